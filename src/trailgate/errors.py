@@ -1,0 +1,103 @@
+"""One error root; leaves by whose fault it is; every error carries its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place in the input; only what is known is printed."""
+
+    source: str | None = None
+    message: int | None = None
+    record: int | None = None
+    line: int | None = None
+    column: int | None = None
+    offset: int | None = None
+    table: str | None = None
+    field: str | None = None
+    raw: bytes | None = None
+
+    def __str__(self) -> str:
+        parts = [self.source] if self.source else []
+        for name in ("message", "record", "line", "column"):
+            value = getattr(self, name)
+            if value is not None:
+                parts.append(f"{name} {value}")
+        if self.offset is not None:
+            parts.append(f"byte {self.offset}")
+        if self.table:
+            parts.append(f"table {self.table}")
+        if self.field:
+            parts.append(f"field {self.field}")
+        if self.raw is not None:
+            parts.append(f"bytes {_hex(self.raw)}")
+        return ", ".join(parts) or "unknown place"
+
+
+def _hex(raw: bytes, shown: int = 32) -> str:
+    text = raw[:shown].hex(" ")
+    return f"{text} ... ({len(raw)} bytes)" if len(raw) > shown else text or "none"
+
+
+class TrailgateError(Exception):
+    """Root of all errors of Trailgate: a problem, a place and a hint."""
+
+    def __init__(self, problem: str, *, where: Where | None = None, hint: str = "") -> None:
+        self.problem, self.where, self.hint = problem, where or Where(), hint
+        super().__init__(problem)
+
+    def __str__(self) -> str:
+        text = f"{self.problem} ({self.where})" if self.where != Where() else self.problem
+        return f"{text}. {self.hint}" if self.hint else text
+
+    def located(self, **place: object) -> Self:
+        """Return the same error with the parts of its place that were still unknown filled in."""
+        known = {
+            f.name: place[f.name]
+            for f in fields(Where)
+            if f.name in place and getattr(self.where, f.name) is None
+        }
+        self.where = replace(self.where, **known)  # type: ignore[arg-type]
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.problem, self.where, self.hint)
+
+
+def _rebuild(kind: type[TrailgateError], problem: str, where: Where, hint: str) -> TrailgateError:
+    return kind(problem, where=where, hint=hint)
+
+
+class DefinitionError(TrailgateError):
+    """A definitions file, copybook or layout is wrong."""
+
+
+class OptionError(TrailgateError):
+    """A property, parameter or option is wrong."""
+
+
+class DecodeError(TrailgateError):
+    """The bytes do not match their description."""
+
+
+class TruncatedError(DecodeError):
+    """The input ended inside a record."""
+
+
+class TransactionError(DecodeError):
+    """Transaction indicators or identifiers contradict each other."""
+
+
+class EncodeError(TrailgateError):
+    """A value cannot be written in the form asked for."""
+
+
+class StorageError(TrailgateError):
+    """A file or directory is missing, damaged or in another run's hands."""
+
+
+class MissingDependencyError(TrailgateError, ImportError):
+    """An optional part is not installed; the hint names the extra."""

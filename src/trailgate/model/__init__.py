@@ -1,0 +1,1 @@
+"""What a change is: column types, tables, operations, positions. No bytes, no text."""

@@ -1,0 +1,117 @@
+"""Changes in bulk: per-table column blocks, the currency between rooms.
+
+A block holds operations of one table as columns. Maps are made only at the edge
+(``model.operations``). The three states of a column stay apart everywhere: a value,
+NULL (an Arrow null that is not in ``missing``), and missing (not logged).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from trailgate.model.tables import Table
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+# Operation types and transaction indicators are held as the ASCII code of their letter.
+INSERT, UPDATE, KEY_UPDATE, DELETE, TRUNCATE = (ord(c) for c in "IUKDT")
+BEGIN, MIDDLE, END, WHOLE = (ord(c) for c in "BMEW")
+OP_TYPES: Final = frozenset("IUKDT")
+TX_INDICATORS: Final = frozenset("BMEW")
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumn:
+    """A column in three states, one slot a row.
+
+    ``values`` has the column's block type (``Column.arrow_type``), null where the value is NULL
+    or missing; None says that it is missing in every row. ``missing`` marks the missing rows;
+    None says that no row misses it (or, where ``values`` is None, that all do).
+    """
+
+    values: pa.Array | None
+    missing: Mask | None = None
+
+    def is_missing(self, rows: int) -> Mask:
+        """Return the missing rows as a mask of that length."""
+        if self.values is None:
+            return np.ones(rows, bool)
+        return np.zeros(rows, bool) if self.missing is None else self.missing
+
+    def take(self, rows: Longs) -> StateColumn:
+        """Return the rows named, in that order."""
+        if self.values is None:
+            return self
+        missing = None if self.missing is None else self.missing[rows]
+        return StateColumn(self.values.take(pa.array(rows)), missing)
+
+
+ABSENT: Final = StateColumn(None)
+Image = tuple[StateColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBlock:
+    """Operations of one table. All members have one slot a row.
+
+    ``order`` is each row's place in the batch that the block belongs to; ``op_ts`` is
+    microseconds since 1970 UTC. ``before`` and ``after`` have one entry a table column.
+    """
+
+    table: Table
+    order: Longs
+    op_type: Bytes
+    op_ts: Longs
+    tx_ind: Bytes
+    tx_id: pa.Array
+    csn: pa.Array
+    seq_id: pa.Array | None
+    position: pa.Array
+    before: Image
+    after: Image
+    tx_owner: pa.Array | None = None
+    tx_name: pa.Array | None = None
+    tokens: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def take(self, rows: Longs) -> ChangeBlock:
+        """Return the rows named, in that order."""
+        index = pa.array(rows)
+
+        def picked(values: pa.Array | None) -> pa.Array | None:
+            return None if values is None else values.take(index)
+
+        return ChangeBlock(
+            self.table,
+            self.order[rows],
+            self.op_type[rows],
+            self.op_ts[rows],
+            self.tx_ind[rows],
+            picked(self.tx_id),
+            picked(self.csn),
+            picked(self.seq_id),
+            picked(self.position),
+            tuple(column.take(rows) for column in self.before),
+            tuple(column.take(rows) for column in self.after),
+            picked(self.tx_owner),
+            picked(self.tx_name),
+            picked(self.tokens),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBatch:
+    """Blocks whose ``order`` members together count 0 to ``rows`` - 1, each once."""
+
+    blocks: Sequence[ChangeBlock]
+    rows: int

@@ -1,0 +1,81 @@
+"""The column types: one row per Defgen data type code.
+
+Source of codes and names: Oracle's public header ``sqldatatypes.h`` (capture reference 9.3).
+How text becomes a value and back stands in ``definitions.values``, keyed by ``Family``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+
+class Family(Enum):
+    """How values of a type are held in a block column between rooms."""
+
+    TEXT = "text"  # pa.string()
+    NUMBER_TEXT = "number text"  # pa.string() whose content is a number, kept digit by digit
+    INTEGER = "integer"  # pa.int64(), or pa.decimal128(19, scale) where the scale is not 0
+    UNSIGNED = "unsigned"  # pa.uint64(), or pa.decimal128(20, scale) where the scale is not 0
+    DATETIME = "datetime"  # pa.string() in ISO form, "YYYY-MM-DD HH:MI:SS.ffffff", cut to the range
+    UNSUPPORTED = "unsupported"  # defined by name only: no public layout of its values
+
+
+class TypeRow(NamedTuple):
+    """One data type code: its public name, family and, for binary integers, its bytes."""
+
+    code: int
+    name: str
+    family: Family
+    width: int | None = None
+    fixed: bool = False  # fixed-length text: blank padded, no length in front
+
+
+def _rows() -> tuple[TypeRow, ...]:
+    text, integer, unsigned = Family.TEXT, Family.INTEGER, Family.UNSIGNED
+    unsupported = Family.UNSUPPORTED
+    intervals = (
+        "YEAR MONTH YEAR_MONTH DAY HOUR DAY_HOUR MINUTE HOUR_MINUTE DAY_MINUTE SECOND "
+        "MINUTE_SECOND HOUR_SECOND DAY_SECOND FRACTION SECOND_FRACTION MINUTE_FRACTION "
+        "HOUR_FRACTION DAY_FRACTION"
+    ).split()
+    return (
+        TypeRow(0, "ASCII_F", text, fixed=True),
+        TypeRow(1, "ASCII_F_UP", text, fixed=True),
+        TypeRow(2, "DOUBLE_F", unsupported, fixed=True),
+        TypeRow(64, "ASCII_V", text),
+        TypeRow(65, "ASCII_V_UP", text),
+        TypeRow(66, "DOUBLE_V", unsupported),
+        TypeRow(130, "BIN16_S", integer, 2),
+        TypeRow(131, "BIN16_U", unsigned, 2),
+        TypeRow(132, "BIN32_S", integer, 4),
+        TypeRow(133, "BIN32_U", unsigned, 4),
+        TypeRow(134, "BIN64_S", integer, 8),
+        TypeRow(135, "BIN64_U", unsigned, 8),
+        TypeRow(140, "REAL", unsupported, 4),
+        TypeRow(141, "DOUBLE", unsupported, 8),
+        TypeRow(142, "IEEE_REAL", unsupported, 4),
+        TypeRow(143, "IEEE_DOUBLE", unsupported, 8),
+        TypeRow(150, "DEC_U", unsupported),
+        TypeRow(151, "DEC_LSS", unsupported),
+        TypeRow(152, "DEC_LSE", unsupported),
+        TypeRow(153, "DEC_TSS", unsupported),
+        TypeRow(154, "DEC_TSE", unsupported),
+        TypeRow(155, "BIGNUM_U", unsupported),
+        TypeRow(156, "BIGNUM_S", unsupported),
+        TypeRow(189, "PACKED", unsupported),
+        TypeRow(191, "DATETIME_V", Family.DATETIME),
+        TypeRow(192, "DATETIME", Family.DATETIME),
+        *(
+            TypeRow(195 + i, f"INTERVAL_{name}", unsupported)
+            for i, name in enumerate(intervals)
+        ),
+    )
+
+
+TYPES: Final[Mapping[int, TypeRow]] = MappingProxyType({row.code: row for row in _rows()})
+
+# Sub data types of type 64 whose text is a number (capture reference 9.4).
+NUMBER_SUB_TYPES: Final = frozenset({2, 3, 27, 37})
