@@ -1,0 +1,57 @@
+# Every task sets up .venv by itself: Python 3.11 and make are all it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+EXTRAS := dev,spark,cli,jre
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast check fix bench clean
+
+help: ## list the tasks
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
+		printf 'make %-10s %s\n' "$$name" "$$what"; done
+
+demo: $(READY) ## capture the sample messages into a trail and show it
+	@$(BIN)/trailgate demo
+
+test: $(READY) ## all tests, the ones on a real Spark too
+	$(BIN)/python -m pytest -q
+
+test-fast: $(READY) ## the tests that need no Spark and no minutes
+	$(BIN)/python -m pytest -q -m "not spark and not slow"
+
+check: $(READY) ## lint, format, types, and the imports between rooms
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fix: $(READY) ## format, and repair what lint can repair
+	$(BIN)/ruff check --fix --exit-zero
+	$(BIN)/ruff format
+
+bench: $(READY) ## measure, each figure beside its yardstick
+	$(BIN)/python -m benchmarks
+
+clean: ## remove .venv and the tools' caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+# Debian keeps ensurepip in a package of its own. Without it, pip of the system (python3-pip)
+# installs into the environment from outside; without that too, say which package is missing.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@rm -rf $(VENV)
+	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
+		$(PYTHON) -m venv $(VENV); \
+	elif $(PYTHON) -m pip --version >/dev/null 2>&1; then \
+		$(PYTHON) -m venv --without-pip $(VENV) \
+		&& $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; \
+	else \
+		echo "This Python has neither ensurepip nor pip. On Debian: apt install python3-venv" >&2; \
+		exit 1; \
+	fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@touch $(READY)
