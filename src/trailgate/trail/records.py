@@ -1,0 +1,154 @@
+"""Find where the records of a trail lie; nothing inside them is looked at.
+
+A record is G (47 01), a u16 length of the whole object, ..., and the trailer Z (5A 01) that
+repeats the length (format notes 2). All of that is checked in columns; where the guess does
+not chain without a gap, a length-by-length loop decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from trailgate.columnar.views import Octets, words
+from trailgate.errors import DecodeError, TruncatedError, Where
+from trailgate.trail.tokens import FRAME, MAX_LENGTH, RECORD, RECORD_INFO, TRAILER
+
+Longs = npt.NDArray[np.int64]
+
+STRIDE: Final = 1 << 20  # bytes searched at once: the integer arrays stay in cache
+MIN_RECORD: Final = 4 * FRAME  # G, H, T or D, Z: less cannot be a record
+FOLLOWERS: Final = 3  # records that must follow before a place counts as a record's begin
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Complete records: byte offsets and lengths, and the offset at which they end."""
+
+    offsets: Longs
+    lengths: Longs
+    end: int
+
+
+def find_records(data: Octets, start: int = 0, *, finish: bool = False) -> Records:
+    """Return the complete records from ``start`` on; an unfinished last one is not there yet.
+
+    With ``finish`` an unfinished record raises TruncatedError. Bad framing raises DecodeError.
+    """
+    found: list[tuple[Longs, Longs]] = []
+    place = start
+    while place < len(data):
+        offsets, lengths = _chained(data, place)
+        if not len(offsets):
+            break
+        found.append((offsets, lengths))
+        place = int(offsets[-1] + lengths[-1])
+    if finish and place < len(data):
+        raise TruncatedError(
+            "the input ends inside a record",
+            where=Where(offset=place, raw=data[place : place + 64].tobytes()),
+        )
+    if not found:
+        return Records(np.zeros(0, np.int64), np.zeros(0, np.int64), place)
+    return Records(
+        np.concatenate([offsets for offsets, _ in found]),
+        np.concatenate([lengths for _, lengths in found]),
+        place,
+    )
+
+
+def resync(data: Octets, start: int) -> int:
+    """Return the first offset from ``start`` on at which a record begins; -1 if there is none.
+
+    A record counts if three more follow it without a gap, or as many as the data hold.
+    """
+    for place in range(start, len(data), STRIDE):
+        stop = min(place + STRIDE, len(data))
+        for offset in _candidates(data, place, stop)[0].tolist():
+            if _followed(data, offset):
+                return int(offset)
+    return -1
+
+
+def _chained(data: Octets, place: int) -> tuple[Longs, Longs]:
+    """Return records that begin at ``place`` and follow each other without a gap."""
+    stop = min(place + STRIDE, len(data))
+    offsets, lengths = _candidates(data, place, stop)
+    ends = offsets + lengths
+    if len(offsets) > 1:
+        # What looks like a record inside another one is data of that record.
+        reached = np.maximum.accumulate(ends)
+        outer = np.ones(len(offsets), bool)
+        outer[1:] = offsets[1:] >= reached[:-1]
+        offsets, lengths, ends = offsets[outer], lengths[outer], ends[outer]
+    chains = len(offsets) and offsets[0] == place and bool((ends[:-1] == offsets[1:]).all())
+    # The last one must reach beyond what was searched, or what follows must be no record.
+    if chains and (ends[-1] >= stop or _length_at(data, int(ends[-1])) is None):
+        return offsets, lengths
+    return _one_by_one(data, place, stop)
+
+
+def _candidates(data: Octets, place: int, stop: int) -> tuple[Longs, Longs]:
+    """Return offsets in [place, stop) at which a whole record seems to lie, and lengths."""
+    starts = np.flatnonzero(data[place:stop] == RECORD) + place
+    starts = starts[starts <= len(data) - MIN_RECORD]
+    heads = words(data, "u4")[starts]
+    lengths = (heads & MAX_LENGTH).astype(np.int64)
+    good = heads >> 16 == RECORD << 8 | RECORD_INFO
+    good &= (lengths >= MIN_RECORD) & (starts + lengths <= len(data))
+    starts, lengths = starts[good], lengths[good]
+    tails = words(data, "u4")[starts + lengths - FRAME]
+    good = tails == (TRAILER << 24 | RECORD_INFO << 16) + lengths
+    return starts[good], lengths[good]
+
+
+def _one_by_one(data: Octets, place: int, stop: int) -> tuple[Longs, Longs]:
+    offsets, lengths = [], []
+    while place < stop:
+        length = _length_at(data, place)
+        if length is None:
+            break
+        offsets.append(place)
+        lengths.append(length)
+        place += length
+    return np.array(offsets, np.int64), np.array(lengths, np.int64)
+
+
+def _length_at(data: Octets, place: int) -> int | None:
+    """Return the length of the record there; None if it is not all there yet."""
+    head = data[place : place + FRAME].tobytes()
+    if head[:2] != bytes((RECORD, RECORD_INFO))[: len(head)]:
+        raise _bad_frame(data, place, "a record must begin with 47 01")
+    if len(head) < FRAME:
+        return None
+    length = int.from_bytes(head[2:], "big")
+    if length < MIN_RECORD:
+        raise _bad_frame(data, place, f"a record of {length} bytes is too short")
+    if place + length > len(data):
+        return None
+    tail = data[place + length - FRAME : place + length].tobytes()
+    if tail != bytes((TRAILER, RECORD_INFO)) + head[2:]:
+        problem = f"the record's trailer should be 5a 01 {head[2:].hex(' ')}, not {tail.hex(' ')}"
+        raise _bad_frame(data, place, problem)
+    return length
+
+
+def _bad_frame(data: Octets, place: int, problem: str) -> DecodeError:
+    raw = data[place : place + 64].tobytes()
+    hint = "Is the trail damaged, little-endian, or does reading begin inside a record?"
+    return DecodeError(problem, where=Where(offset=place, raw=raw), hint=hint)
+
+
+def _followed(data: Octets, place: int) -> bool:
+    try:
+        for _ in range(FOLLOWERS + 1):
+            length = _length_at(data, place) if place < len(data) else None
+            if length is None:
+                return True
+            place += length
+    except DecodeError:
+        return False
+    return True
