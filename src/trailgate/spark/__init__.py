@@ -1,0 +1,6 @@
+"""Data sources, sinks and jobs on Spark; the only room that imports pyspark."""
+
+from trailgate.spark.register import register
+from trailgate.spark.session import session
+
+__all__ = ["register", "session"]
