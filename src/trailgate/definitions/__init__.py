@@ -1,0 +1,1 @@
+"""Every notation of table definitions, read into one model and written back."""
