@@ -1,0 +1,302 @@
+"""Read trails as Arrow batches: whole, from a position on, or in splits that can run apart.
+
+A split is a byte range of one file and owns the transactions that begin in it. Where the next
+one begins is one function of file and offset, so neighbours always agree on the border, and
+whoever owns a transaction reads it to its end, into later files if it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.views import Octets, rows_at
+from trailgate.definitions.operations import to_operations, to_typed
+from trailgate.errors import DecodeError, StorageError, TrailgateError, TruncatedError, Where
+from trailgate.model.changes import ChangeBatch, Longs, Mask
+from trailgate.model.positions import parse_position
+from trailgate.model.tables import Definitions
+from trailgate.storage.trail_files import Place, TrailFile, TrailFiles, find_trail, locate
+from trailgate.trail.header import decode_header
+from trailgate.trail.reader import ReaderState, decode
+from trailgate.trail.record_header import BEFORE_IMAGE, NAME_AT, RECORD_HEAD
+from trailgate.trail.record_types import IO_DELETE
+from trailgate.trail.records import Records, find_records, resync
+
+__all__ = ["TrailFiles", "TrailSplit", "find_trail", "plan_splits", "read_split", "read_trail"]
+
+SPLIT_BYTES: Final = 64 << 20
+PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
+SEARCH: Final = 256 << 10  # holds at least four records, which is what resync looks for
+HEADER: Final = 64 << 10  # no object of a trail is longer
+BEFORE_POSITION: Final = 16 << 20  # how far back from a position its transaction is sought
+
+
+@dataclass(frozen=True, slots=True)
+class TrailSplit:
+    """The transactions that begin in the bytes [start, end) of one file.
+
+    ``whole`` takes the range as it stands, whatever its first record is: right for the begin of
+    a trail, where nobody else would take the rest of an earlier transaction.
+    ``through`` goes on to the end of the trail.
+    """
+
+    path: str
+    number: int
+    start: int
+    end: int
+    whole: bool = False
+    through: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Whole records in the bytes [start, end) of a file; an open end may be unfinished."""
+
+    file: TrailFile
+    start: int
+    end: int
+    open_end: bool
+
+
+def plan_splits(trail: TrailFiles, split_bytes: int = SPLIT_BYTES) -> list[TrailSplit]:
+    """Return splits that together hold every operation of the trail once, in order."""
+    return [
+        TrailSplit(
+            file.path,
+            file.number,
+            start,
+            min(start + split_bytes, file.size),
+            whole=file is trail.files[0] and start == 0,
+        )
+        for file in trail.files
+        for start in range(0, max(file.size, 1), split_bytes)
+    ]
+
+
+def read_split(
+    trail: TrailFiles, split: TrailSplit, table: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield a split's operations, or the typed rows of one table; memory stays flat."""
+    shape = _shape(trail.definitions, table)
+    for batch in _changes(trail, split):
+        shaped = shape(batch)
+        if shaped.num_rows:
+            yield shaped
+
+
+def read_trail(
+    path: Place | TrailFiles,
+    table: str | None = None,
+    definitions: Place | Definitions | None = None,
+    after: str | None = None,
+    limit: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield a trail's operations in order, or with ``table`` that table's rows in their types.
+
+    ``after`` is a position of an operation: those behind it are read. ``limit`` ends after
+    that many rows.
+    """
+    trail = path if isinstance(path, TrailFiles) else find_trail(path, definitions)
+    split = _from_begin(trail) if after is None else _from_position(trail, after)
+    batches = read_split(trail, split, table)
+    if after is not None:
+        column = "position" if table is None else "_position"
+        batches = (batch.filter(pc.greater(batch[column], after)) for batch in batches)
+    return _limited((batch for batch in batches if batch.num_rows), limit)
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    left = limit
+    while left is None or left > 0:
+        batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch if left is None else batch.slice(0, left)
+        left = None if left is None else left - batch.num_rows
+
+
+def _shape(
+    definitions: Definitions, table: str | None
+) -> Callable[[ChangeBatch], pa.RecordBatch]:
+    if table is None:
+        return to_operations
+    wanted = definitions.table(table)
+    return lambda batch: to_typed(batch, wanted)
+
+
+def _from_begin(trail: TrailFiles) -> TrailSplit:
+    first = trail.files[0]
+    return TrailSplit(first.path, first.number, 0, first.size, whole=True, through=True)
+
+
+def _from_position(trail: TrailFiles, after: str) -> TrailSplit:
+    """Return a split from the begin of a transaction that is not behind the position."""
+    number, offset = parse_position(after)
+    for split in reversed(plan_splits(trail, BEFORE_POSITION)):
+        if split.whole or (split.number, split.start) > (number, offset):
+            continue
+        begin = _next_begin(_file(trail, split), split.start, split.end)
+        if begin is not None and (split.number, begin) <= (number, offset):
+            return replace(split, through=True)
+    return _from_begin(trail)
+
+
+def _file(trail: TrailFiles, split: TrailSplit) -> TrailFile:
+    for file in trail.files:
+        if file.number == split.number:
+            return file
+    raise StorageError("the split's file is not in the trail", where=Where(source=split.path))
+
+
+def _changes(trail: TrailFiles, split: TrailSplit) -> Iterator[ChangeBatch]:
+    """Yield the operations of a split, one batch a portion."""
+    state = ReaderState()
+    for span in _spans(trail, split):
+        with _Reader(span.file) as reader:
+            place = span.start
+            while place < span.end:
+                data = reader.read(place, min(PORTION, span.end - place))
+                at_end = place + len(data) >= span.end
+                decoded = decode(
+                    data,
+                    trail.definitions,
+                    file_number=span.file.number,
+                    base_offset=place,
+                    state=state,
+                    finish=at_end and not span.open_end,
+                )
+                state = decoded.state
+                place += decoded.consumed
+                if decoded.batch.rows:
+                    yield decoded.batch
+                if at_end:
+                    break
+                if not decoded.consumed:
+                    raise DecodeError("no record ends here", where=Where(offset=place))
+
+
+def _spans(trail: TrailFiles, split: TrailSplit) -> Iterator[_Span]:
+    """Yield the byte ranges that make up a split, from its first transaction to its last's end."""
+    file = _file(trail, split)
+    start = _first_record(trail, file) if split.whole else _next_begin(file, split.start, split.end)
+    if start is None:
+        return
+    for file in trail.files[trail.files.index(file) :]:
+        if file.number != split.number:
+            start = _first_record(trail, file)
+        if start is None:
+            return
+        border = split.end if file.number == split.number else start
+        stop = None if split.through else _next_begin(file, border, file.size)
+        last = file is trail.files[-1]
+        yield _Span(file, start, file.size if stop is None else stop, last and trail.growing)
+        if stop is not None:
+            return
+
+
+def _first_record(trail: TrailFiles, file: TrailFile) -> int | None:
+    """Return where the records begin; None for a last file whose header is not there yet."""
+    with _Reader(file) as reader:
+        try:
+            return reader.header_length()
+        except TruncatedError:
+            if trail.growing and file is trail.files[-1]:
+                return None
+            raise
+
+
+def _next_begin(file: TrailFile, place: int, limit: int) -> int | None:
+    """Return where, from ``place`` on and below ``limit``, a transaction begins; or None."""
+    with _Reader(file) as reader:
+        try:
+            header = reader.header_length()
+        except TruncatedError:
+            return None  # whoever reads the file from its begin tells
+        # Whether the record in front is a before image is known only at the begin of a file.
+        after_before = place > header
+        at: int | None = header if place <= header else reader.resync(place)
+        while at is not None and at < limit:
+            data, records = reader.records(at)
+            if not len(records.offsets):
+                return None
+            begins, after_before = _begins(data, records.offsets, after_before=after_before)
+            found = np.flatnonzero(begins)
+            if len(found):
+                begin = at + int(records.offsets[found[0]])
+                return begin if begin < limit else None
+            at += records.end
+    return None
+
+
+def _begins(data: Octets, offsets: Longs, *, after_before: bool) -> tuple[Mask, bool]:
+    """Return which records begin a transaction, and whether the last is an update's before image.
+
+    The two records of an update are never torn apart, whatever their indicators say.
+    """
+    head = rows_at(data, offsets, NAME_AT).view(RECORD_HEAD).reshape(-1)
+    indicator = head["trans_ind"]
+    # As in trail.record_header: one printed record has the indicator four bytes earlier.
+    indicator = np.where(indicator > 3, head["audit_rba"] >> 24, indicator)
+    is_before = (head["image"] == BEFORE_IMAGE) & (head["io_type"] != IO_DELETE)
+    follows = np.concatenate([[after_before], is_before[:-1]])
+    torn = follows & (head["image"] != BEFORE_IMAGE)
+    return ((indicator == 0) | (indicator == 3)) & ~torn, bool(is_before[-1])
+
+
+class _Reader:
+    """One open trail file; errors inside are given its name."""
+
+    def __init__(self, file: TrailFile) -> None:
+        self._file = file
+        store, place = locate(file.path)
+        try:
+            self._handle = store.open_input_file(place)
+        except OSError as error:
+            problem = f"cannot open the trail file: {error}"
+            raise StorageError(problem, where=Where(source=file.path)) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._handle.close()
+        if isinstance(error, TrailgateError):
+            error.located(source=self._file.path)
+
+    def read(self, place: int, size: int) -> Octets:
+        """Return the bytes from a place on, no more than the file is to have."""
+        size = min(size, self._file.size - place)
+        self._handle.seek(place)
+        data = np.frombuffer(self._handle.read_buffer(size), np.uint8)
+        if len(data) < size:
+            raise StorageError("the file became shorter while it was read")
+        return data
+
+    def header_length(self) -> int:
+        """Return where the first record begins."""
+        return decode_header(self.read(0, HEADER))[1]
+
+    def resync(self, place: int) -> int | None:
+        """Return where the next record begins; None where there is none any more."""
+        data = self.read(place, SEARCH)
+        found = resync(data, 0)
+        if found >= 0:
+            return place + found
+        if place + len(data) >= self._file.size:
+            return None
+        raise DecodeError("no record begins in the bytes from here", where=Where(offset=place))
+
+    def records(self, place: int) -> tuple[Octets, Records]:
+        """Return bytes from a record's begin on, and the records in them."""
+        data = self.read(place, SEARCH)
+        try:
+            return data, find_records(data)
+        except DecodeError as error:
+            error.where = replace(error.where, offset=place + (error.where.offset or 0))
+            raise
