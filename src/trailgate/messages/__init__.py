@@ -1,0 +1,1 @@
+"""Text messages to operations: properties, Extract parameters and the parsers."""
