@@ -81,9 +81,11 @@ def read_column(words: Sequence[Word], codec: str) -> Column:
         value = number(word, label, codec, attribute.least, attribute.greatest)
         values[attribute.field] = bool(value) if attribute.field in _FLAGS else value
     if values["data_type"] not in TYPES:
-        raise words[1].error(
-            f"expected a known data type code, found {values['data_type']}", codec
-        ).located(field=name.text)
+        raise (
+            words[1]
+            .error(f"expected a known data type code, found {values['data_type']}", codec)
+            .located(field=name.text)
+        )
     return Column(**values)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from trailgate.errors import OptionError
-from trailgate.messages.properties import Entry, Properties
+from trailgate.messages.property_file import Entry, Properties
 from trailgate.messages.property_table import row_of
 from trailgate.messages.property_values import (
     Lookup,
