@@ -1,0 +1,93 @@
+"""The program ``trailgate``: finds the command, runs it, turns errors into exit codes.
+
+Exit codes: 0 done, 1 bad input, 2 wrong use, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from types import MappingProxyType
+from typing import Final
+
+from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
+
+# Each command is the function ``command`` of a module here; only the one asked for is imported.
+COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "capture": "Capture messages into a trail.",
+        "show": "Show the operations of a trail.",
+        "demo": "Capture the sample messages into a trail and show it.",
+    }
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the program and exit; the console entry."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Return the exit code of a command line; an error is one line on stderr."""
+    try:
+        _program(arguments)(arguments, prog_name="trailgate")
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else int(done.code is not None)
+    except KeyboardInterrupt:
+        return 130
+    except TrailgateError as error:
+        if os.environ.get("TRAILGATE_DEBUG") == "1":
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, OptionError) else 1
+    return 0
+
+
+def _program(arguments: list[str]) -> Callable[..., object]:
+    """Return the program with all commands named and the one asked for imported."""
+    try:
+        import typer  # noqa: PLC0415  a missing one is told, and nobody else loads it
+    except ImportError:
+        raise MissingDependencyError(
+            "the command line needs typer and rich", hint="pip install 'trailgate[cli]'"
+        ) from None
+    program = typer.Typer(
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="Database changes from text messages to GoldenGate trails and back.",
+    )
+    asked = next((argument for argument in arguments if not argument.startswith("-")), "")
+    for name, summary in COMMANDS.items():
+        function = _imported(name) if name == asked else _stub
+        program.command(name, help=summary)(function)
+    version = typer.Option(False, "--version", help="Print the version.", callback=_version, is_eager=True)
+
+    @program.callback()
+    def options(*, version: bool = version) -> None:
+        """Take the options in front of a command."""
+
+    return program
+
+
+def _imported(name: str) -> Callable[..., object]:
+    module = importlib.import_module(f"trailgate.cli.{name}")
+    function: Callable[..., object] = module.command
+    return function
+
+
+def _stub() -> None:
+    """Stand for a command that is only listed."""
+
+
+def _version(*, asked: bool) -> None:
+    if asked:
+        try:
+            print(f"trailgate {metadata.version('trailgate')}")
+        except metadata.PackageNotFoundError:
+            print("trailgate, not installed")
+        raise SystemExit(0)
