@@ -1,0 +1,126 @@
+"""The GGS tokens of many records at once: their map column, and transaction ids carried forward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.gather import gather
+from trailgate.columnar.views import words
+from trailgate.errors import DecodeError
+from trailgate.trail.record_header import Heads, Source
+from trailgate.trail.tokens import FRAME, GGS_TOKEN_ROWS, GGS_TOKENS_BY_ID, token_name
+
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NAMES: Final = pa.array([token_name(code) for code in range(256)])
+HEX: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens in order of their records: record, id, value. A record has each id once."""
+
+    record: Longs
+    code: Longs
+    values: pa.Array
+
+    def of(self, code: int) -> tuple[Longs, pa.Array]:
+        """Return the records that have a token, and its values."""
+        chosen = np.flatnonzero(self.code == code)
+        return self.record[chosen], self.values.take(pa.array(chosen))
+
+
+def read_tokens(source: Source, heads: Heads) -> Tokens:
+    """Return the tokens of all records; of a token that is repeated, the first (notes 9)."""
+    record, starts, ends = _walk(source, heads)
+    code = source.data[starts - FRAME].astype(np.int64) if len(starts) else starts
+    _, first = np.unique(record * 256 + code, return_index=True)
+    record, code, starts, ends = record[first], code[first], starts[first], ends[first]
+    for row in GGS_TOKEN_ROWS:
+        if row.text_bytes is not None:
+            ends = np.where(code == row.code, np.minimum(ends, starts + row.text_bytes), ends)
+    return Tokens(record, code, _values(source, code, starts, ends))
+
+
+def _walk(source: Source, heads: Heads) -> tuple[Longs, Longs, Longs]:
+    """Return record, payload start and payload end of every token."""
+    view = words(source.data, "u4")
+    rows = np.flatnonzero(heads.token_start < heads.token_end)
+    place, limit = heads.token_start[rows], heads.token_end[rows]
+    found: list[tuple[Longs, Longs, Longs]] = []
+    while len(rows):
+        start = place + FRAME
+        end = start + (view[place] & 0xFFFF)
+        over = end > limit
+        if over.any():
+            bad = int(np.argmax(over))
+            problem = "a token runs over the token area"
+            raise source.error(problem, (int(place[bad]), int(limit[bad])))
+        found.append((rows, start, end))
+        more = end < limit
+        rows, place, limit = rows[more], end[more], limit[more]
+    if not found:
+        none = np.zeros(0, np.int64)
+        return none, none, none
+    record, starts, ends = (np.concatenate(part) for part in zip(*found, strict=True))
+    return record, starts, ends
+
+
+def _values(source: Source, code: Longs, starts: Longs, ends: Longs) -> pa.Array:
+    """Return the tokens' texts; the payload of an id that is not public in hex."""
+    known = np.isin(code, list(GGS_TOKENS_BY_ID))
+    try:
+        values = gather(source.buffer, starts, ends, nulls=~known, text=True)
+    except DecodeError as error:
+        offset = error.where.offset or 0
+        raise source.error("a token's text is not UTF-8", (offset, offset + 32)) from None
+    if known.all():
+        return values
+    raw = gather(source.buffer, starts[~known], ends[~known])
+    slots = np.where(known, 0, np.cumsum(~known) - 1)
+    return pc.coalesce(values, _hex(raw).take(pa.array(slots, mask=known)))
+
+
+def _hex(raw: pa.Array) -> pa.Array:
+    _, offsets, data = raw.buffers()
+    places = np.frombuffer(offsets, np.int32)[: len(raw) + 1] * 2
+    content = np.frombuffer(data or b"", np.uint8)
+    digits = pa.py_buffer(np.ascontiguousarray(HEX[content]))
+    return pa.Array.from_buffers(pa.string(), len(raw), [None, pa.py_buffer(places), digits])
+
+
+def token_maps(tokens: Tokens, operation: Longs, operations: int) -> pa.Array:
+    """Return one map an operation; ``operation`` names the operation of each record.
+
+    Two records of one operation share a map; of a token that both have, the first counts.
+    """
+    owner = operation[tokens.record]
+    _, first = np.unique(owner * 256 + tokens.code, return_index=True)
+    offsets = np.searchsorted(owner[first], np.arange(operations + 1)).astype(np.int32)
+    keys = NAMES.take(pa.array(tokens.code[first]))
+    items = tokens.values.take(pa.array(first))
+    return pa.MapArray.from_arrays(pa.array(offsets), keys, items)
+
+
+def carried(sources: Mask, found: tuple[Longs, pa.Array], before: str | None) -> pa.Array:
+    """Return a token's value for every record, carried forward from the last source.
+
+    A source is a record that begins something new or has the token; one without the token
+    gives null. Records before the first source have ``before``, known from an earlier portion.
+    """
+    rows, values = found
+    count = len(sources)
+    slots = np.full(count, -1, np.int64)
+    slots[rows] = np.arange(len(rows))
+    is_source = sources | (slots >= 0)
+    last = np.maximum.accumulate(np.where(is_source, np.arange(count), -1))
+    slot = np.where(last < 0, len(rows), slots[last])
+    pool = pa.concat_arrays([values, pa.array([before], pa.string())])
+    return pool.take(pa.array(np.maximum(slot, 0), mask=slot < 0))

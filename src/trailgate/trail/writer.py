@@ -1,0 +1,190 @@
+"""Change batches -> trail bytes: fixed bytes as matrices, values joined in between by Arrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from trailgate.errors import EncodeError, Where
+from trailgate.model.changes import (
+    BEGIN,
+    DELETE,
+    INSERT,
+    KEY_UPDATE,
+    TRUNCATE,
+    UPDATE,
+    WHOLE,
+    END,
+    ChangeBatch,
+    ChangeBlock,
+    StateColumn,
+)
+from trailgate.trail.record_types import (
+    IO_DELETE,
+    IO_INSERT,
+    IO_KEY_UPDATE,
+    IO_TRUNCATE,
+    IO_UPDATE,
+)
+from trailgate.trail.written_records import Group, encode_group
+
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+CHUNK: Final = 1 << 14  # records laid out at once: their matrices stay in cache
+MAX_INT32: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Trail bytes: operation i is body[starts[i]:starts[i + 1]]; ``starts`` has rows + 1 slots."""
+
+    body: pa.Buffer
+    starts: Longs
+
+
+def encode(batch: ChangeBatch) -> Encoded:
+    """Return the records of all operations in their order; raises EncodeError.
+
+    An update with before columns becomes two records, before image and after image. A key update
+    becomes one whose prefix holds the before values of the key columns only: other before
+    values have no place in it (format notes 10.4), so capture passes none.
+    """
+    parts: list[pa.Array] = []
+    orders: list[Longs] = []
+    for block in batch.blocks:
+        for start in range(0, len(block), CHUNK):
+            part = block if len(block) <= CHUNK else _sliced(block, start, start + CHUNK)
+            for group in _groups(part):
+                parts.append(encode_group(group))
+                orders.append(group.order)
+    return _in_order(parts, orders, batch.rows)
+
+
+def _sliced(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
+    """Return consecutive rows of a block; nothing is copied."""
+    part = slice(start, stop)
+
+    def column(state: StateColumn) -> StateColumn:
+        if state.values is None:
+            return state
+        missing = None if state.missing is None else state.missing[part]
+        return StateColumn(state.values[part], missing)
+
+    return replace(
+        block,
+        order=block.order[part],
+        op_type=block.op_type[part],
+        op_ts=block.op_ts[part],
+        tx_ind=block.tx_ind[part],
+        tx_id=block.tx_id[part],
+        csn=block.csn[part],
+        before=tuple(column(state) for state in block.before),
+        after=tuple(column(state) for state in block.after),
+    )
+
+
+def _groups(block: ChangeBlock) -> list[Group]:
+    """Return the block's records in groups that are laid out alike.
+
+    The order of a record is twice that of its operation, plus one for a second record.
+    """
+    kind = block.op_type
+    _check_kinds(block)
+    paired = _paired(block) & (kind == UPDATE)
+    begins = (block.tx_ind == BEGIN) | (block.tx_ind == WHOLE)
+    ends = (block.tx_ind == END) | (block.tx_ind == WHOLE)
+    # TransInd is 0 first, 1 middle, 2 last, 3 only record; a pair is split between its records.
+    whole = np.where(begins, np.where(ends, 3, 0), np.where(ends, 2, 1)).astype(np.uint8)
+    head = np.where(begins, 0, 1).astype(np.uint8)
+    tail = np.where(ends, 2, 1).astype(np.uint8)
+    io_type = _IO_TYPES[kind]
+    groups = []
+    for name, chosen, indicator, second in (
+        ("before", paired | (kind == DELETE), np.where(paired, head, whole), 0),
+        ("after", (kind == INSERT) | (kind == UPDATE), np.where(paired, tail, whole), paired),
+        ("key", kind == KEY_UPDATE, whole, 0),
+        ("none", kind == TRUNCATE, whole, 0),
+    ):
+        if chosen.any():
+            group = Group(
+                name, block, 2 * block.order + second, io_type, indicator, begins & (second == 0)
+            )
+            groups.append(group if chosen.all() else group.take(np.flatnonzero(chosen)))
+    return groups
+
+
+def _io_types() -> npt.NDArray[np.uint8]:
+    table = np.zeros(256, np.uint8)
+    table[[INSERT, UPDATE, KEY_UPDATE, DELETE, TRUNCATE]] = (
+        IO_INSERT,
+        IO_UPDATE,
+        IO_KEY_UPDATE,
+        IO_DELETE,
+        IO_TRUNCATE,
+    )
+    table.setflags(write=False)
+    return table
+
+
+_IO_TYPES: Final = _io_types()
+
+
+def _check_kinds(block: ChangeBlock) -> None:
+    if (_IO_TYPES[block.op_type] == 0).any():
+        bad = chr(int(block.op_type[int(np.argmin(_IO_TYPES[block.op_type] != 0))]))
+        raise EncodeError(f"unknown operation type {bad!r}", where=Where(table=block.table.name))
+
+
+def _paired(block: ChangeBlock) -> Mask:
+    """Return the rows that have any before column."""
+    paired = np.zeros(len(block), bool)
+    for column in block.before:
+        if column.values is not None:
+            if column.missing is None:
+                return np.ones(len(block), bool)
+            paired |= ~column.missing
+    return paired
+
+
+def _in_order(parts: list[pa.Array], orders: list[Longs], rows: int) -> Encoded:
+    """Return the records as one buffer in the order of their operations."""
+    if not parts:
+        return Encoded(pa.py_buffer(b""), np.zeros(rows + 1, np.int64))
+    order = np.concatenate(orders)
+    sizes = np.concatenate([_sizes(part) for part in parts])
+    if (order[1:] > order[:-1]).all():
+        body = b"".join(_content(part) for part in parts)
+    else:
+        by_order = np.argsort(order, kind="stable")
+        body = _taken(parts, by_order, int(sizes.sum()))
+        order, sizes = order[by_order], sizes[by_order]
+    places = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=places[1:])
+    starts = places[np.searchsorted(order, 2 * np.arange(rows + 1))]
+    return Encoded(pa.py_buffer(body), starts)
+
+
+def _taken(parts: list[pa.Array], order: Longs, size: int) -> memoryview:
+    if size > MAX_INT32:
+        parts = [part.cast(pa.large_binary()) for part in parts]
+    return _content(pa.concat_arrays(parts).take(pa.array(order)))
+
+
+def _offsets(values: pa.Array) -> npt.NDArray[np.int64]:
+    kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
+    offsets = np.frombuffer(values.buffers()[1], kind)
+    return offsets[values.offset : values.offset + len(values) + 1]
+
+
+def _sizes(values: pa.Array) -> Longs:
+    return np.diff(_offsets(values)).astype(np.int64)
+
+
+def _content(values: pa.Array) -> memoryview:
+    offsets = _offsets(values)
+    return memoryview(values.buffers()[2] or b"")[int(offsets[0]) : int(offsets[-1])]
