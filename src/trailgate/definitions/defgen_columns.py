@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from trailgate.definitions.defgen_text import Word
+from trailgate.definitions.defgen_text import CONTROL, Word
+from trailgate.errors import EncodeError, Where
 from trailgate.model.tables import Column
 from trailgate.model.types import TYPES
 
@@ -73,7 +74,7 @@ def read_column(words: Sequence[Word], codec: str) -> Column:
         raise last.error(
             f"expected {SHORT} or {LONG} attributes, found {len(words)}", codec
         ).located(field=name.text)
-    if not name.text:
+    if not name.text or CONTROL.search(name.text):
         raise name.error("expected a column name", codec)
     values: dict[str, Any] = {"name": name.text}
     for attribute, word in zip(ATTRIBUTES, words[1:], strict=False):
@@ -96,6 +97,16 @@ def needs_long_form(column: Column) -> bool:
 
 
 def attribute_text(column: Column, count: int) -> str:
-    """Return attributes 2 to ``count`` of a column as a line's text."""
-    row = ATTRIBUTES[: count - 1]
-    return " ".join(f"{int(getattr(column, a.field)):>{a.width}}" for a in row)
+    """Return attributes 2 to ``count`` of a column as a line's text.
+
+    Raises EncodeError for a number that ``read_column`` would refuse.
+    """
+    return " ".join(_attribute(column, a) for a in ATTRIBUTES[: count - 1])
+
+
+def _attribute(column: Column, attribute: Attribute) -> str:
+    value = int(getattr(column, attribute.field))
+    if not attribute.least <= value <= attribute.greatest:
+        where = Where(field=column.name)
+        raise EncodeError(f"{attribute.label} {value} does not fit a line", where=where)
+    return f"{value:>{attribute.width}}"

@@ -50,6 +50,7 @@ _OPENINGS: Final[tuple[tuple[bytes, str], ...]] = (
     (b"\x5c\x4e\x60", "cp037"),  # "*+-" in EBCDIC
 )
 _LONGEST_LINE_ONE: Final = 400  # bytes; a generous limit for one short sentence
+CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 _WORD: Final = re.compile(r'"(?:[^"]|"")*"(?=[ \t]|$)|[^ \t"][^ \t]*')
 
 
@@ -135,7 +136,7 @@ def python_codec(name: str) -> str | None:
     wanted = _CODECS.get(name.casefold(), name)
     try:
         codec = codecs.lookup(wanted).name
-        b"".decode(codec)  # refuses codecs that do not give text
+        b"*+".decode(codec, "replace")  # refuses codecs that do not give text
     except (LookupError, ValueError):
         return None
     return None if codec in _NO_CHARACTER_SETS else codec

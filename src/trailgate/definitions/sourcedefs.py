@@ -17,6 +17,7 @@ from trailgate.definitions.defgen_columns import (
 )
 from trailgate.definitions.defgen_layout import complete, layout, layout_fault
 from trailgate.definitions.defgen_text import (
+    CONTROL,
     DefgenText,
     Line,
     Word,
@@ -45,7 +46,6 @@ _TABLE: Final = "Definition for table"
 _END: Final = "End of definition"
 _MOST_COLUMNS: Final = 65535  # far above any database's limit; stops a damaged count at once
 _NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
 @dataclass(slots=True)
@@ -119,6 +119,8 @@ def _read_database(cursor: _Cursor) -> Database:
         key, word = found[0]
         if key in values:
             raise line.whole.error("expected this line once only", cursor.text.codec)
+        if CONTROL.search(word.text):
+            raise word.error("expected text without control characters", cursor.text.codec)
         values[key] = word.text
         cursor.at += 1
     return Database(version=cursor.text.version, encoding=cursor.text.encoding, **values)
@@ -156,7 +158,7 @@ def _table_name(word: Word, codec: str) -> str:
         if word.text[at - 1 : at] != ".":
             break
     name = ".".join(parts)
-    if not name or at != len(word.text) + 1 or not all(parts) or _CONTROL.search(name):
+    if not name or at != len(word.text) + 1 or not all(parts) or CONTROL.search(name):
         raise word.error("expected a table name such as SCHEMA.TABLE", codec)
     return name
 
@@ -232,7 +234,7 @@ def _heading(database: Database, version: str, count: int) -> list[str]:
     for label, key in _DATABASE_LINES:
         value = getattr(database, key)
         if value:
-            if value != value.strip(" \t") or _CONTROL.search(value):
+            if value != value.strip(" \t") or CONTROL.search(value):
                 raise EncodeError(f"{label} {value!r} does not fit a line")
             lines.append(f"{label} {value}")
     return [*lines, "*"]
@@ -263,7 +265,7 @@ def _table_lines(table: Table, count: int) -> list[str]:
 
 
 def _quoted(name: str, where: Where) -> str:
-    if not name or _CONTROL.search(name):
+    if not name or CONTROL.search(name):
         raise EncodeError(f"name {name!r} does not fit a line", where=where)
     if any(c in name for c in ' "') or name[0] == "*":
         return '"' + name.replace('"', '""') + '"'

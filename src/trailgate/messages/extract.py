@@ -119,13 +119,18 @@ def parse_extract(text: str, source: str = "") -> ExtractParameters:
         for statement in _statements(text):
             handler = _HANDLERS.get(statement.keyword, _unknown)
             handler(draft, statement)
-        if not draft.parameters.group:
-            raise OptionError("no EXTRACT parameter", hint="A file begins with EXTRACT group")
-        if not draft.parameters.properties_path:
-            raise OptionError("no VAM parameter", hint="Write VAM library, PARAMS properties-file")
+        _check(draft.parameters)
     except OptionError as error:
         raise error.located(source=source or None) from None
     return replace(draft.parameters, unused=tuple(draft.unused))
+
+
+def _check(parameters: ExtractParameters) -> None:
+    if not parameters.group:
+        raise OptionError("no EXTRACT parameter", hint="A file begins with EXTRACT group")
+    if not parameters.properties_path:
+        hint = "Write VAM library, PARAMS properties-file"
+        raise OptionError("no VAM parameter", hint=hint)
 
 
 def _statements(text: str) -> Iterator[_Statement]:

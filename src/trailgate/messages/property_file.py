@@ -50,10 +50,10 @@ class Properties:
 
 
 def parse_properties(data: bytes, source: str = "") -> Properties:
-    """Return the properties of a file; raises OptionError that names the line.
+    r"""Return the properties of a file; raises OptionError that names the line.
 
     Capture reference 1: one ``name=value`` a line, ``#`` as the first character opens a
-    comment. A backslash is data except in ``\\xHH``; there are no continuation lines, since a
+    comment. A backslash is data except in ``\xHH``; there are no continuation lines, since a
     delimiter may be a backslash. Bytes that are no UTF-8 are kept for delimiters.
     """
     text = data.decode("utf-8-sig", "surrogateescape")
@@ -76,6 +76,8 @@ def _entry(line: str, number: int) -> Entry:
     name, value = name.strip(_BLANKS), value.strip(_BLANKS)
     if not equals or not name:
         raise OptionError(f"expected name=value, found {_shown(line)!r}")
+    if name != _shown(name):
+        raise OptionError(f"the name {_shown(name)} is not UTF-8")
     row = row_of(name)
     if row is None:
         raise OptionError(f"unknown property {_shown(name)}", hint=_unknown_hint(name))

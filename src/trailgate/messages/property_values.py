@@ -1,4 +1,4 @@
-"""The values of properties: bytes with ``\\xHH``, value sources, names, small frozen mappings."""
+r"""The values of properties: bytes with ``\xHH``, value sources, names, small frozen mappings."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Lookup(Mapping[K, V]):
 
 
 def parse_bytes(value: str) -> bytes:
-    """Return a ``{value|\\xHH}`` property as bytes; raises OptionError for a broken ``\\xHH``.
+    r"""Return a ``{value|\xHH}`` property as bytes; raises OptionError for a broken ``\xHH``.
 
-    Capture reference 1 and 6: several ``\\xHH`` may stand side by side and between text; any
+    Capture reference 1 and 6: several ``\xHH`` may stand side by side and between text; any
     other backslash is data.
     """
 
