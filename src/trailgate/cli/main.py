@@ -65,7 +65,9 @@ def _program(arguments: list[str]) -> Callable[..., object]:
     for name, summary in COMMANDS.items():
         function = _imported(name) if name == asked else _stub
         program.command(name, help=summary)(function)
-    version = typer.Option(False, "--version", help="Print the version.", callback=_version, is_eager=True)
+    version = typer.Option(
+        False, "--version", help="Print the version.", callback=_version, is_eager=True
+    )
 
     @program.callback()
     def options(*, version: bool = version) -> None:

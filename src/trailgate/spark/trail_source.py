@@ -44,9 +44,7 @@ class TrailOptions:
         size = options.get("splitBytes", str(SPLIT_BYTES))
         if not size.isdecimal() or int(size) < 1:
             raise OptionError(f"splitBytes must be a number of bytes, not {size!r}")
-        return cls(
-            options["path"], options.get("table"), options.get("definitions"), int(size)
-        )
+        return cls(options["path"], options.get("table"), options.get("definitions"), int(size))
 
     def trail(self) -> TrailFiles:
         """Return the trail as it lies there now."""

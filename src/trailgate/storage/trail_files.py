@@ -94,7 +94,9 @@ def read_whole(path: Place) -> bytes:
         with store.open_input_file(place) as file:
             return bytes(file.read())
     except OSError as error:
-        raise StorageError(f"cannot read the file: {error}", where=Where(source=str(path))) from error
+        raise StorageError(
+            f"cannot read the file: {error}", where=Where(source=str(path))
+        ) from error
 
 
 def _listed(store: fs.FileSystem, place: str) -> tuple[str, list[TrailFile]]:
@@ -121,7 +123,9 @@ def _listed(store: fs.FileSystem, place: str) -> tuple[str, list[TrailFile]]:
 
 def _numbered(store: fs.FileSystem, folder: str, stem: str | None = None) -> list[Any]:
     """Return (prefix, file) of a directory's numbered files; of one prefix if ``stem`` is it."""
-    pattern = NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
+    pattern = (
+        NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
+    )
     found = []
     for entry in store.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
         matched = pattern.fullmatch(entry.base_name)

@@ -121,9 +121,7 @@ def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[p
         left = None if left is None else left - batch.num_rows
 
 
-def _shape(
-    definitions: Definitions, table: str | None
-) -> Callable[[ChangeBatch], pa.RecordBatch]:
+def _shape(definitions: Definitions, table: str | None) -> Callable[[ChangeBatch], pa.RecordBatch]:
     if table is None:
         return to_operations
     wanted = definitions.table(table)
@@ -182,20 +180,21 @@ def _changes(trail: TrailFiles, split: TrailSplit) -> Iterator[ChangeBatch]:
 
 
 def _spans(trail: TrailFiles, split: TrailSplit) -> Iterator[_Span]:
-    """Yield the byte ranges that make up a split, from its first transaction to its last's end."""
-    file = _file(trail, split)
-    start = _first_record(trail, file) if split.whole else _next_begin(file, split.start, split.end)
-    if start is None:
-        return
-    for file in trail.files[trail.files.index(file) :]:
-        if file.number != split.number:
-            start = _first_record(trail, file)
-        if start is None:
+    """Yield the byte ranges of a split, from its first transaction to the end of its last."""
+    own = _file(trail, split)
+    if split.whole:
+        start = _first_record(trail, own)
+    else:
+        start = _next_begin(own, split.start, split.end)
+    border = split.end
+    for file in trail.files[trail.files.index(own) :]:
+        if file is not own:
+            start = border = _first_record(trail, file)
+        if start is None or border is None:
             return
-        border = split.end if file.number == split.number else start
         stop = None if split.through else _next_begin(file, border, file.size)
-        last = file is trail.files[-1]
-        yield _Span(file, start, file.size if stop is None else stop, last and trail.growing)
+        open_end = stop is None and trail.growing and file is trail.files[-1]
+        yield _Span(file, start, file.size if stop is None else stop, open_end)
         if stop is not None:
             return
 

@@ -1,0 +1,40 @@
+"""One real Spark for all tests that need one; its own warnings are none of ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from trailgate.spark.session import session
+
+ROOT = Path(__file__).parents[2]
+# Quick to start, which is what tests want; not for throughput.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of this folder, and pass over warnings from inside Spark."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+            item.add_marker(
+                pytest.mark.filterwarnings(
+                    "ignore:unclosed:pytest.PytestUnraisableExceptionWarning"
+                )
+            )
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Return a session of two cores whose workers import the sources of this tree."""
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
+    os.environ["PYTHONPATH"] = path
+    os.environ["JDK_JAVA_OPTIONS"] = QUICK
+    made = session("local[2]", "trailgate-tests", **{"spark.sql.shuffle.partitions": "2"})
+    yield made
+    made.stop()

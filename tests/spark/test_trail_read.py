@@ -1,0 +1,92 @@
+"""The format ``trail`` on a real Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from sample_trail import NOTES, Op, write_trail
+
+from trailgate.spark.trail_source import packed_splits
+from trailgate.storage.trails import TrailSplit, read_trail
+
+FILES = [
+    [[Op("I", 1)], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],
+    [[Op("I", 9, "x")], [Op("I", 10, "ü")]],
+]
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> str:
+    return str(write_trail(tmp_path / "ot", FILES))
+
+
+def test_operations_come_as_the_library_reads_them(spark: SparkSession, prefix: str) -> None:
+    frame = spark.read.format("trail").load(prefix)
+
+    expected = pa.Table.from_batches(list(read_trail(prefix)))
+    assert frame.columns == expected.column_names
+    got = [row.asDict() for row in frame.orderBy("position").drop("op_ts").collect()]
+    assert got == [_with_maps(row) for row in expected.drop(["op_ts"]).to_pylist()]
+    times = (
+        frame.selectExpr("date_format(op_ts, 'yyyy-MM-dd HH:mm:ss')").orderBy("position").first()
+    )
+    assert times is not None
+    assert times[0] == "2026-01-01 00:00:00"
+
+
+def _with_maps(row: dict[str, object]) -> dict[str, object]:
+    return {name: dict(value) if isinstance(value, list) else value for name, value in row.items()}
+
+
+@pytest.mark.parametrize("size", ["1", "300", "100000"])
+def test_how_it_is_split_changes_nothing(spark: SparkSession, prefix: str, size: str) -> None:
+    frame = spark.read.format("trail").option("splitBytes", size).load(prefix)
+
+    positions = [row.position for row in frame.select("position").collect()]
+
+    assert len(positions) == 6
+    assert positions == sorted(set(positions))
+
+
+def test_a_table_comes_in_its_types(spark: SparkSession, prefix: str) -> None:
+    frame = spark.read.format("trail").option("table", "MY.ORDERS").load(prefix)
+
+    assert dict(frame.dtypes)["ID"] == "bigint"
+    assert [row.ID for row in frame.where("_op_type = 'I'").orderBy("_position").collect()] == [
+        1,
+        9,
+        10,
+    ]
+
+
+def test_two_scans_of_one_frame_do_not_disturb_each_other(spark: SparkSession, prefix: str) -> None:
+    frame = spark.read.format("trail").load(prefix)
+
+    assert frame.where("op_type = 'D'").count() == 1
+    assert frame.count() == 6
+    assert frame.where("op_type = 'D'").union(frame.where("op_type = 'U'")).count() == 2
+
+
+def test_an_error_tells_the_place(spark: SparkSession, prefix: str) -> None:
+    first = Path(f"{prefix}000000000")
+    first.write_bytes(first.read_bytes()[:-5])
+
+    with pytest.raises(PySparkException, match="ot000000000, byte"):
+        spark.read.format("trail").load(prefix).count()
+
+
+def test_a_missing_path_is_told(spark: SparkSession) -> None:
+    with pytest.raises(PySparkException, match="needs a path"):
+        spark.read.format("trail").load().count()
+
+
+def test_small_files_share_a_partition_and_large_ones_do_not() -> None:
+    splits = [TrailSplit("f", i, 0, size) for i, size in enumerate([10, 20, 90, 100, 5, 5])]
+
+    packs = packed_splits(splits, 100)
+
+    assert [[split.number for split in pack] for pack in packs] == [[0, 1], [2], [3], [4, 5]]
