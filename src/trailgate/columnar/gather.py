@@ -135,7 +135,7 @@ def _copied(buffer: pa.Buffer, starts: Longs, ends: Longs) -> pa.Array:
 def fixed_rows(matrix: Octets) -> pa.Array:
     """Return the rows of a byte matrix as a binary column that shares its bytes."""
     count, width = matrix.shape
-    offsets = np.arange(0, (count + 1) * width, width, np.int32) if width else _zeros(count)
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width) if width else _zeros(count)
     data = np.ascontiguousarray(matrix).reshape(-1)
     return pa.Array.from_buffers(
         pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0

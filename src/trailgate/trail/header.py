@@ -266,7 +266,7 @@ def _encode_leaf(values: Any, leaf: Leaf) -> bytes:
 
 def _outer_length(view: memoryview) -> int:
     head = bytes(view[:FRAME])
-    if len(head) and head[0] != FILE_HEADER:
+    if head and head[0] != FILE_HEADER:
         raise _bad(view, 0, "a file header must begin with 46 (F)", "Is this a trail file?")
     length = int.from_bytes(head[2:], "big")
     if len(head) < FRAME or len(view) < length:

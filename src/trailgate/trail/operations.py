@@ -145,7 +145,8 @@ def _read_block(
 def _indicators(first: npt.NDArray[np.uint8], last: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Return B, M, E or W: TransInd 0 begins, 2 ends, 3 does both (format notes 5)."""
     begins = (first == 0) | (first == 3)
-    return INDICATORS[begins + 2 * (last >= 2)]
+    indicators: npt.NDArray[np.uint8] = INDICATORS[begins + 2 * (last >= 2)]
+    return indicators
 
 
 def _read_images(
@@ -180,7 +181,7 @@ def _area(source: Source, table: Table, spans: tuple[Longs, Longs], chosen: Mask
 
 def _key_ends(source: Source, starts: Longs, ends: Longs) -> Longs:
     """Return where the before images of key updates end (format notes 10.4)."""
-    middle = starts + KEY_LENGTH + words(source.data, "u2")[starts]
+    middle: Longs = starts + KEY_LENGTH + words(source.data, "u2")[starts]
     bad = middle > ends
     if bad.any():
         row = int(np.argmax(bad))

@@ -54,7 +54,7 @@ def decode(
     *,
     file_number: int,
     base_offset: int,
-    state: ReaderState = ReaderState(),  # noqa: B008 - frozen
+    state: ReaderState = ReaderState(),
     finish: bool = False,
 ) -> Decoded:
     """Return the operations of all complete records of ``data`` (pa.Buffer or bytes).

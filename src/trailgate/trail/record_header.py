@@ -189,7 +189,7 @@ def _data_area(
     """Return where D's payload starts and ends; a record without data has an empty one."""
     has_data = length > 0
     start = place + FRAME * has_data
-    end = start + length
+    end: Longs = start + length.astype(np.int64)
     _require(source, spans, end <= spans[1] - FRAME, "the data area runs over its record")
     good = words(source.data, "u4")[place] == (DATA << 24) + length.astype(np.uint32)
     _require(source, spans, good | ~has_data, "the data token does not agree with the header")

@@ -13,12 +13,12 @@ from trailgate.errors import EncodeError, Where
 from trailgate.model.changes import (
     BEGIN,
     DELETE,
+    END,
     INSERT,
     KEY_UPDATE,
     TRUNCATE,
     UPDATE,
     WHOLE,
-    END,
     ChangeBatch,
     ChangeBlock,
     StateColumn,
@@ -158,7 +158,7 @@ def _in_order(parts: list[pa.Array], orders: list[Longs], rows: int) -> Encoded:
     order = np.concatenate(orders)
     sizes = np.concatenate([_sizes(part) for part in parts])
     if (order[1:] > order[:-1]).all():
-        body = b"".join(_content(part) for part in parts)
+        body: bytes | memoryview = b"".join(_content(part) for part in parts)
     else:
         by_order = np.argsort(order, kind="stable")
         body = _taken(parts, by_order, int(sizes.sum()))
@@ -178,11 +178,12 @@ def _taken(parts: list[pa.Array], order: Longs, size: int) -> memoryview:
 def _offsets(values: pa.Array) -> npt.NDArray[np.int64]:
     kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
     offsets = np.frombuffer(values.buffers()[1], kind)
-    return offsets[values.offset : values.offset + len(values) + 1]
+    part = offsets[values.offset : values.offset + len(values) + 1]
+    return part.astype(np.int64)
 
 
 def _sizes(values: pa.Array) -> Longs:
-    return np.diff(_offsets(values)).astype(np.int64)
+    return np.diff(_offsets(values))
 
 
 def _content(values: pa.Array) -> memoryview:
