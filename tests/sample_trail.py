@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,7 +65,7 @@ def _torn_bodies(files: Sequence[Sequence[Transaction]]) -> list[bytes]:
     encoded = encode(changes([transaction for file in files for transaction in file]))
     body, starts = bytes(encoded.body), encoded.starts.tolist()
     cuts = [starts[(len(starts) - 1) * i // len(files)] for i in range(len(files) + 1)]
-    return [body[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+    return [body[start:end] for start, end in pairwise(cuts)]
 
 
 def changes(transactions: Sequence[Transaction]) -> ChangeBatch:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from sample_trail import NOTES, Op, write_trail
 
+from sample_trail import NOTES, Op, write_trail
 from trailgate.cli.main import run
 from trailgate.model.operations import OPERATIONS_SCHEMA
 
@@ -90,7 +91,7 @@ def test_definitions_can_be_elsewhere(prefix: str, capsys: pytest.CaptureFixture
         (["show", "PREFIX", "--table", "MY.ORDER"], 1, "MY.ORDERS"),
         (["show", "PREFIX", "--after", "7"], 2, "error: '7' is not a position"),
         (["show", "PREFIX", "--format", "xml"], 2, "xml"),
-        (["show"], 2, "PATH"),
+        (["show"], 2, "path"),
         (["shew"], 2, "shew"),
     ],
 )
@@ -160,7 +161,5 @@ def test_show_as_json_loads_neither_spark_nor_rich(prefix: str) -> None:
 
 
 def _env() -> dict[str, str]:
-    import os
-
     source = str(Path(__file__).parents[2] / "src")
     return {**os.environ, "PYTHONPATH": source}

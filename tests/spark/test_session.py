@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -56,7 +55,7 @@ def test_spark_runs_on_the_wheel_where_no_java_is_on_the_path(tmp_path: Path) ->
 
 
 def test_no_java_at_all_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
 
     with pytest.raises(MissingDependencyError, match=r"trailgate\[jre\]"):
         jre.find_java({"PATH": "/nowhere", "JAVA_HOME": "/nowhere"})
@@ -83,7 +82,7 @@ def test_the_shim_is_private_and_drops_one_argument(
     real = tmp_path / "it's java"
     real.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
     real.chmod(0o755)
-    monkeypatch.setattr(jre, "find_java", lambda environment: jre.Java(real, 17))
+    monkeypatch.setattr(jre, "find_java", lambda _: jre.Java(real, 17))
 
     home = jre.spark_java_home()
 
@@ -92,4 +91,4 @@ def test_the_shim_is_private_and_drops_one_argument(
         [home / "bin" / "java", *arguments], capture_output=True, text=True, check=True
     )
     assert done.stdout == "-Xmx1g|a b||"
-    assert os.stat(tmp_path / "trailgate").st_mode & 0o777 == 0o700
+    assert (tmp_path / "trailgate").stat().st_mode & 0o777 == 0o700

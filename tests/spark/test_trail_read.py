@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from sample_trail import NOTES, Op, write_trail
 
+from sample_trail import NOTES, Op, write_trail
 from trailgate.spark.trail_source import packed_splits
 from trailgate.storage.trails import TrailSplit, read_trail
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sample_trail import DEFINITIONS, NOTES, Op, write_trail
 
+from sample_trail import DEFINITIONS, NOTES, Op, write_trail
 from trailgate.errors import OptionError, StorageError, TrailgateError, TruncatedError
 from trailgate.model.operations import OPERATIONS_SCHEMA
 from trailgate.storage.trails import find_trail, plan_splits, read_split, read_trail
@@ -111,7 +111,7 @@ def test_a_missing_file_is_an_error_that_names_the_gap(tmp_path: Path) -> None:
 
 
 def test_nothing_there_is_an_error_with_a_hint(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="no trail files here .*prefix"):
+    with pytest.raises(StorageError, match=r"no trail files here .*prefix"):
         find_trail(tmp_path / "ot")
 
 

@@ -33,7 +33,7 @@ __all__ = ["TrailFiles", "TrailSplit", "find_trail", "plan_splits", "read_split"
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
 SEARCH: Final = 256 << 10  # holds at least four records, which is what resync looks for
-HEADER: Final = 64 << 10  # no object of a trail is longer
+LONGEST: Final = 64 << 10  # no object of a trail is longer
 BEFORE_POSITION: Final = 16 << 20  # how far back from a position its transaction is sought
 
 
@@ -182,15 +182,13 @@ def _changes(trail: TrailFiles, split: TrailSplit) -> Iterator[ChangeBatch]:
 def _spans(trail: TrailFiles, split: TrailSplit) -> Iterator[_Span]:
     """Yield the byte ranges of a split, from its first transaction to the end of its last."""
     own = _file(trail, split)
-    if split.whole:
-        start = _first_record(trail, own)
-    else:
-        start = _next_begin(own, split.start, split.end)
+    start = _first_record(trail, own) if split.whole else _next_begin(own, split.start, split.end)
     border = split.end
     for file in trail.files[trail.files.index(own) :]:
         if file is not own:
-            start = border = _first_record(trail, file)
-        if start is None or border is None:
+            start = _first_record(trail, file)
+            border = start or 0
+        if start is None:
             return
         stop = None if split.through else _next_begin(file, border, file.size)
         open_end = stop is None and trail.growing and file is trail.files[-1]
@@ -217,18 +215,18 @@ def _next_begin(file: TrailFile, place: int, limit: int) -> int | None:
             header = reader.header_length()
         except TruncatedError:
             return None  # whoever reads the file from its begin tells
-        # Whether the record in front is a before image is known only at the begin of a file.
-        after_before = place > header
-        at: int | None = header if place <= header else reader.resync(place)
+        # The record in front of ``place`` is needed as well: see _begins.
+        earlier = place - LONGEST
+        at = header if earlier <= header else reader.resync(earlier)
+        after_before = False
         while at is not None and at < limit:
             data, records = reader.records(at)
             if not len(records.offsets):
                 return None
             begins, after_before = _begins(data, records.offsets, after_before=after_before)
-            found = np.flatnonzero(begins)
+            found = at + records.offsets[begins & (at + records.offsets >= place)]
             if len(found):
-                begin = at + int(records.offsets[found[0]])
-                return begin if begin < limit else None
+                return int(found[0]) if found[0] < limit else None
             at += records.end
     return None
 
@@ -279,7 +277,7 @@ class _Reader:
 
     def header_length(self) -> int:
         """Return where the first record begins."""
-        return decode_header(self.read(0, HEADER))[1]
+        return decode_header(self.read(0, LONGEST))[1]
 
     def resync(self, place: int) -> int | None:
         """Return where the next record begins; None where there is none any more."""
