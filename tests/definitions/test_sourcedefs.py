@@ -233,8 +233,11 @@ def _read_or_refuse(data: bytes) -> None:
     try:
         definitions = read_sourcedefs(data, "any.def")
     except TrailgateError as error:
-        assert error.where.source == "any.def"
-        assert error.where.line is not None
+        refusal = error
     else:
         again = read_sourcedefs(write_sourcedefs(definitions))
         assert again.tables == definitions.tables
+        return
+
+    assert refusal.where.source == "any.def"
+    assert refusal.where.line is not None
