@@ -1,0 +1,119 @@
+"""Rows of a string column: which one fails, how they look as a byte matrix, where nulls stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.errors import DecodeError, Where
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+
+BLANKS: Final = " \t\r\n"
+
+
+def failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
+    """Return the index of the first row that ``check`` refuses, found by bisecting.
+
+    ``check`` raises DecodeError or an Arrow error for a column with a bad row; it is known to
+    refuse ``values`` as a whole.
+    """
+    start, size = 0, len(values)
+    while size > 1:
+        half = size // 2
+        try:
+            check(values.slice(start, half))
+        except (DecodeError, pa.ArrowException):
+            size = half
+        else:
+            start, size = start + half, size - half
+    return start
+
+
+def row_error(problem: str, values: pa.Array, row: int, hint: str = "") -> DecodeError:
+    """Return the error of one row: its index as the record, its bytes as the raw value."""
+    raw = values[row].as_buffer()
+    where = Where(record=int(row), raw=None if raw is None else raw.to_pybytes())
+    return DecodeError(problem, where=where, hint=hint)
+
+
+def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:
+    """Return ``convert`` of the rows that are not null, with the nulls back in their places.
+
+    Errors of ``convert`` have their record translated to the row of ``values``.
+    """
+    if not values.null_count:
+        return convert(values)
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    try:
+        dense = convert(values.drop_null())
+    except DecodeError as error:
+        record = error.where.record
+        raise DecodeError(
+            error.problem,
+            where=Where(record=int(np.flatnonzero(valid)[record or 0]), raw=error.where.raw),
+            hint=error.hint,
+        ) from None
+    slots = np.cumsum(valid) - 1
+    return dense.take(pa.array(slots, mask=~valid))
+
+
+def byte_view(values: pa.StringArray) -> tuple[Longs, Bytes]:
+    """Return the offsets (one more than rows) and the data bytes of a column, not copied."""
+    _, offsets, data = values.buffers()
+    if not len(values) or offsets is None:
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
+    return ends.astype(np.int64), np.frombuffer(data or b"", np.uint8)
+
+
+def length_groups(values: pa.StringArray) -> Iterator[tuple[int, Longs | None, Bytes]]:
+    """Yield (length, rows, matrix) for each length among the rows; the column has no nulls.
+
+    ``matrix`` has one line of ``length`` bytes a row. ``rows`` is None where all rows agree.
+    """
+    offsets, data = byte_view(values)
+    lengths = np.diff(offsets)
+    if len(lengths) and (lengths == lengths[0]).all():
+        length = int(lengths[0])
+        yield length, None, data[offsets[0] : offsets[-1]].reshape(len(lengths), length)
+        return
+    for length in np.unique(lengths).tolist():
+        rows = np.flatnonzero(lengths == length)
+        yield length, rows, gathered(data, offsets[rows], length)
+
+
+def gathered(data: Bytes, starts: Longs, length: int) -> Bytes:
+    """Return the ``length`` bytes at each start as a matrix, one line a start."""
+    if not length:
+        return np.zeros((len(starts), 0), np.uint8)
+    windows = np.ndarray((len(data) - length + 1, length), np.uint8, data, strides=(1, 1))
+    return windows[starts]
+
+
+def strings_of(matrix: Bytes) -> pa.StringArray:
+    """Return a column whose values are the lines of a byte matrix, not copied."""
+    rows, width = matrix.shape
+    offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32) if width else None
+    if offsets is None:
+        offsets = np.zeros(rows + 1, np.int32)
+    matrix = np.ascontiguousarray(matrix)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(matrix))
+
+
+def trimmed(values: pa.StringArray) -> pa.StringArray:
+    """Return the values without blanks around them; the same column where there are none."""
+    offsets, data = byte_view(values)
+    full = offsets[1:] > offsets[:-1]
+    if not full.any():
+        return values
+    firsts, lasts = data[offsets[:-1][full]], data[offsets[1:][full] - 1]
+    if (firsts > 32).all() and (lasts > 32).all():
+        return values
+    return pc.utf8_trim(values, BLANKS)
