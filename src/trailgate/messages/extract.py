@@ -19,7 +19,7 @@ _QUOTED: Final = r""""[^"]*"|'[^']*'"""
 _COMMENT: Final = re.compile(rf"{_QUOTED}|((?:(?<=\s)|^)--)")
 _SEMICOLON: Final = re.compile(rf"{_QUOTED}|(;)")
 _FIRST: Final = re.compile(r"((?:\"(?:[^\"]|\"\")*\"|'[^']*'|[^\s,;\"'])+)[\s,;]*(.*)", re.DOTALL)
-_PARAMS: Final = re.compile(rf"(?:{_QUOTED}|[^\"'])*?\bPARAMS\b\s*(\(?)(.*)", re.IGNORECASE)
+_PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
 _OPTION: Final = "option is not used"
 Unused = tuple[int, str, str]
 
@@ -186,7 +186,8 @@ def _extract(draft: _Draft, statement: _Statement) -> None:
 
 def _vam(draft: _Draft, statement: _Statement) -> None:
     _once(statement, draft.parameters.properties_path)
-    found = _PARAMS.match(statement.rest)
+    _, after = _first(statement, "a library")
+    found = _PARAMS.match(after)
     if found is None:
         # OGG-00172: "no PARAMS section"
         raise statement.error("expected PARAMS and a properties file after the library")
