@@ -1,0 +1,183 @@
+"""Columns to maps and back: one map a row, from column name to value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.rows import Longs, row_error
+from trailgate.errors import DecodeError, EncodeError, Where
+
+Mask = npt.NDArray[np.bool_]
+
+
+def state_map(
+    names: Sequence[str],
+    values: Sequence[pa.StringArray | None],
+    missing: Sequence[Mask | None],
+    rows: int,
+) -> pa.MapArray:
+    """Return one map<string, string> a row: missing columns have no key, NULLs a null value.
+
+    A column whose values are None is missing in every row. Raises EncodeError where a row is
+    marked missing and has a value, or the values exceed 2 GB.
+    """
+    present = [i for i, column in enumerate(values) if column is not None]
+    if not present or not rows:
+        return _empty_maps(rows)
+    columns = [values[i] for i in present]
+    marks = [missing[i] for i in present]
+    valid = _valid(columns, rows)
+    keep = _kept(marks, valid)
+    try:
+        items = _interleaved(columns, valid, keep)
+    except pa.ArrowInvalid as error:
+        raise EncodeError("the values of one chunk exceed 2 GB") from error
+    kept_names = [names[i] for i in present]
+    if keep is None:
+        offsets = np.arange(0, (rows + 1) * len(present), len(present), dtype=np.int32)
+        keys = _tiled(kept_names, rows)
+    else:
+        offsets = np.zeros(rows + 1, np.int32)
+        np.cumsum(keep.sum(axis=1), out=offsets[1:])
+        which = np.broadcast_to(np.arange(len(present), dtype=np.int32), keep.shape)[keep]
+        keys = pa.array(kept_names, pa.string()).take(pa.array(which))
+    return pa.MapArray.from_arrays(pa.array(offsets), keys, items)
+
+
+def _empty_maps(rows: int) -> pa.MapArray:
+    none = pa.array([], pa.string())
+    return pa.MapArray.from_arrays(pa.array(np.zeros(rows + 1, np.int32)), none, none)
+
+
+def _valid(columns: Sequence[pa.Array], rows: int) -> Mask | None:
+    """Return rows x columns of "has a value", or None where all have."""
+    if not any(column.null_count for column in columns):
+        return None
+    valid = np.ones((rows, len(columns)), bool)
+    for i, column in enumerate(columns):
+        if column.null_count:
+            valid[:, i] = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def _kept(marks: Sequence[Mask | None], valid: Mask | None) -> Mask | None:
+    """Return rows x columns of "is not missing", or None where nothing is."""
+    known = [(i, mark) for i, mark in enumerate(marks) if mark is not None and mark.any()]
+    if not known:
+        return None
+    keep = np.ones((len(known[0][1]), len(marks)), bool)
+    for i, mark in known:
+        keep[:, i] = ~mark
+    if valid is None or (valid & ~keep).any():
+        raise EncodeError("a row is marked as missing a column and has a value in it")
+    return keep
+
+
+def _interleaved(
+    columns: Sequence[pa.Array], valid: Mask | None, keep: Mask | None
+) -> pa.StringArray:
+    """Return the values row by row, those of missing columns left out.
+
+    The joined rows' data buffer is the interleaved values' data buffer: only offsets are made.
+    """
+    joined = pc.binary_join_element_wise(
+        *columns, "", null_handling="replace", null_replacement=""
+    )
+    lengths = np.empty((len(joined), len(columns)), np.int32)
+    for i, column in enumerate(columns):
+        length = pc.binary_length(column)
+        lengths[:, i] = (length.fill_null(0) if column.null_count else length).to_numpy()
+    flat = lengths.reshape(-1)
+    if keep is not None:  # a missing slot has no bytes, so leaving it out moves no other
+        flat = flat[keep.reshape(-1)]
+    offsets = np.zeros(len(flat) + 1, np.int32)
+    np.cumsum(flat, out=offsets[1:])
+    bits = None
+    if valid is not None:
+        slots = valid.reshape(-1) if keep is None else valid[keep]
+        bits = pa.py_buffer(np.packbits(slots, bitorder="little"))
+    data = joined.buffers()[2]
+    return pa.StringArray.from_buffers(len(flat), pa.py_buffer(offsets), data, bits)
+
+
+def _tiled(names: Sequence[str], rows: int) -> pa.StringArray:
+    """Return the names one after the other, ``rows`` times."""
+    encoded = [name.encode() for name in names]
+    ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
+    starts = np.arange(rows, dtype=np.int64)[:, None] * ends[-1]
+    offsets = np.zeros(rows * len(names) + 1, np.int32)
+    offsets[1:] = (starts + ends).reshape(-1)
+    data = b"".join(encoded) * rows
+    return pa.StringArray.from_buffers(
+        rows * len(names), pa.py_buffer(offsets), pa.py_buffer(data)
+    )
+
+
+def columns_from_map(
+    maps: pa.MapArray, names: Sequence[str]
+) -> list[tuple[pa.StringArray | None, Mask | None]]:
+    """Return each named column's values and the mask of the rows that miss it.
+
+    Values are None where every row misses the column, the mask is None where none does. A null
+    map misses every column. Names are compared without case. Raises DecodeError, with the row as
+    its record, for a key that is not among the names or stands twice in one map.
+    """
+    rows = len(maps)
+    keys, items, row_of = _entries(maps)
+    which = _column_of(keys, names, row_of)
+    slots = np.full((len(names), rows), -1, np.int64)
+    slots[which, row_of] = np.arange(len(keys))
+    if np.count_nonzero(slots >= 0) != len(keys):
+        raise _twice(which, row_of, names)
+    return [_picked(items, line) for line in slots]
+
+
+def _entries(maps: pa.MapArray) -> tuple[pa.Array, pa.Array, Longs]:
+    """Return the entries' keys and values, and the row of each."""
+    dense = maps.drop_null() if maps.null_count else maps
+    offsets = dense.offsets.to_numpy()
+    start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+    dense_rows = np.arange(len(maps))
+    if maps.null_count:
+        dense_rows = np.flatnonzero(maps.is_valid().to_numpy(zero_copy_only=False))
+    row_of = np.repeat(dense_rows, np.diff(offsets))
+    return dense.keys.slice(start, count), dense.items.slice(start, count), row_of
+
+
+def _column_of(keys: pa.Array, names: Sequence[str], row_of: Longs) -> Longs:
+    found = pc.index_in(keys, pa.array(names, pa.string()))
+    if found.null_count:
+        folded = pa.array([name.casefold() for name in names], pa.string())
+        # casefold and lower differ for a few letters only; the exact match above comes first.
+        found = pc.index_in(pc.utf8_lower(keys), folded)
+    if found.null_count:
+        slot = int(np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))[0])
+        error = row_error(f"no column {keys[slot].as_py()} in the table", keys, slot)
+        raise DecodeError(
+            error.problem, where=Where(record=int(row_of[slot]), raw=error.where.raw)
+        )
+    return found.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _twice(which: Longs, row_of: Longs, names: Sequence[str]) -> DecodeError:
+    cells = row_of * len(names) + which
+    order = np.argsort(cells, kind="stable")
+    again = order[1:][np.diff(cells[order]) == 0]
+    slot = int(again[np.argmin(row_of[again])])
+    name = names[int(which[slot])]
+    where = Where(record=int(row_of[slot]), field=name, raw=name.encode())
+    return DecodeError(f"column {name} stands twice in one row", where=where)
+
+
+def _picked(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask | None]:
+    absent = slots < 0
+    if absent.all() and len(absent):
+        return None, None
+    if not absent.any():
+        return items.take(pa.array(slots)), None
+    return items.take(pa.array(slots, mask=absent)), absent
