@@ -1,0 +1,196 @@
+"""How text becomes a column's values and back: one row a family, made once per column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.numbers import check_number_text, format_integers, parse_integers
+from trailgate.columnar.rows import row_error
+from trailgate.columnar.temporal import (
+    DEFAULT_FORMAT,
+    DateFormat,
+    iso_to_timestamp,
+    iso_width,
+    parse_datetimes,
+)
+from trailgate.errors import DefinitionError, OptionError
+from trailgate.model.tables import Column
+from trailgate.model.types import Family
+
+Convert = Callable[[pa.Array], pa.Array]
+
+
+class Codec(NamedTuple):
+    """A family's makers of converters: text to block, block to text, block to typed column."""
+
+    parse: Callable[[Column, DateFormat], Convert]
+    format: Callable[[Column], Convert]
+    typed: Callable[[Column], tuple[pa.DataType, Convert]]
+
+
+def parser_for(column: Column, date_format: DateFormat | None = None) -> Convert:
+    """Return the function that makes text a block column; it raises DecodeError by row.
+
+    Raises DefinitionError for a type without a public layout.
+    """
+    return CODECS[column.family].parse(column, date_format or DEFAULT_FORMAT)
+
+
+def formatter_for(column: Column) -> Convert:
+    """Return the function that makes a block column text."""
+    return CODECS[column.family].format(column)
+
+
+def typed_for(column: Column) -> tuple[pa.DataType, Convert]:
+    """Return the column's type in the typed shape, and the function from the block column."""
+    return CODECS[column.family].typed(column)
+
+
+def spark_type(column: Column) -> str:
+    """Return the column's type in Spark's DDL."""
+    kind, _ = typed_for(column)
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    return SPARK_TYPES[kind]
+
+
+SPARK_TYPES: Final[Mapping[pa.DataType, str]] = MappingProxyType(
+    {
+        pa.string(): "string",
+        pa.int64(): "bigint",
+        pa.date32(): "date",
+        pa.timestamp("us"): "timestamp_ntz",
+    }
+)
+
+
+def _unchanged(values: pa.Array) -> pa.Array:
+    return values
+
+
+def _as_it_is(_: Column) -> Convert:
+    return _unchanged
+
+
+def _string_typed(_: Column) -> tuple[pa.DataType, Convert]:
+    return pa.string(), _unchanged
+
+
+def _text_parser(column: Column, _: DateFormat) -> Convert:
+    """Return a check of the length in characters.
+
+    Fixed-length text may have blanks beyond its length; they are padding and are cut off.
+    """
+    most, fixed = column.external_length, column.type_row.fixed
+
+    def check(values: pa.Array) -> pa.Array:
+        # No value has more characters than bytes.
+        longest = pc.max(pc.binary_length(values)).as_py() or 0
+        if longest <= most:
+            return values
+        long = pc.greater(pc.utf8_length(values), most)
+        if fixed and pc.any(long).as_py():
+            values = pc.if_else(long, pc.utf8_rtrim(values, " "), values)
+            cut = pc.utf8_length(values)
+            pad = pc.utf8_rpad(values, most, " ")
+            values = pc.if_else(pc.and_(long, pc.less(cut, most)), pad, values)
+            long = pc.greater(pc.utf8_length(values), most)
+        if pc.any(long).as_py():
+            row = int(np.argmax(long.fill_null(False).to_numpy(zero_copy_only=False)))
+            raise row_error(f"text longer than {most} characters", values, row)
+        return values
+
+    return check
+
+
+def _number_text_parser(_: Column, __: DateFormat) -> Convert:
+    return check_number_text
+
+
+def _integer_parser(column: Column, _: DateFormat) -> Convert:
+    scale, width = column.scale, column.type_row.width or 8
+    signed = column.family is Family.INTEGER
+
+    def parse(values: pa.Array) -> pa.Array:
+        return parse_integers(values, scale, width, signed)
+
+    return parse
+
+
+def _integer_formatter(_: Column) -> Convert:
+    return format_integers
+
+
+def _integer_typed(column: Column) -> tuple[pa.DataType, Convert]:
+    """Return int64, or a decimal; unsigned 8 byte integers go beyond int64: decimal(20, 0)."""
+    kind = column.arrow_type
+    if column.scale:
+        return kind, _unchanged
+    if column.family is Family.UNSIGNED and (column.type_row.width or 8) == 8:
+        wide = pa.decimal128(20, 0)
+        return wide, lambda values: pc.cast(values, wide)
+    return pa.int64(), lambda values: pc.cast(values, pa.int64())
+
+
+def _datetime_parser(column: Column, date_format: DateFormat) -> Convert:
+    width = _datetime_width(column)
+
+    def parse(values: pa.Array) -> pa.Array:
+        return parse_datetimes(values, date_format, width)
+
+    return parse
+
+
+def _datetime_width(column: Column) -> int:
+    try:
+        return iso_width(column.external_length)
+    except OptionError as error:
+        raise DefinitionError(f"column {column.name}: {error.problem}") from None
+
+
+def _datetime_typed(column: Column) -> tuple[pa.DataType, Convert]:
+    """Return date32 for dates, naive timestamp[us] for times; years and months stay text."""
+    width = _datetime_width(column)
+    if width < 10:
+        return pa.string(), _unchanged
+    kind = pa.date32() if width == 10 else pa.timestamp("us")
+    return kind, lambda values: iso_to_timestamp(values, width)
+
+
+def _refuse(column: Column) -> DefinitionError:
+    return DefinitionError(
+        f"column {column.name} has type {column.type_row.name} ({column.data_type}), "
+        "whose values have no public layout"
+    )
+
+
+def _unsupported_parser(column: Column, _: DateFormat) -> Convert:
+    raise _refuse(column)
+
+
+def _unsupported_formatter(column: Column) -> Convert:
+    raise _refuse(column)
+
+
+def _unsupported_typed(column: Column) -> tuple[pa.DataType, Convert]:
+    raise _refuse(column)
+
+
+_INTEGER: Final = Codec(_integer_parser, _integer_formatter, _integer_typed)
+# Number text keeps its digits in the typed shape too: no Spark type holds all of them.
+CODECS: Final[Mapping[Family, Codec]] = MappingProxyType(
+    {
+        Family.TEXT: Codec(_text_parser, _as_it_is, _string_typed),
+        Family.NUMBER_TEXT: Codec(_number_text_parser, _as_it_is, _string_typed),
+        Family.INTEGER: _INTEGER,
+        Family.UNSIGNED: _INTEGER,
+        Family.DATETIME: Codec(_datetime_parser, _as_it_is, _datetime_typed),
+        Family.UNSUPPORTED: Codec(_unsupported_parser, _unsupported_formatter, _unsupported_typed),
+    }
+)
