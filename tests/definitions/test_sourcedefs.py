@@ -74,6 +74,17 @@ def test_files_that_are_no_superset_of_ascii_are_read(codec: str) -> None:
     assert read_sourcedefs(text.encode(codec)).tables == read_sourcedefs(RIGHT).tables
 
 
+@pytest.mark.parametrize(
+    "encoding",
+    ["UTF-16", "UTF-16LE", "UTF-16BE", "windows-1252", "Cp1252", "ISO8859_1", "ibm-37", "GB18030"],
+)
+def test_any_encoding_that_is_written_is_read_again(encoding: str) -> None:
+    database = Database(version="2.0", encoding=encoding, locale="neutral")
+    definitions = Definitions(read_sourcedefs(RIGHT).tables, database)
+
+    assert read_sourcedefs(write_sourcedefs(definitions)) == definitions
+
+
 @pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
 def test_a_wrong_file_is_said_to_be_wrong_where_it_is(case: dict[str, Any]) -> None:
     text = RIGHT.decode()

@@ -31,9 +31,10 @@ _CODECS: Final[Mapping[str, str]] = MappingProxyType(
         "tis-620": "tis_620",
     }
 )
-# Python codecs that are no character sets.
-_NO_CHARACTER_SETS: Final = frozenset(
+# Python codecs that are no character sets, or in which "*+-" cannot be told from the first bytes.
+_REFUSED: Final = frozenset(
     {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"}
+    | {"utf-7", "utf-32", "utf-32-be", "utf-32-le", "mac-arabic", "mac-farsi"}
 )
 _ENCODING_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,60}", re.ASCII)
 _LINE_ONE: Final = re.compile(
@@ -139,7 +140,7 @@ def python_codec(name: str) -> str | None:
         b"*+".decode(codec, "replace")  # refuses codecs that do not give text
     except (LookupError, ValueError):
         return None
-    return None if codec in _NO_CHARACTER_SETS else codec
+    return None if codec in _REFUSED else codec
 
 
 def read_text(data: bytes) -> DefgenText:
