@@ -53,7 +53,8 @@ def test_the_printed_header_is_read_and_written_byte_for_byte() -> None:
     for group, expected in CASE["expect"].items():
         values = getattr(header, group)
         assert {name: getattr(values, name) for name in expected} == expected
-    assert header.trail.file_size is header.trail.last_csn is header.trail.last_io_time is None
+    trail = header.trail
+    assert (trail.file_size, trail.last_csn, trail.last_io_time) == (None, None, None)
 
 
 def test_every_field_has_a_leaf() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -35,13 +37,9 @@ def read(data: bytes, *, finish: bool = True) -> Operations:
 def test_what_is_written_is_read_again(operations: Operations) -> None:
     encoded = encode(batch_of(DEFINITIONS, operations))
 
-    assert compared(read(encoded.body.to_pybytes())) == operations_in_order(operations)
+    assert compared(read(encoded.body.to_pybytes())) == compared(operations)
     assert len(encoded.starts) == len(operations) + 1
     assert int(encoded.starts[-1]) == encoded.body.size
-
-
-def operations_in_order(operations: Operations) -> Operations:
-    return compared(operations)
 
 
 @MODEST
@@ -93,7 +91,7 @@ def test_reading_can_begin_at_any_record(operations: Operations) -> None:
 
     for start in offsets:
         assert resync(body, start) == start
-    for before, after in zip(offsets, offsets[1:], strict=False):
+    for before, after in itertools.pairwise(offsets):
         assert resync(body, before + 1) == after
 
 
@@ -109,8 +107,8 @@ def test_any_bytes_give_operations_or_our_error(data: bytes, finish: bool) -> No
     ):
         try:
             act()
-        except TrailgateError as error:
-            assert str(error)
+        except TrailgateError:
+            continue
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -119,10 +117,8 @@ def test_a_changed_byte_gives_operations_or_our_error(ops: Operations, data: st.
     body = bytearray(encode(batch_of(DEFINITIONS, ops)).body.to_pybytes())
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
-    try:
+    with contextlib.suppress(TrailgateError):
         read(bytes(body))
-    except TrailgateError as error:
-        assert str(error)
 
 
 @MODEST
@@ -131,10 +127,8 @@ def test_a_changed_header_gives_a_value_or_our_error(data: st.DataObject) -> Non
     header = bytearray(encode_header(FileHeader()))
     for _ in range(data.draw(st.integers(1, 4))):
         header[data.draw(st.integers(0, len(header) - 1))] = data.draw(st.integers(0, 255))
-    try:
+    with contextlib.suppress(TrailgateError):
         decode_header(bytes(header))
-    except TrailgateError as error:
-        assert str(error)
 
 
 @MODEST

@@ -58,7 +58,7 @@ def encode(batch: ChangeBatch) -> Encoded:
     orders: list[Longs] = []
     for block in batch.blocks:
         for start in range(0, len(block), CHUNK):
-            part = block if len(block) <= CHUNK else _sliced(block, start, start + CHUNK)
+            part = _sliced(block, start, min(start + CHUNK, len(block)))
             for group in _groups(part):
                 parts.append(encode_group(group))
                 orders.append(group.order)
@@ -66,7 +66,7 @@ def encode(batch: ChangeBatch) -> Encoded:
 
 
 def _sliced(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
-    """Return consecutive rows of a block; nothing is copied."""
+    """Return consecutive rows of a block, with what is written of them; nothing is copied."""
     part = slice(start, stop)
 
     def column(state: StateColumn) -> StateColumn:
@@ -83,6 +83,11 @@ def _sliced(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
         tx_ind=block.tx_ind[part],
         tx_id=block.tx_id[part],
         csn=block.csn[part],
+        seq_id=None,
+        position=pa.nulls(stop - start),
+        tx_owner=None,
+        tx_name=None,
+        tokens=None,
         before=tuple(column(state) for state in block.before),
         after=tuple(column(state) for state in block.after),
     )

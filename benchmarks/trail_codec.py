@@ -1,0 +1,133 @@
+"""Trail records to columns and back, beside the naive oracle and a copy of memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from oracles import trail_naive as naive
+from trailgate.columnar.views import octets
+from trailgate.model.changes import (
+    ABSENT,
+    BEGIN,
+    END,
+    INSERT,
+    MIDDLE,
+    ChangeBatch,
+    ChangeBlock,
+    StateColumn,
+)
+from trailgate.model.tables import Column, Definitions, Table
+from trailgate.trail.reader import ReaderState, decode
+from trailgate.trail.records import find_records
+from trailgate.trail.writer import encode
+
+RECORDS = 500_000
+NAIVE_RECORDS = 10_000
+TABLE = Table(
+    "SALES.ORDERS",
+    (
+        Column("ID", 134, 8, key=True),
+        *(Column(f"TEXT_{i}", 64, 50) for i in range(5)),
+        Column("AMOUNT", 134, 8),
+        Column("AT", 192, 26),
+    ),
+)
+DEFINITIONS = Definitions((TABLE,))
+
+
+def sample(rows: int) -> ChangeBatch:
+    """Return inserts of 8 columns, ten to a transaction: 5 texts, 2 int64, 1 timestamp."""
+    random = np.random.default_rng(7)
+    words = pa.array(["w" * length for length in range(4, 24)])
+    texts = [words.take(pa.array(random.integers(0, 20, rows))) for _ in range(5)]
+    amounts = pa.array(random.integers(0, 9**15, rows))
+    stamps = pa.array([f"2024-01-02 03:04:{i:02d}.123456" for i in range(60)])
+    times = stamps.take(pa.array(np.arange(rows) % 60))
+    number = np.arange(rows)
+    indicator = np.full(rows, MIDDLE, np.uint8)
+    indicator[0::10], indicator[9::10] = BEGIN, END
+    transaction = pa.array(number // 10).cast(pa.string())
+    block = ChangeBlock(
+        table=TABLE,
+        order=number,
+        op_type=np.full(rows, INSERT, np.uint8),
+        op_ts=1_700_000_000_000_000 + number,
+        tx_ind=indicator,
+        tx_id=transaction,
+        csn=transaction,
+        seq_id=None,
+        position=transaction,
+        before=(ABSENT,) * len(TABLE.columns),
+        after=tuple(StateColumn(v) for v in (pa.array(number), *texts, amounts, times)),
+    )
+    return ChangeBatch([block], rows)
+
+
+def fastest(act: Callable[[], object], times: int = 5) -> float:
+    """Return the seconds of the fastest of some runs."""
+    taken = []
+    for _ in range(times):
+        start = perf_counter()
+        act()
+        taken.append(perf_counter() - start)
+    return min(taken)
+
+
+def run() -> list[dict[str, Any]]:
+    """Return one row a figure, each beside its yardstick of the same run; one core."""
+    batch = sample(RECORDS)
+    body = encode(batch).body
+    few = encode(sample(NAIVE_RECORDS)).body.to_pybytes()
+    records = naive.read_records(few, DEFINITIONS)
+    data = octets(body)
+    start = ReaderState()
+
+    def read() -> object:
+        return decode(body, DEFINITIONS, file_number=1, base_offset=0, state=start)
+
+    read_rate = RECORDS / fastest(read) / 1e6
+    write_rate = RECORDS / fastest(lambda: encode(batch)) / 1e6
+    naive_read = NAIVE_RECORDS / fastest(lambda: naive.read_records(few, DEFINITIONS), 3) / 1e6
+    naive_write = (
+        NAIVE_RECORDS / fastest(lambda: [naive.write_record(r, TABLE) for r in records], 3) / 1e6
+    )
+    copy_rate = body.size / fastest(data.copy) / 1e6
+    find_rate = body.size / fastest(lambda: find_records(data)) / 1e6
+    size = body.size / RECORDS
+    copied = ("memory copy", copy_rate)
+    return [
+        _row("trail to columns", read_rate, "M records/s", ("naive oracle", naive_read)),
+        _row("trail to columns", read_rate * size, "MB/s", copied),
+        _row("columns to trail", write_rate, "M records/s", ("naive encoder", naive_write)),
+        _row("columns to trail", write_rate * size, "MB/s", copied),
+        _row("finding records", find_rate, "MB/s", copied),
+    ]
+
+
+def _row(name: str, figure: float, unit: str, yardstick: tuple[str, float]) -> dict[str, Any]:
+    beside, measured = yardstick
+    return {
+        "name": name,
+        "figure": figure,
+        "unit": unit,
+        "yardstick name": beside,
+        "yardstick figure": measured,
+        "ratio": figure / measured,
+    }
+
+
+if __name__ == "__main__":
+    for row in run():
+        print(
+            f"{row['name']:18} {row['figure']:9.2f} {row['unit']:12}"
+            f" {row['yardstick name']:14} {row['yardstick figure']:9.3f} ratio {row['ratio']:.2f}"
+        )
