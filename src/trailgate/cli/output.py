@@ -59,9 +59,9 @@ def rows(batch: pa.RecordBatch) -> list[Row]:
 
 def _values(column: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(column.type):
-        return _iso(column).to_pylist()
+        return list(_iso(column).to_pylist())
     if not pa.types.is_map(column.type):
-        return column.to_pylist()
+        return list(column.to_pylist())
     return [None if pairs is None else dict(pairs) for pairs in column.to_pylist()]
 
 
@@ -131,7 +131,7 @@ def _change(before: dict[str, str | None], after: dict[str, str | None]) -> str:
     parts = []
     for name in dict.fromkeys([*after, *before]):
         if name not in after:
-            parts.append(f"{name}={_shown(before[name])} ->")
+            parts.append(f"{name}={_shown(before[name])}{' -> not logged' if after else ''}")
         elif name in before and before[name] != after[name]:
             parts.append(f"{name}={_shown(before[name])} -> {_shown(after[name])}")
         else:

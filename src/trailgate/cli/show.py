@@ -24,7 +24,7 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-def command(  # noqa: PLR0913  one argument an option
+def command(
     path: Annotated[str, typer.Argument(help="The trail: its prefix (dirdat/ot), file or folder.")],
     *,
     table: Annotated[
