@@ -45,7 +45,7 @@ def test_a_null_row_may_point_anywhere() -> None:
 
 def test_text_that_is_not_utf_8_is_named_with_its_bytes() -> None:
     places = np.array([0, 3]), np.array([3, 5])
-    with pytest.raises(DecodeError, match="not UTF-8 .byte 3, bytes 64 ff"):
+    with pytest.raises(DecodeError, match=r"not UTF-8 .byte 3, bytes 64 ff"):
         gather(b"abcd\xff", *places, text=True)
 
 

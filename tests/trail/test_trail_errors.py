@@ -195,3 +195,14 @@ def test_an_unfinished_record_is_not_there_yet(change: Callable[[bytes], bytes])
     found = read(good + change(good))
 
     assert (found.batch.rows, found.consumed) == (1, len(good))
+
+
+def test_the_tokens_of_a_before_image_that_waits_are_not_given_to_another_operation() -> None:
+    update = written(op_type="U", before={"ID": 1}, after={"ID": 1})
+    first = find_records(np.frombuffer(update, np.uint8)).lengths[0]
+    middle = written(tx_ind="M", tx_id=None, csn=None)
+
+    found = read(middle + update[:first])
+
+    assert found.consumed == len(middle)
+    assert found.batch.blocks[0].tokens.to_pylist() == [[]]

@@ -85,7 +85,7 @@ def read_blocks(
     """Return one block a table, in the order in which the tables appear."""
     if not len(operations):
         return []
-    owner = np.searchsorted(operations.first, np.arange(len(operations.heads.offsets)), "right")
+    owner = np.searchsorted(operations.first, np.arange(operations.records), "right")
     maps = token_maps(tokens, owner - 1, len(operations))
     positions = position_texts(
         chunk.file_number, operations.heads.offsets[operations.first] + chunk.source.base

@@ -100,9 +100,11 @@ def token_maps(tokens: Tokens, operation: Longs, operations: int) -> pa.Array:
     """Return one map an operation; ``operation`` names the operation of each record.
 
     Two records of one operation share a map; of a token that both have, the first counts.
+    Records beyond ``operation`` are left out.
     """
-    owner = operation[tokens.record]
-    _, first = np.unique(owner * 256 + tokens.code, return_index=True)
+    kept = np.searchsorted(tokens.record, len(operation))
+    owner = operation[tokens.record[:kept]]
+    _, first = np.unique(owner * 256 + tokens.code[:kept], return_index=True)
     offsets = np.searchsorted(owner[first], np.arange(operations + 1)).astype(np.int32)
     keys = NAMES.take(pa.array(tokens.code[first]))
     items = tokens.values.take(pa.array(first))
