@@ -89,7 +89,7 @@ def compile_format(text: str) -> DateFormat:
     of one or two digits. All else is literal. A fraction at the end of a format takes any number
     of digits (fields of 22 and 23 characters share the one documented format with FF).
     """
-    tokens = _minutes(list(_scan(text)), text)
+    tokens = _minutes(list(_scan(text.strip())))
     _check(tokens, text)
     layouts = [Layout(0, (), ())]
     for i, token in enumerate(tokens):
@@ -130,7 +130,7 @@ def _fraction(word: str, text: str) -> _Token:
     return _Token(Part.FRACTION, (digits,))
 
 
-def _minutes(tokens: list[_Token], text: str) -> list[_Token]:
+def _minutes(tokens: list[_Token]) -> list[_Token]:
     """Return the tokens with an MM behind HH read as minutes, as the manuals' examples do."""
     parts = [token.part for token in tokens]
     if Part.HOUR not in parts or Part.MINUTE in parts:
@@ -176,7 +176,12 @@ def _default() -> DateFormat:
     XML samples rely on the default without a fraction (capture reference 4.1 and 11).
     """
     layouts = []
-    for shape in ("YYYY-MM-DD:HH:MI:SS.FFF", "YYYY-MM-DD:HH:MI:SS", "YYYY-MM-DD", "YYYY-MM-DD:HH:MI"):
+    for shape in (
+        "YYYY-MM-DD:HH:MI:SS.FFF",
+        "YYYY-MM-DD:HH:MI:SS",
+        "YYYY-MM-DD",
+        "YYYY-MM-DD:HH:MI",
+    ):
         for layout in compile_format(shape).layouts:
             literals = tuple((at, b" T:" if at == 10 else text) for at, text in layout.literals)
             layouts.append(layout._replace(literals=literals))

@@ -85,9 +85,7 @@ def _interleaved(
 
     The joined rows' data buffer is the interleaved values' data buffer: only offsets are made.
     """
-    joined = pc.binary_join_element_wise(
-        *columns, "", null_handling="replace", null_replacement=""
-    )
+    joined = pc.binary_join_element_wise(*columns, "", null_handling="replace", null_replacement="")
     lengths = np.empty((len(joined), len(columns)), np.int32)
     for i, column in enumerate(columns):
         length = pc.binary_length(column)
@@ -113,9 +111,7 @@ def _tiled(names: Sequence[str], rows: int) -> pa.StringArray:
     offsets = np.zeros(rows * len(names) + 1, np.int32)
     offsets[1:] = (starts + ends).reshape(-1)
     data = b"".join(encoded) * rows
-    return pa.StringArray.from_buffers(
-        rows * len(names), pa.py_buffer(offsets), pa.py_buffer(data)
-    )
+    return pa.StringArray.from_buffers(rows * len(names), pa.py_buffer(offsets), pa.py_buffer(data))
 
 
 def columns_from_map(
@@ -158,9 +154,7 @@ def _column_of(keys: pa.Array, names: Sequence[str], row_of: Longs) -> Longs:
     if found.null_count:
         slot = int(np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))[0])
         error = row_error(f"no column {keys[slot].as_py()} in the table", keys, slot)
-        raise DecodeError(
-            error.problem, where=Where(record=int(row_of[slot]), raw=error.where.raw)
-        )
+        raise DecodeError(error.problem, where=Where(record=int(row_of[slot]), raw=error.where.raw))
     return found.to_numpy(zero_copy_only=False).astype(np.int64)
 
 

@@ -54,9 +54,13 @@ def _number_error(values: pa.Array, row: int, bounds: tuple[int, int], scale: in
     if not pc.match_substring_regex(trimmed(values.slice(row, 1)), NUMBER)[0].as_py():
         return row_error("not a number", values, row)
     low, high = bounds
-    problem = f"number outside {low} to {high}" if not scale else (
-        f"number with more than {scale} fraction digits, or outside {low} to {high} "
-        f"in units of 10^-{scale}"
+    problem = (
+        f"number outside {low} to {high}"
+        if not scale
+        else (
+            f"number with more than {scale} fraction digits, or outside {low} to {high} "
+            f"in units of 10^-{scale}"
+        )
     )
     if not scale:
         problem += ", or not whole"
@@ -155,7 +159,9 @@ def words_from_decimal(
 
 
 def decimal_from_words(
-    words: npt.NDArray[np.int64] | npt.NDArray[np.uint64], scale: int, nulls: npt.NDArray[np.bool_] | None = None
+    words: npt.NDArray[np.int64] | npt.NDArray[np.uint64],
+    scale: int,
+    nulls: npt.NDArray[np.bool_] | None = None,
 ) -> pa.Array:
     """Return unscaled values as decimal128(19, scale), or (20, scale) for unsigned words."""
     return _as_decimal(words, scale, words.dtype.kind == "i", nulls)

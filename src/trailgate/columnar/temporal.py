@@ -56,7 +56,15 @@ _ZERO: Final = ord("0")
 _ISO: Final = np.frombuffer(b"0000-00-00 00:00:00.000000000", np.uint8)
 # A value of these lengths ends with a whole part: year, month, day, hour, minute, second.
 _WHOLE_WIDTHS: Final = (4, 7, 10, 13, 16, 19, *range(21, 30))
-_STARTS: Final = {Part.YEAR: 0, Part.MONTH: 5, Part.DAY: 8, Part.HOUR: 11, Part.MINUTE: 14, Part.SECOND: 17, Part.FRACTION: 20}
+_STARTS: Final = {
+    Part.YEAR: 0,
+    Part.MONTH: 5,
+    Part.DAY: 8,
+    Part.HOUR: 11,
+    Part.MINUTE: 14,
+    Part.SECOND: 17,
+    Part.FRACTION: 20,
+}
 _DEFAULTS: Final = {Part.YEAR: MISSING_YEAR, Part.MONTH: MISSING_MONTH, Part.DAY: MISSING_DAY}
 _MONTHS: Final = "JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"
 _MONTH_DAYS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.uint8)
@@ -115,7 +123,7 @@ def parse_timestamps(values: pa.StringArray, fmt: DateFormat | None) -> Longs:
 
 
 def _epoch_milliseconds(values: pa.StringArray) -> Longs:
-    found: Longs = parse_integers(values, 0, 8, signed=False).to_numpy().astype(np.int64)
+    found = parse_integers(values, 0, 8, signed=True).to_numpy()
     low, _ = EPOCH_DIGITS
     bad = (found < 10 ** (low - 1)) | (found > _LAST_MILLISECOND)
     if bad.any():
@@ -125,7 +133,8 @@ def _epoch_milliseconds(values: pa.StringArray) -> Longs:
             int(np.argmax(bad)),
             "Set a timestamp format if the value is a date",
         )
-    return found * 1000
+    micros: Longs = found * 1000
+    return micros
 
 
 def _microseconds(values: pa.StringArray, fmt: DateFormat, unit_digits: int = 6) -> Longs:
@@ -148,7 +157,7 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
 
     def convert(dense: pa.Array) -> pa.Array:
         try:
-            found = _microseconds(dense, ISO_FORMAT)
+            found = _microseconds(dense, DEFAULT_FORMAT)
         except DecodeError as error:
             error.hint = "Spark holds microseconds: read the column as text"
             raise
@@ -158,8 +167,6 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
 
     return over_nulls(convert, values)
 
-
-ISO_FORMAT: Final = DEFAULT_FORMAT  # the text between rooms is one of the default's forms
 
 _Write = Callable[[Longs | None, Bytes, Bytes, Layout], Mask]
 
@@ -286,12 +293,12 @@ def _cut(parts: _Parts, size: int) -> Mask:
 def _iso(matrix: Bytes, layout: Layout, parts: _Parts, size: int) -> Bytes:
     """Return the ISO text of rows as a matrix of that many columns."""
     out = np.empty((len(matrix), size), np.uint8)
-    aligned = all(
-        field.start == _STARTS[field.part] and not field.letters and field.width != 1
-        for field in layout.fields
-    ) and all(field.width == 4 for field in layout.fields if field.part is Part.YEAR)
+    aligned = [field[:2] for field in layout.fields] == [
+        (part, _STARTS[part]) for part in list(Part)[: len(layout.fields)]
+    ] and all(field.width != 1 or field.part is Part.FRACTION for field in layout.fields)
     if aligned:
-        shared = min(size, matrix.shape[1])
+        last = layout.fields[-1]
+        shared = min(size, last.start + last.width)
         out[:, :shared] = matrix[:, :shared]
         out[:, shared:] = _ISO[shared:size]
     else:
@@ -300,8 +307,9 @@ def _iso(matrix: Bytes, layout: Layout, parts: _Parts, size: int) -> Bytes:
     for at in (4, 7, 10, 13, 16, 19):
         if at < size:
             out[:, at] = _ISO[at]
+    given = {field.part for field in layout.fields}
     for part, text in _DEFAULTS.items():
-        if aligned and part not in {f.part for f in layout.fields} and _STARTS[part] < size:
+        if _STARTS[part] < size and part not in given:
             out[:, _STARTS[part] : _STARTS[part] + len(text)] = np.frombuffer(text, np.uint8)
     return out
 

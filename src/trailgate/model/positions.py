@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from trailgate.errors import OptionError
-from trailgate.model.changes import Longs
+from trailgate.model.changes import Bytes, Longs
 
 DIGITS: Final = 10
 _LIMIT: Final = 10**DIGITS
@@ -35,7 +36,7 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
     return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(lines))
 
 
-def _digits(lines: np.ndarray, part: np.ndarray) -> None:
+def _digits(lines: Bytes, part: npt.NDArray[np.uint32]) -> None:
     for line in lines[::-1]:
         rest = part // 10
         line[:] = part - rest * 10 + ord("0")

@@ -1,0 +1,62 @@
+"""Columns to maps and back: the three states stay apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trailgate.columnar.maps import columns_from_map, state_map
+from trailgate.errors import DecodeError, EncodeError
+
+NAMES = ("ID", "NAME", "X")
+MAP = pa.map_(pa.string(), pa.string())
+states = st.sampled_from(["missing", None, "", "é"]) | st.text(max_size=5)
+
+
+@given(st.lists(st.tuples(states, states, states)), st.integers(0, 2))
+def test_maps_equal_the_naive_ones_and_go_back(
+    rows: list[tuple[str | None, ...]], cut: int
+) -> None:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 3
+    masks = [np.array([v == "missing" for v in column], bool) for column in columns]
+    values = [
+        pa.array([None if v == "missing" else v for v in column], pa.string()) for column in columns
+    ]
+    expected = [[(n, v) for n, v in zip(NAMES, row, strict=True) if v != "missing"] for row in rows]
+
+    maps = state_map(NAMES, values, masks, len(rows))
+
+    maps.validate(full=True)
+    assert maps.type == MAP
+    assert maps.to_pylist() == expected
+    part = maps.slice(cut)
+    for i, (found, missing) in enumerate(columns_from_map(part, ["id", "Name", "x"])):
+        mask = missing if missing is not None else np.full(len(part), found is None)
+        assert mask.tolist() == masks[i][cut:].tolist()
+        if found is not None:
+            assert found.to_pylist() == values[i].slice(cut).to_pylist()
+
+
+def test_a_null_map_misses_every_column() -> None:
+    maps = pa.array([None, [("ID", "1")]], MAP)
+
+    (values, missing), other, _ = columns_from_map(maps, NAMES)
+
+    assert (values.to_pylist(), missing.tolist()) == ([None, "1"], [True, False])
+    assert other == (None, None)
+
+
+@pytest.mark.parametrize("bad", [[("WHO", "1")], [("ID", "1"), ("id", "2")]])
+def test_an_unknown_or_double_key_is_refused(bad: list[tuple[str, str]]) -> None:
+    with pytest.raises(DecodeError) as caught:
+        columns_from_map(pa.array([[], None, bad], MAP), NAMES)
+
+    assert caught.value.where.record == 2
+
+
+def test_a_missing_value_must_be_null() -> None:
+    with pytest.raises(EncodeError):
+        state_map(["A"], [pa.array(["x"])], [np.array([True])], 1)

@@ -1,0 +1,111 @@
+"""Numbers from text: equal to a reading value by value with decimal.Decimal."""
+
+from __future__ import annotations
+
+import re
+from decimal import Context, Decimal, Inexact
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trailgate.columnar.numbers import (
+    check_number_text,
+    decimal_from_words,
+    format_integers,
+    parse_integers,
+    words_from_decimal,
+)
+from trailgate.errors import DecodeError
+
+EXACT = Context(prec=200, traps=[Inexact])
+NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def naive(text: str, scale: int, width: int, signed: bool) -> Decimal | None:
+    """Return the value, or None where it is refused."""
+    text = text.strip(" \t\r\n")
+    if not NUMBER.fullmatch(text):
+        return None
+    value = Decimal(text)
+    if abs(value.adjusted()) > 60 and value:
+        return None
+    units = EXACT.scaleb(value, scale)
+    low = -(1 << (8 * width - 1)) if signed else 0
+    high = (1 << (8 * width - signed)) - 1
+    return value if units == int(units) and low <= units <= high else None
+
+
+texts = st.one_of(
+    st.from_regex(r"[ ]?[+-]?[0-9]{1,21}(\.[0-9]{0,4}0{0,3})?[ ]?", fullmatch=True),
+    st.from_regex(r"[+-]?[0-9]{0,3}(\.[0-9]{0,3})?([eE][+-]?[0-9]{1,2})?", fullmatch=True),
+    st.text("0123456789+-.eExXnaif ", max_size=8),
+    st.text(max_size=4),
+)
+
+
+@given(
+    st.lists(st.none() | texts, max_size=6),
+    st.sampled_from([0, 2, 9]),
+    st.sampled_from([2, 4, 8]),
+    st.booleans(),
+)
+def test_integers_equal_the_naive_reading(
+    values: list[str | None], scale: int, width: int, signed: bool
+) -> None:
+    expected = [None if v is None else naive(v, scale, width, signed) for v in values]
+    refused = [i for i, v in enumerate(values) if v is not None and expected[i] is None]
+    column = pa.array(values, pa.string())
+
+    if refused:
+        with pytest.raises(DecodeError) as caught:
+            parse_integers(column, scale, width, signed)
+        assert caught.value.where.record == refused[0]
+        assert caught.value.where.raw == (values[refused[0]] or "").encode()
+    else:
+        found = parse_integers(column, scale, width, signed)
+        assert found.to_pylist() == expected
+
+
+@given(st.lists(st.none() | texts, max_size=6))
+def test_number_text_is_checked_and_kept(values: list[str | None]) -> None:
+    stripped = [None if v is None else v.strip(" \t\r\n") for v in values]
+    bad = [i for i, v in enumerate(stripped) if v is not None and not NUMBER.fullmatch(v)]
+    column = pa.array(values, pa.string())
+
+    if bad:
+        with pytest.raises(DecodeError) as caught:
+            check_number_text(column)
+        assert caught.value.where.record == bad[0]
+    else:
+        assert check_number_text(column).to_pylist() == stripped
+
+
+@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.sampled_from([0, 2, 9, 18]))
+def test_formatting_and_parsing_are_inverse(units: list[int | None], scale: int) -> None:
+    values = [None if u is None else format(EXACT.scaleb(Decimal(u), -scale), "f") for u in units]
+    column = pa.array(values, pa.string())
+
+    found = parse_integers(column, scale, 8, signed=True)
+
+    assert format_integers(found).to_pylist() == values
+
+
+def test_words_and_decimals_are_inverse() -> None:
+    words = np.array([-1, 0, 5, -(2**63), 2**63 - 1])
+
+    column = decimal_from_words(words, 3)
+
+    assert column.to_pylist()[:3] == [Decimal("-0.001"), Decimal("0.000"), Decimal("0.005")]
+    assert words_from_decimal(column.slice(1)).tolist() == words[1:].tolist()
+    big = decimal_from_words(np.array([2**64 - 1], np.uint64), 1)
+    assert big.to_pylist() == [Decimal("1844674407370955161.5")]
+
+
+def test_a_row_of_a_slice_is_counted_within_the_slice() -> None:
+    column = pa.array(["x", "1", None, "0x10"]).slice(1)
+
+    with pytest.raises(DecodeError, match=r"not a number \(record 2, bytes 30 78 31 30\)"):
+        parse_integers(column, 0, 8, signed=True)

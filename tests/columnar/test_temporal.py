@@ -1,0 +1,144 @@
+"""Dates and times from text: equal to a reading value by value with datetime."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trailgate.columnar.temporal import (
+    DEFAULT_FORMAT,
+    compile_format,
+    iso_to_timestamp,
+    parse_datetimes,
+    parse_timestamps,
+)
+from trailgate.errors import DecodeError, OptionError, TrailgateError
+
+times = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59))  # noqa: DTZ001
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "width", "iso"),
+    [
+        ("YYYY-MM-DD-HH.MM.SS.FF", "2006-06-30-18.00.52.12", 26, "2006-06-30 18:00:52.120000"),
+        ("YYYY-MM-DD-HH.MM.SS.FF", "2006-06-30-18.00.52.123", 23, "2006-06-30 18:00:52.123"),
+        ("MM/DD/YYYY-HH:MM:SS", "06/30/2006-18:00:52", 19, "2006-06-30 18:00:52"),
+        ("DD/MM/YY-HH.MI.SS", "30/06/10-18.00.52", 19, "2010-06-30 18:00:52"),
+        ("DD/MMM/YYYY", "30/Jun/2006", 10, "2006-06-30"),
+        ("M/D/YYYY", "6/30/2006", 10, "2006-06-30"),
+        ("M/D/YYYY", "12/3/2006", 19, "2006-12-03 00:00:00"),
+        ("YYMMDD", "100522", 10, "2010-05-22"),
+        ("MMYYYY", "062006", 10, "2006-06-01"),
+        ("YYMM", "5006", 7, "1950-06"),
+        ("YYYY-MM-DDxyz", "2020-01-02xyz", 19, "2020-01-02 00:00:00"),
+        ("HH:MI", "10:11", 16, "1970-01-01 10:11"),
+        ("F3 SS", "120 01", 22, "1970-01-01 00:00:01.12"),
+    ],
+)
+def test_a_format_reads_its_value(form: str, value: str, width: int, iso: str) -> None:
+    column = pa.array([value, None, f" {value}\n"])
+
+    assert parse_datetimes(column, compile_format(form), width).to_pylist() == [iso, None, iso]
+
+
+@pytest.mark.parametrize("form", ["", "--", "YYYYMD", "YYYY-YYYY", "QQ", "F13", "YYYY.FF"])
+def test_a_format_that_is_not_understood_is_refused(form: str) -> None:
+    with pytest.raises(OptionError):
+        compile_format(form)
+
+
+def test_a_format_survives_pickle() -> None:
+    assert pickle.loads(pickle.dumps(DEFAULT_FORMAT)) == DEFAULT_FORMAT
+
+
+@pytest.mark.parametrize(
+    ("value", "width"),
+    [
+        ("2021-02-29", 10),
+        ("1900-02-29", 10),
+        ("0000-01-01", 10),
+        ("2020-13-01", 10),
+        ("2020-00-01", 10),
+        ("2020-01-00", 10),
+        ("2020-04-31", 10),
+        ("2020-01-01 24:00:00", 19),
+        ("2020-01-01 23:60:00", 19),
+        ("2020-01-01 23:00:60", 19),
+        ("2020-01-01 00:00:01", 10),
+        ("2020-01-01 00:00:01.12", 21),
+        ("2020-01-01 00:00:01.1234567890", 19),
+        ("2020-01-01 00:00:01.0000000001", 29),
+        ("", 10),
+        ("2020/01/01", 10),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_by_row(value: str, width: int) -> None:
+    column = pa.array(["2020-01-01", None, "2020-01-01:00:00:00", value])
+
+    with pytest.raises(DecodeError) as caught:
+        parse_datetimes(column, DEFAULT_FORMAT, width)
+
+    assert (caught.value.where.record, caught.value.where.raw) == (3, value.encode())
+
+
+@given(st.lists(st.none() | times), st.sampled_from(" T:"), st.integers(0, 6))
+def test_default_times_equal_the_naive_reading(
+    values: list[datetime | None], separator: str, digits: int
+) -> None:
+    cut = [
+        v and v.replace(microsecond=v.microsecond // 10 ** (6 - digits) * 10 ** (6 - digits))
+        for v in values
+    ]
+    texts = [
+        v and v.isoformat(separator, "microseconds")[: 20 + digits if digits else 19] for v in cut
+    ]
+    column = pa.array(texts, pa.string())
+    iso = parse_datetimes(column, DEFAULT_FORMAT, 26)
+
+    assert iso.to_pylist() == [v and v.isoformat(" ", "microseconds") for v in cut]
+    assert iso_to_timestamp(iso, 26).to_pylist() == cut
+    known = [v for v in cut if v]
+    micros = parse_timestamps(column.drop_null(), DEFAULT_FORMAT).tolist()
+    assert micros == [(v - EPOCH) // timedelta(microseconds=1) for v in known]
+
+
+@given(st.lists(st.dates()))
+def test_dates_equal_the_naive_reading(values: list[datetime]) -> None:
+    usual = compile_format("M/D/YYYY")
+    column = pa.array([f"{v.month}/{v.day}/{v.year:04}" for v in values], pa.string())
+
+    iso = parse_datetimes(column, usual, 10)
+
+    assert iso.to_pylist() == [v.isoformat() for v in values]
+    assert iso_to_timestamp(iso, 10).to_pylist() == values
+
+
+@given(st.lists(st.text("0123456789-: .TJANjan/é", max_size=24) | st.text(max_size=5)))
+def test_any_text_gives_a_value_or_an_error_of_ours(values: list[str]) -> None:
+    for form in (DEFAULT_FORMAT, compile_format("M/D/YY"), compile_format("MMM-D")):
+        try:
+            found = parse_datetimes(pa.array(values, pa.string()), form, 29)
+        except TrailgateError:
+            continue
+        assert len(found) == len(values)
+
+
+def test_milliseconds_are_read_without_a_format() -> None:
+    column = pa.array(["1700000000123"])
+
+    expected = datetime(2023, 11, 14, 22, 13, 20, 123000, UTC).timestamp()
+    assert parse_timestamps(column, None).tolist() == [round(expected * 1e6)]
+    for bad in ("12345", "99999999999999999", "-1700000000123", "2020-01-01"):
+        with pytest.raises(DecodeError):
+            parse_timestamps(pa.array([bad]), None)
+
+
+def test_digits_beyond_microseconds_are_not_lost() -> None:
+    with pytest.raises(DecodeError, match="record 1"):
+        iso_to_timestamp(pa.array([None, "2020-01-01 00:00:00.000000001"]), 29)

@@ -1,0 +1,45 @@
+"""Errors survive the trip between processes, and places are filled in, never replaced."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import pytest
+
+from trailgate import errors
+from trailgate.errors import DecodeError, TrailgateError, Where
+
+KINDS = [
+    kind
+    for _, kind in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(kind, TrailgateError)
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_keeps_its_type_and_text_through_pickle(kind: type[TrailgateError]) -> None:
+    error = kind("not a number", where=Where("a.dat", offset=4, raw=b"\x01"), hint="Is it packed?")
+
+    back = pickle.loads(pickle.dumps(error))
+
+    assert type(back) is kind
+    assert str(back) == str(error)
+    assert (back.problem, back.where, back.hint) == (error.problem, error.where, error.hint)
+
+
+def test_located_fills_only_what_is_unknown() -> None:
+    error = DecodeError("bad", where=Where(record=3))
+
+    assert error.located(record=9, field="A", unknown=1).where == Where(record=3, field="A")
+
+
+def test_the_text_holds_place_and_hint() -> None:
+    where = Where("a.dat", 1, 2, 3, 4, 0, "S.T", "F", b"\x0a")
+
+    assert str(DecodeError("bad", where=where, hint="Try")) == (
+        "bad (a.dat, message 1, record 2, line 3, column 4, byte 0, table S.T, field F, bytes 0a). Try"
+    )
+    assert str(DecodeError("bad")) == "bad"
+    assert str(Where()) == "unknown place"
+    assert "(40 bytes)" in str(Where(raw=bytes(40)))
