@@ -99,6 +99,7 @@ def test_a_bad_byte_is_named_with_its_place(offset: int, raw: str, message: str)
         ({"SMALL": 1}, ""),
         ({"CODE": "abcde"}, "longer than 4 .*table S.T, field CODE, bytes 61 62"),
         ({"AT": "2024-01-02"}, "19 characters was expected .*field AT"),
+        ({"AT": "2024-01-02T03:04:05"}, "blank in between were expected .*field AT"),
         ({"AMOUNT": Decimal("92233720368547758.08")}, "out of the range of BIN64_S .*AMOUNT"),
         ({"NAME": "x" * 65_532}, "does not fit in a record .*field NAME"),
         ({"NAME": "x" * 65_500}, "longer than 65535 .*table S.T"),
@@ -206,3 +207,14 @@ def test_the_tokens_of_a_before_image_that_waits_are_not_given_to_another_operat
 
     assert found.consumed == len(middle)
     assert found.batch.blocks[0].tokens.to_pylist() == [[]]
+
+
+def test_a_redo_tag_is_shown_in_hex() -> None:
+    good = written()
+    tag = b"t\0\0\x02\xff\x01"
+    place = good.index(b"T\0\0")
+    length = (len(good) + len(tag)).to_bytes(2, "big")
+    tokens = b"T\0\0" + bytes((good[place + 3] + len(tag),)) + tag + good[place + 4 : -4]
+    data = good[:2] + length + good[4:place] + tokens + b"Z\x01" + length
+
+    assert ("ORATAG", "ff01") in read(data).batch.blocks[0].tokens.to_pylist()[0]

@@ -14,7 +14,7 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.views import words
 from trailgate.errors import DecodeError
 from trailgate.trail.record_header import Heads, Source
-from trailgate.trail.tokens import FRAME, GGS_TOKEN_ROWS, GGS_TOKENS_BY_ID, token_name
+from trailgate.trail.tokens import FRAME, GGS_TOKEN_ROWS, token_name
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -74,8 +74,8 @@ def _walk(source: Source, heads: Heads) -> tuple[Longs, Longs, Longs]:
 
 
 def _values(source: Source, code: Longs, starts: Longs, ends: Longs) -> pa.Array:
-    """Return the tokens' texts; the payload of an id that is not public in hex."""
-    known = np.isin(code, list(GGS_TOKENS_BY_ID))
+    """Return the tokens' texts; raw bytes, and the payload of an id that is not public, in hex."""
+    known = np.isin(code, [row.code for row in GGS_TOKEN_ROWS if row.is_text])
     try:
         values = gather(source.buffer, starts, ends, nulls=~known, text=True)
     except DecodeError as error:

@@ -50,9 +50,13 @@ def encode_datetime(target: Target, values: pa.Array) -> Written:
     width = target.column.external_length
     nulls = null_mask(values)
     if nulls is not None:
-        values = values.fill_null(NULL_TEXT[:width])
+        values = values.fill_null(NULL_TEXT.replace(":", " ", 1)[:width])
     matrix = _exact(target, values, width)
     if width > BETWEEN:
+        good = matrix[:, BETWEEN] == BLANK
+        if not good.all():
+            value = values[int(np.argmin(good))].as_py()
+            raise target.error("a date and a time with a blank in between were expected", value)
         matrix[:, BETWEEN] = COLON
     head = heads(target.index, INDICATOR_BYTES + width, nulls, len(values))
     return Written(np.concatenate([head, matrix], axis=1))

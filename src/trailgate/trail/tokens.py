@@ -23,11 +23,15 @@ UNSET: Final = 0xFF  # info of a file header leaf whose value is not known yet
 
 
 class TokenRow(NamedTuple):
-    """One GGS token: its id in T, its name in Logdump, how many payload bytes are its text."""
+    """One GGS token: its id in T, its name in Logdump, how many payload bytes are its text.
+
+    A token that is not text is shown in hex.
+    """
 
     code: int
     name: str
     text_bytes: int | None = None  # None: the whole payload
+    is_text: bool = True
 
 
 # Format notes 9. A ROWID has 18 characters and two more bytes (00 01) of unknown meaning.
@@ -35,7 +39,7 @@ GGS_TOKEN_ROWS: Final = (
     TokenRow(LOGCSN, "LOGCSN"),
     TokenRow(TRANID, "TRANID"),
     TokenRow(ORAROWID, "ORAROWID", 18),
-    TokenRow(ORATAG, "ORATAG"),
+    TokenRow(ORATAG, "ORATAG", is_text=False),  # inferred: the raw bytes of the redo tag
     TokenRow(DDL, "DDL"),
 )
 GGS_TOKENS_BY_ID: Final[Mapping[int, TokenRow]] = MappingProxyType(
