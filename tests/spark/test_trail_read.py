@@ -42,7 +42,7 @@ def _with_maps(row: dict[str, object]) -> dict[str, object]:
     return {name: dict(value) if isinstance(value, list) else value for name, value in row.items()}
 
 
-@pytest.mark.parametrize("size", ["1", "300", "100000"])
+@pytest.mark.parametrize("size", ["150", "300", "100000"])
 def test_how_it_is_split_changes_nothing(spark: SparkSession, prefix: str, size: str) -> None:
     frame = spark.read.format("trail").option("splitBytes", size).load(prefix)
 
