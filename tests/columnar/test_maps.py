@@ -45,6 +45,8 @@ def test_a_null_map_misses_every_column() -> None:
 
     (values, missing), other, _ = columns_from_map(maps, NAMES)
 
+    assert values is not None
+    assert missing is not None
     assert (values.to_pylist(), missing.tolist()) == ([None, "1"], [True, False])
     assert other == (None, None)
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from itertools import groupby
+from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -149,7 +149,7 @@ def _check(tokens: list[_Token], text: str) -> None:
     for part, found in groupby(sorted(parts, key=lambda p: p.value)):
         if len(list(found)) > 1:
             raise OptionError(f"date format {text!r} gives the {part.value} twice")
-    for this, following in zip(tokens, tokens[1:], strict=False):
+    for this, following in pairwise(tokens):
         literal_digit = following.literal[:1].isdigit()
         if len(this.widths) > 1 and (following.part is not None or literal_digit):
             raise OptionError(

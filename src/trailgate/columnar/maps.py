@@ -155,7 +155,8 @@ def _column_of(keys: pa.Array, names: Sequence[str], row_of: Longs) -> Longs:
         slot = int(np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))[0])
         error = row_error(f"no column {keys[slot].as_py()} in the table", keys, slot)
         raise DecodeError(error.problem, where=Where(record=int(row_of[slot]), raw=error.where.raw))
-    return found.to_numpy(zero_copy_only=False).astype(np.int64)
+    columns: Longs = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return columns
 
 
 def _twice(which: Longs, row_of: Longs, names: Sequence[str]) -> DecodeError:

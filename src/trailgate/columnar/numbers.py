@@ -37,7 +37,7 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
     low, high = limits(width_bytes, signed)
 
     def parse(dense: pa.Array) -> pa.Array:
-        found = _decimals(dense, scale, signed) if scale else _integers(dense, signed)
+        found = _decimals(dense, scale) if scale else _integers(dense, signed)
         return _checked(found, low, high, scale, signed)
 
     def located(dense: pa.Array) -> pa.Array:
@@ -80,7 +80,7 @@ def _integers(values: pa.Array, signed: bool) -> pa.Array:
     return pc.cast(pc.cast(_plain(values), pa.decimal128(38, 0)), kind)
 
 
-def _decimals(values: pa.Array, scale: int, signed: bool) -> pa.Array:
+def _decimals(values: pa.Array, scale: int) -> pa.Array:
     kind = pa.decimal128(38, scale)
     try:
         return pc.cast(values, kind)
@@ -154,8 +154,9 @@ def words_from_decimal(
 
     Null rows have any word. The values must fit a word; parse_integers sees to that.
     """
-    words = np.frombuffer(values.buffers()[1] or b"", np.int64 if signed else np.uint64)
-    return words[2 * values.offset :][: 2 * len(values) : 2]
+    words = np.frombuffer(values.buffers()[1] or b"", np.int64)
+    words = words[2 * values.offset :][: 2 * len(values) : 2]
+    return words if signed else words.view(np.uint64)
 
 
 def decimal_from_words(

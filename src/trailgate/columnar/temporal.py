@@ -55,7 +55,7 @@ _LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
 _ZERO: Final = ord("0")
 _ISO: Final = np.frombuffer(b"0000-00-00 00:00:00.000000000", np.uint8)
 # A value of these lengths ends with a whole part: year, month, day, hour, minute, second.
-_WHOLE_WIDTHS: Final = (4, 7, 10, 13, 16, 19, *range(21, 30))
+_WHOLE_WIDTHS: Final[tuple[int, ...]] = (4, 7, 10, 13, 16, 19, *range(21, 30))
 _STARTS: Final = {
     Part.YEAR: 0,
     Part.MONTH: 5,
@@ -241,7 +241,7 @@ def _month_of(letters: Bytes) -> npt.NDArray[np.int32]:
 
 
 def _number(digits: Bytes) -> npt.NDArray[np.int32]:
-    total = digits[0].astype(np.int32)
+    total: npt.NDArray[np.int32] = digits[0].astype(np.int32)
     for line in digits[1:]:
         total *= 10
         total += line
@@ -283,7 +283,7 @@ def _in_range(numbers: dict[Part, npt.NDArray[np.int32]]) -> Mask:
 
 def _cut(parts: _Parts, size: int) -> Mask:
     """Return the rows in which other than defaults lie behind the width."""
-    lost = parts.fraction[max(0, size - 20) :].any(axis=0)
+    lost: Mask = parts.fraction[max(0, size - 20) :].any(axis=0)
     for part, start in list(_STARTS.items())[1:-1]:
         if start >= size:
             lost |= parts.numbers[part] != int(_DEFAULTS.get(part, b"0"))

@@ -143,8 +143,8 @@ def _chosen(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColu
         return before
     if before.values is None and after.values is None:
         return after
-    known = before if after.values is None else after
-    empty = pa.nulls(len(deletes), known.values.type)
+    known = before.values if after.values is None else after.values
+    empty = pa.nulls(len(deletes), known.type)
     values = pc.if_else(
         pa.array(deletes),
         empty if before.values is None else before.values,
