@@ -283,7 +283,7 @@ def _in_range(numbers: dict[Part, npt.NDArray[np.int32]]) -> Mask:
 
 def _cut(parts: _Parts, size: int) -> Mask:
     """Return the rows in which other than defaults lie behind the width."""
-    lost: Mask = parts.fraction[max(0, size - 20) :].any(axis=0)
+    lost: Mask = np.logical_or.reduce(parts.fraction[max(0, size - 20) :], axis=0)
     for part, start in list(_STARTS.items())[1:-1]:
         if start >= size:
             lost |= parts.numbers[part] != int(_DEFAULTS.get(part, b"0"))

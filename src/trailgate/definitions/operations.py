@@ -143,8 +143,9 @@ def _chosen(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColu
         return before
     if before.values is None and after.values is None:
         return after
-    known = before.values if after.values is None else after.values
-    empty = pa.nulls(len(deletes), known.type)
+    known = after if before.values is None else before
+    assert known.values is not None  # one of them is not, as seen above
+    empty = pa.nulls(len(deletes), known.values.type)
     values = pc.if_else(
         pa.array(deletes),
         empty if before.values is None else before.values,
