@@ -1,0 +1,84 @@
+"""Run the benchmarks: ``python -m benchmarks [names] [--quick]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from benchmarks import report
+from benchmarks.report import Figure, Target, figure_of
+
+Benchmark = Callable[[bool], list[Figure]]
+CODEC_TARGETS: Final = {
+    ("trail to columns", "M records/s"): Target(6),
+    ("columns to trail", "M records/s"): Target(2, of="figure"),
+}
+
+
+def delimited(quick: bool) -> list[Figure]:
+    from benchmarks.delimited import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
+def trail_codec(quick: bool) -> list[Figure]:
+    from benchmarks.trail_codec import run  # noqa: PLC0415
+
+    del quick  # takes seconds
+    return [figure_of(row, CODEC_TARGETS.get((row["name"], row["unit"]))) for row in run()]
+
+
+def values(quick: bool) -> list[Figure]:
+    from benchmarks.values import run  # noqa: PLC0415
+
+    del quick  # takes seconds
+    return [figure_of(row) for row in run()]
+
+
+def capture_job(quick: bool) -> list[Figure]:
+    from benchmarks.capture_job import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
+def trail_spark(quick: bool) -> list[Figure]:
+    from benchmarks.trail_spark import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
+def memory(quick: bool) -> list[Figure]:
+    from benchmarks.memory import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
+BENCHMARKS: Final[Mapping[str, Benchmark]] = {
+    function.__name__: function
+    for function in (delimited, trail_codec, values, capture_job, trail_spark, memory)
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run what is asked for, print it, keep it; 1 where a target is missed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="less data, minutes become seconds")
+    asked = parser.parse_args(arguments)
+    unknown = [name for name in asked.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
+    missed = False
+    for name in asked.names or BENCHMARKS:
+        figures = BENCHMARKS[name](asked.quick)
+        path = report.keep(name, figures, quick=asked.quick)
+        print(f"\n{name}  (kept in {path.relative_to(report.RESULTS.parent.parent)})")
+        print(report.table(figures), flush=True)
+        missed |= any(figure.met is False for figure in figures)
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,126 @@
+"""What a benchmark yields, and how it is shown and kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final, NamedTuple, Protocol
+
+RESULTS: Final = Path(__file__).parent / "results"
+
+
+class Act(Protocol):
+    """Something that is timed."""
+
+    def __call__(self) -> object: ...
+
+
+class Target(NamedTuple):
+    """What is asked of a figure itself or of its ratio to the yardstick."""
+
+    bound: float
+    of: str = "ratio"
+    at_most: bool = False
+
+    def met(self, figure: Figure) -> bool:
+        measured = figure.ratio if self.of == "ratio" else figure.figure
+        return measured <= self.bound if self.at_most else measured >= self.bound
+
+    def __str__(self) -> str:
+        sign = "<=" if self.at_most else ">="
+        return f"{sign} {self.bound:g}{' x' if self.of == 'ratio' else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure beside its yardstick of the same run."""
+
+    name: str
+    figure: float
+    unit: str
+    yardstick: str
+    yardstick_figure: float
+    target: Target | None = None
+
+    @property
+    def ratio(self) -> float:
+        return self.figure / self.yardstick_figure
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.target is None else self.target.met(self)
+
+    def kept(self) -> dict[str, Any]:
+        """Return what a results file holds of it."""
+        target = None if self.target is None else str(self.target)
+        own = {name: value for name, value in asdict(self).items() if name != "target"}
+        return {**own, "ratio": self.ratio, "target": target, "met": self.met}
+
+
+def figure_of(row: Mapping[str, Any], target: Target | None = None) -> Figure:
+    """Return the figure of a row as the benchmarks of the codecs yield them."""
+    names = ("yardstick", "yardstick name")
+    yardstick = next(str(row[name]) for name in names if name in row)
+    beside = float(row.get("yardstick_figure", row.get("yardstick figure", 0)))
+    return Figure(row["name"], float(row["figure"]), row["unit"], yardstick, beside, target)
+
+
+def fastest(act: Act, times: int) -> float:
+    """Return the seconds of the fastest of some runs."""
+    taken = []
+    for _ in range(times):
+        start = perf_counter()
+        act()
+        taken.append(perf_counter() - start)
+    return min(taken)
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """Return the figures as lines of aligned text."""
+    head = ("", "figure", "unit", "beside", "its figure", "ratio", "target", "")
+    rows = [head, *(_cells(figure) for figure in figures)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    right = {1, 4, 5}
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _cells(figure: Figure) -> tuple[str, ...]:
+    return (
+        figure.name,
+        f"{figure.figure:.2f}",
+        figure.unit,
+        figure.yardstick,
+        f"{figure.yardstick_figure:.2f}",
+        f"{figure.ratio:.2f}",
+        "" if figure.target is None else str(figure.target),
+        {None: "", True: "met", False: "MISSED"}[figure.met],
+    )
+
+
+def keep(name: str, figures: Iterable[Figure], *, quick: bool) -> Path:
+    """Write a benchmark's figures as JSON, and return where."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    content = {
+        "benchmark": name,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "quick": quick,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "figures": [figure.kept() for figure in figures],
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n")
+    return path
