@@ -1,0 +1,330 @@
+"""Where the fields of delimited text lie: delimiters, quotes and record ends, as integer arrays.
+
+No value is touched. A quote opens a quoted value only at the start of a field; elsewhere it is
+data. Inside a quoted value delimiters are data, and the escaped quote does not close it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from trailgate.columnar.views import Octets
+from trailgate.errors import DecodeError, Where
+
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+SHOWN: Final = 24  # bytes of context in an error
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The delimiters, each one or more bytes; ``quote_escaped`` is a quote inside quotes."""
+
+    field: bytes
+    line: bytes
+    quote: bytes | None = None
+    quote_escaped: bytes | None = None
+
+    @property
+    def escaped(self) -> bytes:
+        """Return how a quote stands inside quotes; doubled where nothing else is said."""
+        return self.quote_escaped or (self.quote or b"") * 2
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of all records: field i is data[starts[i]:ends[i]], quotes included.
+
+    Record r has the fields first[r] to first[r] + count[r] - 1 and lies in body ``body[r]``.
+    ``escapes`` says whether an escaped quote may occur.
+    """
+
+    starts: Longs
+    ends: Longs
+    first: Longs
+    count: Longs
+    body: Longs
+    escapes: bool
+
+
+def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> Fields:
+    """Return the fields of the bodies data[starts[i]:ends[i]]: ascending, apart, none empty.
+
+    A body's end ends its record, with a line delimiter or without; an empty record at a body's
+    end is none. Raises DecodeError at a quote that is not closed or is followed by text.
+    """
+    if not len(starts):
+        none = np.zeros(0, np.int64)
+        return Fields(none, none, none, none, none, escapes=False)
+    low, high = int(starts[0]), int(ends[-1])
+    window = data[low:high]
+    quotes = find_all(window, dialect.quote) if dialect.quote else np.zeros(0, np.int64)
+    if len(quotes):
+        positions, is_line, escapes = _outside_quotes(window, quotes, starts - low, ends - low, dialect)
+    else:
+        positions, is_line = _delimiters(window, dialect)
+        escapes = False
+    return _fields(data, (positions + low, is_line), starts, ends, (dialect, escapes))
+
+
+def find_all(data: Octets, token: bytes) -> Longs:
+    """Return where ``token`` occurs, from left to right without overlaps."""
+    size = len(token)
+    if size == 1:
+        return np.flatnonzero(data == token[0])
+    if len(data) < size:
+        return np.zeros(0, np.int64)
+    found = data[: len(data) - size + 1] == token[0]
+    for i in range(1, size):
+        found &= data[i : len(data) - size + 1 + i] == token[i]
+    positions = np.flatnonzero(found)
+    if len(positions) > 1 and int(np.diff(positions).min()) < size:
+        return _without_overlaps(positions, size)
+    return positions
+
+
+def _without_overlaps(positions: Longs, size: int) -> Longs:
+    kept, free = [], -1
+    for position in positions.tolist():
+        if position >= free:
+            kept.append(position)
+            free = position + size
+    return np.array(kept, np.int64)
+
+
+def _delimiters(data: Octets, dialect: Dialect) -> tuple[Longs, Mask]:
+    """Return all delimiters in order and which of them end a line."""
+    if len(dialect.field) == len(dialect.line) == 1:
+        found = data == dialect.field[0]
+        found |= data == dialect.line[0]
+        positions = np.flatnonzero(found)
+        return positions, data[positions] == dialect.line[0]
+    lines = find_all(data, dialect.line)
+    fields = _not_within(find_all(data, dialect.field), lines, dialect)
+    positions = np.concatenate([fields, lines])
+    order = np.argsort(positions, kind="stable")
+    return positions[order], order >= len(fields)
+
+
+def _not_within(fields: Longs, lines: Longs, dialect: Dialect) -> Longs:
+    """Return the field delimiters that are no part of a line delimiter ("|" beside "||")."""
+    if dialect.field not in dialect.line or not len(lines):
+        return fields
+    before = np.searchsorted(lines, fields, "right") - 1
+    inside = (before >= 0) & (fields < lines[before] + len(dialect.line))
+    return fields[~inside]
+
+
+def _outside_quotes(
+    data: Octets, quotes: Longs, starts: Longs, ends: Longs, dialect: Dialect
+) -> tuple[Longs, Mask, bool]:
+    """Return the delimiters outside quoted values, and whether an escaped quote may occur."""
+    positions, is_line = _delimiters(data, dialect)
+    if _regular(data, quotes, starts, ends, dialect):
+        inside = _parity(data, positions, quotes, dialect)
+        doubled = bool((np.diff(quotes) == 1).any()) if len(quotes) > 1 else False
+    else:
+        opens, closes = _quoted_spans(data, quotes, starts, ends, dialect)
+        span = np.searchsorted(opens, positions, "right") - 1
+        inside = (span >= 0) & (positions < closes[span]) if len(opens) else span >= 0
+        doubled = True
+    outside = ~inside
+    return positions[outside], is_line[outside], doubled
+
+
+def _parity(data: Octets, positions: Longs, quotes: Longs, dialect: Dialect) -> Mask:
+    """Return which positions have an odd number of quotes before them."""
+    quote = dialect.quote or b""
+    if len(positions) < 4096 or len(quote) > 1:
+        return (np.searchsorted(quotes, positions) & 1).astype(bool)
+    marks = np.zeros(len(data), bool)
+    marks[quotes] = True
+    # A running xor over the marks is a running sum of bytes modulo 2.
+    return (np.cumsum(marks, dtype=np.uint8)[positions] & 1).view(bool)
+
+
+def _regular(
+    data: Octets, quotes: Longs, starts: Longs, ends: Longs, dialect: Dialect
+) -> bool:
+    """Return whether quotes simply open and close in turn, doubled ones included.
+
+    Then parity alone tells what is quoted. True for what programs write; stray quotes in data
+    and other escapes take the general way.
+    """
+    quote = dialect.quote or b""
+    if len(quote) > 1 or dialect.escaped != quote * 2 or len(quotes) & 1:
+        return False
+    opening, closing = quotes[0::2], quotes[1::2]
+    bodies = np.searchsorted(quotes, starts)
+    if bool((bodies & 1).any()):
+        return False
+    begins = _after_delimiter(data, opening, starts, bodies, dialect)
+    begins[1:] |= closing[:-1] + 1 == opening[1:]
+    if not begins.all():
+        return False
+    finishes = _before_delimiter(data, closing, ends, dialect)
+    finishes[:-1] |= closing[:-1] + 1 == opening[1:]
+    return bool(finishes.all())
+
+
+def _after_delimiter(
+    data: Octets, opening: Longs, starts: Longs, bodies: Longs, dialect: Dialect
+) -> Mask:
+    found = _token_before(data, opening, dialect.field)
+    found |= _token_before(data, opening, dialect.line)
+    # The first quote of a body may stand at its very start.
+    first = bodies[(bodies >> 1) < len(opening)] >> 1
+    at_start = opening[first] == starts[: len(first)]
+    found[first[at_start]] = True
+    return found
+
+
+def _before_delimiter(data: Octets, closing: Longs, ends: Longs, dialect: Dialect) -> Mask:
+    after = closing + 1
+    found = token_at(data, after, dialect.field)
+    found |= token_at(data, after, dialect.line)
+    if not found.all():
+        body = np.minimum(np.searchsorted(ends, after), len(ends) - 1)
+        found |= ends[body] == after
+    return found
+
+
+def token_at(data: Octets, positions: Longs, token: bytes) -> Mask:
+    """Return at which positions ``token`` stands."""
+    found = (positions >= 0) & (positions + len(token) <= len(data))
+    for i, byte in enumerate(token):
+        found &= data[np.clip(positions + i, 0, max(0, len(data) - 1))] == byte
+    return found
+
+
+def _token_before(data: Octets, positions: Longs, token: bytes) -> Mask:
+    return token_at(data, positions - len(token), token)
+
+
+def _quoted_spans(
+    data: Octets, quotes: Longs, starts: Longs, ends: Longs, dialect: Dialect
+) -> tuple[Longs, Longs]:
+    """Return where quoted values begin and end (after the closing quote), quote by quote."""
+    quote, escaped = dialect.quote or b"", dialect.escaped
+    lead = escaped.find(quote)
+    body = np.searchsorted(starts, quotes, "right") - 1
+    opens_field = _token_before(data, quotes, dialect.field)
+    opens_field |= _token_before(data, quotes, dialect.line)
+    opens_field |= starts[body] == quotes
+    is_escape = token_at(data, quotes - lead, escaped)
+    after = quotes + len(quote)
+    closes_field = token_at(data, after, dialect.field)
+    closes_field |= token_at(data, after, dialect.line)
+    closes_field |= ends[body] == after
+    opens: list[int] = []
+    closes: list[int] = []
+    free, opened, owner = -1, -1, -1
+    rows = zip(
+        quotes.tolist(), body.tolist(), opens_field.tolist(), is_escape.tolist(),
+        closes_field.tolist(), strict=True,
+    )
+    for place, message, begins, escape, finishes in rows:
+        if opened >= 0 and message != owner:
+            raise _unclosed(data, opened)
+        if place < free:
+            continue
+        if opened < 0:
+            if begins:
+                opened, owner, free = place, message, place + len(quote)
+        elif escape and place - lead >= opened + len(quote):
+            free = place - lead + len(escaped)
+        elif finishes:
+            opens.append(opened)
+            closes.append(place + len(quote))
+            opened = -1
+        else:
+            raise _trailing(data, place)
+    if opened >= 0:
+        raise _unclosed(data, opened)
+    return np.array(opens, np.int64), np.array(closes, np.int64)
+
+
+def _unclosed(data: Octets, place: int) -> DecodeError:
+    return DecodeError(
+        "a quoted value is not closed",
+        where=Where(offset=place, raw=data[place : place + SHOWN].tobytes()),
+        hint="Is the message cut off, or is delim.quote or delim.quote.escaped another one?",
+    )
+
+
+def _trailing(data: Octets, place: int) -> DecodeError:
+    return DecodeError(
+        "text follows a closing quote",
+        where=Where(offset=place, raw=data[place : place + SHOWN].tobytes()),
+        hint="A quote inside a quoted value must be written as delim.quote.escaped says",
+    )
+
+
+def _fields(
+    data: Octets,
+    found: tuple[Longs, Mask],
+    starts: Longs,
+    ends: Longs,
+    how: tuple[Dialect, bool],
+) -> Fields:
+    """Return the fields between the delimiters found, with the ends of bodies as record ends."""
+    (positions, is_line), (dialect, escapes) = found, how
+    gaps = starts[1:] - ends[:-1]
+    if _lines_between(data, ends, gaps, dialect):
+        positions = np.append(positions, ends[-1])
+        is_line = np.append(is_line, True)
+        ends_at = None
+    else:
+        positions, is_line, ends_at = _with_body_ends(positions, is_line, starts, ends)
+    sizes = np.where(is_line, len(dialect.line), len(dialect.field))
+    field_starts = np.empty(len(positions), np.int64)
+    field_starts[0] = starts[0]
+    np.add(positions[:-1], sizes[:-1], out=field_starts[1:])
+    if ends_at is not None:
+        field_starts[ends_at[:-1] + 1] = starts[1:]
+    last = np.flatnonzero(is_line)
+    first = np.empty(len(last), np.int64)
+    first[0] = 0
+    first[1:] = last[:-1] + 1
+    count = last - first + 1
+    return _without_empty(Fields(field_starts, positions, first, count, last, escapes), starts, ends)
+
+
+def _lines_between(data: Octets, ends: Longs, gaps: Longs, dialect: Dialect) -> bool:
+    """Return whether bodies lie one line delimiter apart, as lines of a file do."""
+    if len(dialect.line) != 1 or not bool((gaps == 1).all()):
+        return False
+    return bool((data[ends[:-1]] == dialect.line[0]).all())
+
+
+def _with_body_ends(
+    positions: Longs, is_line: Mask, starts: Longs, ends: Longs
+) -> tuple[Longs, Mask, Longs]:
+    """Return the delimiters inside bodies with the bodies' ends among them, and where those are."""
+    body = np.searchsorted(starts, positions, "right") - 1
+    inside = positions < ends[np.maximum(body, 0)]
+    inside &= body >= 0
+    positions, is_line = positions[inside], is_line[inside]
+    slots = np.searchsorted(positions, ends)
+    merged = np.insert(positions, slots, ends)
+    lines = np.insert(is_line, slots, True)
+    return merged, lines, slots + np.arange(len(ends))
+
+
+def _without_empty(fields: Fields, starts: Longs, ends: Longs) -> Fields:
+    """Return the records without the empty ones at bodies' ends, each with its body."""
+    begin, finish = fields.starts[fields.first], fields.ends[fields.body]
+    if len(begin) == len(starts) and bool((begin == starts).all()):
+        body = np.arange(len(starts))
+    else:
+        body = np.searchsorted(starts, begin, "right") - 1
+    empty = (begin == finish) & (finish == ends[body])
+    kept = slice(None) if not empty.any() else ~empty
+    return Fields(
+        fields.starts, fields.ends, fields.first[kept], fields.count[kept], body[kept],
+        fields.escapes,
+    )

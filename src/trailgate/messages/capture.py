@@ -1,0 +1,158 @@
+"""Messages to operations: one object that parses batches of messages by given properties.
+
+Parsing is all or nothing for a message. A batch with a bad message is halved until the bad
+ones stand alone, so the good ones keep their speed and each bad one its own error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from trailgate.definitions.values import parser_for
+from trailgate.errors import TrailgateError
+from trailgate.messages.delimited import DelimitedParser, RawOperations
+from trailgate.messages.extract import CaptureRules
+from trailgate.messages.images import shaped
+from trailgate.messages.message import MessageBatch
+from trailgate.messages.properties import DelimitedOptions
+from trailgate.messages.transactions import (
+    Problem,
+    TransactionState,
+    Transactions,
+    chain,
+    open_at_end,
+)
+from trailgate.model.changes import ChangeBatch, ChangeBlock
+from trailgate.model.tables import Definitions
+
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+__all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The operations of a batch of messages, with their transactions worked out.
+
+    ``message`` is each operation's message (an index into the batch). ``starts_unit`` marks the
+    messages before which no transaction is open. Operations of messages with a problem are not
+    in ``batch``; those of other messages of the same unit are: dropping a unit is the caller's
+    part. A problem's message is -1 where it lies in the unit that was open before this batch.
+    """
+
+    batch: ChangeBatch
+    message: Longs
+    starts_unit: Mask
+    problems: tuple[Problem, ...]
+    state: TransactionState
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What is needed to parse messages: options, definitions and rules; it travels to workers.
+
+    ``now`` is what ``*ts`` gives, in microseconds since 1970 UTC.
+    """
+
+    options: DelimitedOptions
+    definitions: Definitions
+    rules: CaptureRules = CaptureRules()
+    now: int = 0
+
+    @cached_property
+    def _parser(self) -> DelimitedParser:
+        return DelimitedParser(self.options, self.definitions, self.rules, self.now)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Capture, (self.options, self.definitions, self.rules, self.now)
+
+    @property
+    def spans_messages(self) -> bool:
+        """Return whether a transaction may span messages (an indicator is configured)."""
+        return self.options.txind is not None
+
+    def check(self) -> None:
+        """Raise DefinitionError for a column whose type cannot be captured."""
+        for table in self.definitions:
+            if self.rules.wants(table.name):
+                for column in table.columns:
+                    parser_for(column)
+
+    def parse(
+        self, messages: MessageBatch, state: TransactionState | None = None
+    ) -> Parsed:
+        """Return the operations of the messages, transactions chained on from ``state``.
+
+        Never raises for a bad message: it stands in ``problems``.
+        """
+        parts: list[tuple[int, RawOperations]] = []
+        problems: list[Problem] = []
+        _parse_halving(self._parser, messages, 0, (parts, problems))
+        raw = RawOperations.joined(parts)
+        done = chain(raw, len(messages), problems, state or TransactionState())
+        return self._finished(raw, done, messages)
+
+    def _finished(self, raw: RawOperations, done: Transactions, messages: MessageBatch) -> Parsed:
+        blocks: list[ChangeBlock] = []
+        wanted = done.kept
+        numbers = np.cumsum(wanted) - 1
+        tx_id, csn = pa.array(done.tx_id), pa.array(done.csn)
+        for block in raw.blocks:
+            rows = np.flatnonzero(wanted[block.order])
+            picked = block if len(rows) == len(block) else block.take(rows)
+            if not len(picked):
+                continue
+            order = pa.array(picked.order)
+            placed = replace(
+                picked,
+                order=numbers[picked.order],
+                tx_ind=done.tx_ind[picked.order],
+                tx_id=tx_id.take(order),
+                csn=csn.take(order),
+            )
+            blocks.extend(shaped(placed, self.rules))
+        problems = tuple(_sourced(problem, messages) for problem in done.problems)
+        batch = ChangeBatch(tuple(blocks), int(wanted.sum()))
+        return Parsed(batch, raw.message[wanted], done.starts_unit, problems, done.state)
+
+    def finish(self, state: TransactionState) -> TrailgateError | None:
+        """Return the error of a transaction that the input's end leaves open, if one is."""
+        return open_at_end(state)
+
+
+def _parse_halving(
+    parser: DelimitedParser,
+    messages: MessageBatch,
+    first: int,
+    found: tuple[list[tuple[int, RawOperations]], list[Problem]],
+) -> None:
+    if not len(messages):
+        return
+    try:
+        found[0].append((first, parser.parse(messages)))
+    except TrailgateError as error:
+        if len(messages) == 1:
+            found[1].append(Problem(first, error))
+            return
+        half = len(messages) // 2
+        _parse_halving(parser, messages.slice(0, half), first, found)
+        _parse_halving(parser, messages.slice(half, len(messages)), first + half, found)
+
+
+def _sourced(problem: Problem, messages: MessageBatch) -> Problem:
+    if problem.message >= 0:
+        source, place = messages.place(problem.message)
+        problem.error.located(source=source, message=place)
+    return problem
+
+
+def headers_of(headers: Mapping[str, object]) -> dict[str, str]:
+    """Return header values as text, as JMS properties are read."""
+    return {name: value if isinstance(value, str) else str(value) for name, value in headers.items()}

@@ -1,0 +1,149 @@
+"""Values of delimited fields: quotes off, escapes undone, nulls told apart from empty text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.delimiters import Fields, find_all, token_at
+from trailgate.columnar.gather import gather
+from trailgate.errors import DecodeError, Where
+from trailgate.messages.message import MessageBatch
+from trailgate.messages.properties import DelimitedOptions
+
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Octets = npt.NDArray[np.uint8]
+
+
+def distinct(values: pa.Array) -> tuple[Longs, list[str]]:
+    """Return each row's number among the different values, and those values."""
+    coded = values.dictionary_encode()
+    return np.asarray(coded.indices), coded.dictionary.to_pylist()
+
+
+class FieldValues:
+    """Takes the values of fields out of a batch's bytes, a column at a time."""
+
+    def __init__(
+        self, buffer: pa.Buffer, data: Octets, fields: Fields, options: DelimitedOptions
+    ) -> None:
+        self.buffer, self.data, self.fields, self.options = buffer, data, fields, options
+        self.checked = False
+        self._replacements = [
+            (escaped, plain)
+            for escaped, plain in (
+                (options.fielddelim_escaped, options.fielddelim),
+                (options.linedelim_escaped, options.linedelim),
+            )
+            if escaped and len(find_all(data, escaped))
+        ]
+
+    def check_text(self, messages: MessageBatch) -> None:
+        """Check once that all bodies are UTF-8; raises DecodeError with the place of the first not.
+
+        Delimiters that are no ASCII may cut text: then each column is checked by itself.
+        """
+        delimiters = self.options.fielddelim + self.options.linedelim + (self.options.quote or b"")
+        if not delimiters.isascii() or not len(messages):
+            return
+        low, high = int(messages.starts[0]), int(messages.ends[-1])
+        offsets = pa.py_buffer(np.array([0, high - low], np.int32))
+        whole = pa.StringArray.from_buffers(1, offsets, self.buffer.slice(low, high - low))
+        try:
+            whole.validate(full=True)
+        except pa.ArrowInvalid:
+            self._find_bad_text(messages)
+        self.checked = True
+
+    def _find_bad_text(self, messages: MessageBatch) -> None:
+        for begin, end in zip(messages.starts.tolist(), messages.ends.tolist(), strict=True):
+            body = self.data[begin:end].tobytes()
+            try:
+                body.decode()
+            except UnicodeDecodeError as error:
+                raw = body[max(0, error.start - 8) : error.end + 8]
+                raise DecodeError(
+                    "the message is not UTF-8 text",
+                    where=Where(offset=error.start, raw=raw),
+                    hint="Convert the messages to UTF-8 before capture",
+                ) from None
+
+    def text(self, which: Longs) -> pa.Array:
+        """Return the fields' text, quotes off and escapes undone."""
+        starts, ends, quoted = self._unquoted(which)
+        values = gather(self.buffer, starts, ends, text=True, checked=self.checked)
+        return self._plain(values, quoted)
+
+    def column(self, which: Longs, convert: Callable[[pa.Array], pa.Array]) -> pa.Array:
+        """Return the fields as column values: null where they are NULL, else converted."""
+        starts, ends, quoted = self._unquoted(which)
+        nulls = self._nulls(starts, ends, quoted)
+        try:
+            values = gather(
+                self.buffer, starts, ends, nulls=nulls, text=True, checked=self.checked
+            )
+        except DecodeError as error:
+            row = int(np.flatnonzero(starts == (error.where.offset or 0))[0])
+            where = Where(record=row, raw=error.where.raw)
+            raise DecodeError(error.problem, where=where, hint=error.hint) from None
+        return convert(self._plain(values, quoted))
+
+    def _unquoted(self, which: Longs) -> tuple[Longs, Longs, Mask | None]:
+        """Return where the values lie within their quotes, and which were quoted (None: none)."""
+        starts, ends = self.fields.starts[which], self.fields.ends[which]
+        quote = self.options.quote
+        if not quote or not len(self.data):
+            return starts, ends, None
+        size = len(quote)
+        if size == 1:
+            quoted = self.data[np.minimum(starts, len(self.data) - 1)] == quote[0]
+        else:
+            quoted = token_at(self.data, starts, quote)
+        quoted &= ends - starts >= 2 * size
+        if not quoted.any():
+            return starts, ends, None
+        if quoted.all():
+            return starts + size, ends - size, quoted
+        inner = quoted * size
+        return starts + inner, ends - inner, quoted
+
+    def _nulls(self, starts: Longs, ends: Longs, quoted: Mask | None) -> Mask | None:
+        """Return the unquoted fields that are the null indicator; None where there are none.
+
+        Without an indicator an unquoted empty field is NULL, a quoted one empty text.
+        """
+        token = self.options.nullindicator or b""
+        found = (ends - starts) == len(token)
+        if quoted is not None:
+            found &= ~quoted
+        if token and found.any():
+            found &= token_at(self.data, starts, token)
+        return found if found.any() else None
+
+    def _plain(self, values: pa.Array, quoted: Mask | None) -> pa.Array:
+        """Return the values with the escapes undone."""
+        options = self.options
+        if quoted is not None and self.fields.escapes:
+            escaped = options.quote_escaped or (options.quote or b"") * 2
+            undone = _replaced(values, escaped, options.quote or b"")
+            if undone is not values:
+                values = undone if quoted.all() else pc.if_else(pa.array(quoted), undone, values)
+        for escaped, plain in self._replacements:
+            values = _replaced(values, escaped, plain)
+        if options.nullindicator_escaped and options.nullindicator:
+            literal = pc.equal(values, options.nullindicator_escaped.decode())
+            if quoted is not None:
+                literal = pc.and_(literal, pa.array(~quoted))
+            values = pc.if_else(literal, options.nullindicator.decode(), values)
+        return values
+
+
+def _replaced(values: pa.Array, pattern: bytes, replacement: bytes) -> pa.Array:
+    if not pc.any(pc.match_substring(values, pattern.decode())).as_py():
+        return values
+    return pc.replace_substring(values, pattern.decode(), replacement.decode())
