@@ -1,0 +1,96 @@
+"""Properties and definitions opened, and messages given by hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.definitions.sourcedefs import read_sourcedefs
+from trailgate.errors import OptionError, StorageError, Where
+from trailgate.messages.capture import Capture, MessageBatch
+from trailgate.messages.extract import CaptureRules, ExtractParameters, parse_extract
+from trailgate.messages.properties import delimited_options, parse_properties
+from trailgate.storage.trail_files import read_whole
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A capture, what its properties do not do (name, reason), and the parameter file's say."""
+
+    capture: Capture
+    notes: tuple[tuple[str, str], ...] = ()
+    extract: ExtractParameters | None = None
+
+
+def load_capture(
+    properties: PathLike | None = None,
+    extract: PathLike | None = None,
+    rules: CaptureRules | None = None,
+    definitions: PathLike | None = None,
+) -> Capture:
+    """Return a capture from a properties file, or from the Extract parameter file naming one.
+
+    The definitions file is the one that the properties name, from the working folder, unless
+    ``definitions`` names another. ``rules`` go before those of the parameter file.
+    """
+    return load(properties, extract, rules, definitions).capture
+
+
+def load(
+    properties: PathLike | None = None,
+    extract: PathLike | None = None,
+    rules: CaptureRules | None = None,
+    definitions: PathLike | None = None,
+) -> Loaded:
+    """Return a capture with what is to be said about its files; see ``load_capture``."""
+    parameters = None
+    if extract is not None:
+        parameters = parse_extract(_text(extract), source=str(extract))
+    if properties is None:
+        if parameters is None:
+            raise OptionError("no properties file is named", hint="Give --properties or --extract")
+        properties = parameters.properties_path
+    parsed = parse_properties(_wanted(properties, "properties"), source=str(properties))
+    options = delimited_options(parsed)
+    path = options.sourcedefs if definitions is None else definitions
+    tables = read_sourcedefs(_wanted(path, "definitions"), source=str(path))
+    if rules is None:
+        rules = CaptureRules() if parameters is None else parameters.rules
+    capture = Capture(options, tables, rules)
+    capture.check()
+    return Loaded(capture, parsed.notes, parameters)
+
+
+def _wanted(path: PathLike, what: str) -> bytes:
+    try:
+        return read_whole(path)
+    except StorageError:
+        hint = "Relative paths are from the working folder"
+        where = Where(source=str(path))
+        raise OptionError(f"the {what} file is not there", where=where, hint=hint) from None
+
+
+def _text(path: PathLike) -> str:
+    return _wanted(path, "parameter").decode("utf-8", "replace")
+
+
+def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
+    """Return bodies as messages; each is taken for a file of its own, numbered from 0."""
+    raw = [body.encode() if isinstance(body, str) else bytes(body) for body in bodies]
+    bounds = np.zeros(len(raw) + 1, np.int64)
+    np.cumsum([len(body) for body in raw], out=bounds[1:])
+    return MessageBatch(
+        pa.py_buffer(b"".join(raw)),
+        bounds[:-1],
+        bounds[1:],
+        np.arange(len(raw), dtype=np.int64),
+        np.zeros(len(raw), np.int64),
+        None,
+        source,
+    )

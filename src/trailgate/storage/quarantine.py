@@ -1,0 +1,100 @@
+"""Messages as JSON lines, both directions, and the file of those set aside beside a trail."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from trailgate import errors
+from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
+
+
+def write_line(
+    body: bytes, headers: Mapping[str, str], place: tuple[str, int, int], reason: str
+) -> bytes:
+    """Return a message as a line of a quarantine file; once repaired, it is read as any other."""
+    fields: dict[str, Any] = {}
+    try:
+        fields["body"] = body.decode()
+    except UnicodeDecodeError:
+        fields["body_base64"] = base64.b64encode(body).decode()
+    source, number, offset = place
+    position = f"{number:010d}{offset:010d}"
+    fields |= {"headers": dict(headers), "source": source, "position": position, "reason": reason}
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def read_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
+    """Return body and headers of a JSON line; raises DecodeError."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"the line is not JSON: {error}", where=Where(raw=line)) from None
+    if not isinstance(fields, dict):
+        raise DecodeError("the line is not a JSON object", where=Where(raw=line))
+    headers = fields.get("headers") or {}
+    if not isinstance(headers, dict):
+        raise DecodeError("headers are not a JSON object", where=Where(raw=line))
+    return _body(fields, line), {str(name): _text(value) for name, value in headers.items()}
+
+
+def _body(fields: dict[str, Any], line: bytes) -> bytes:
+    body, encoded = fields.get("body"), fields.get("body_base64")
+    try:
+        if isinstance(body, str):
+            return body.encode()
+        if isinstance(encoded, str):
+            return base64.b64decode(encoded, validate=True)
+    except (UnicodeEncodeError, binascii.Error) as error:
+        raise DecodeError(f"the body cannot be read: {error}", where=Where(raw=line)) from None
+    hint = 'A line is {"body": "...", "headers": {...}}'
+    raise DecodeError("the line has no body", where=Where(raw=line), hint=hint)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def append_lines(path: Path, held: int, parts: Iterable[Path]) -> int:
+    """Append whole files behind the first ``held`` bytes; return the size then.
+
+    What is behind ``held`` was left by a run that did not finish, and is written over.
+    """
+    with path.open("r+b" if path.exists() else "w+b") as file:
+        if file.seek(0, os.SEEK_END) < held:
+            problem = f"the quarantine is shorter than the {held} bytes that its manifest says"
+            raise StorageError(problem, where=Where(source=str(path)), hint="Restore or remove it")
+        file.truncate(held)
+        file.seek(held)
+        for part in parts:
+            with part.open("rb") as lines:
+                shutil.copyfileobj(lines, file)
+        file.flush()
+        os.fsync(file.fileno())
+        return file.tell()
+
+
+def error_fields(error: TrailgateError) -> dict[str, Any]:
+    """Return an error as what JSON can hold."""
+    where = {name: value for name, value in asdict(error.where).items() if value is not None}
+    if "raw" in where:
+        where["raw"] = where["raw"].hex()
+    kind = type(error).__name__
+    return {"kind": kind, "problem": error.problem, "where": where, "hint": error.hint}
+
+
+def error_from(fields: Mapping[str, Any]) -> TrailgateError:
+    """Return the error of such fields."""
+    where = dict(fields["where"])
+    if "raw" in where:
+        where["raw"] = bytes.fromhex(where["raw"])
+    kind = getattr(errors, fields["kind"], TrailgateError)
+    error: TrailgateError = kind(fields["problem"], where=Where(**where), hint=fields["hint"])
+    return error
