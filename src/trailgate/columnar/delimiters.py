@@ -7,7 +7,7 @@ data. Inside a quoted value delimiters are data, and the escaped quote does not 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from trailgate.errors import DecodeError, Where
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 SHOWN: Final = 24  # bytes of context in an error
+BLOCK: Final = 1 << 18  # bytes looked at at once, so that masks stay in cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,21 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
         none = np.zeros(0, np.int64)
         return Fields(none, none, none, none, none, escapes=False)
     low, high = int(starts[0]), int(ends[-1])
-    window = data[low:high]
-    quotes = find_all(window, dialect.quote) if dialect.quote else np.zeros(0, np.int64)
-    if len(quotes):
-        positions, is_line, escapes = _outside_quotes(window, quotes, starts - low, ends - low, dialect)
-    else:
-        positions, is_line = _delimiters(window, dialect)
-        escapes = False
-    return _fields(data, (positions + low, is_line), starts, ends, (dialect, escapes))
+    found = _outside_quotes(data[low:high], starts - low, ends - low, dialect)
+    placed = _Found(found.positions + low, found.is_line, found.escapes)
+    return _fields(data, placed, (starts, ends), dialect)
+
+
+class _Found(NamedTuple):
+    """Delimiters outside quotes, in order; which end a line; whether escaped quotes may occur."""
+
+    positions: Longs
+    is_line: Mask
+    escapes: bool = False
+
+    def where(self, kept: Mask, *, escapes: bool = False) -> _Found:
+        """Return the delimiters kept."""
+        return _Found(self.positions.compress(kept), self.is_line.compress(kept), escapes)
 
 
 def find_all(data: Octets, token: bytes) -> Longs:
@@ -96,18 +104,16 @@ def _without_overlaps(positions: Longs, size: int) -> Longs:
     return np.array(kept, np.int64)
 
 
-def _delimiters(data: Octets, dialect: Dialect) -> tuple[Longs, Mask]:
-    """Return all delimiters in order and which of them end a line."""
+def _delimiters(data: Octets, dialect: Dialect) -> _Found:
+    """Return all delimiters, quoted or not."""
     if len(dialect.field) == len(dialect.line) == 1:
-        found = data == dialect.field[0]
-        found |= data == dialect.line[0]
-        positions = np.flatnonzero(found)
-        return positions, data[positions] == dialect.line[0]
+        positions = np.flatnonzero(_any_of(data, dialect.field[0], dialect.line[0]))
+        return _Found(positions, data.take(positions) == dialect.line[0])
     lines = find_all(data, dialect.line)
     fields = _not_within(find_all(data, dialect.field), lines, dialect)
     positions = np.concatenate([fields, lines])
     order = np.argsort(positions, kind="stable")
-    return positions[order], order >= len(fields)
+    return _Found(positions[order], order >= len(fields))
 
 
 def _not_within(fields: Longs, lines: Longs, dialect: Dialect) -> Longs:
@@ -119,32 +125,57 @@ def _not_within(fields: Longs, lines: Longs, dialect: Dialect) -> Longs:
     return fields[~inside]
 
 
-def _outside_quotes(
-    data: Octets, quotes: Longs, starts: Longs, ends: Longs, dialect: Dialect
-) -> tuple[Longs, Mask, bool]:
-    """Return the delimiters outside quoted values, and whether an escaped quote may occur."""
-    positions, is_line = _delimiters(data, dialect)
-    if _regular(data, quotes, starts, ends, dialect):
-        inside = _parity(data, positions, quotes, dialect)
-        doubled = bool((np.diff(quotes) == 1).any()) if len(quotes) > 1 else False
-    else:
-        opens, closes = _quoted_spans(data, quotes, starts, ends, dialect)
-        span = np.searchsorted(opens, positions, "right") - 1
-        inside = (span >= 0) & (positions < closes[span]) if len(opens) else span >= 0
-        doubled = True
-    outside = ~inside
-    return positions[outside], is_line[outside], doubled
+def _outside_quotes(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> _Found:
+    if not dialect.quote:
+        return _delimiters(data, dialect)
+    if len(dialect.field) == len(dialect.line) == len(dialect.quote) == 1:
+        return _single_bytes(data, starts, ends, dialect)
+    quotes = find_all(data, dialect.quote)
+    return _general(data, quotes, _delimiters(data, dialect), (starts, ends), dialect)
 
 
-def _parity(data: Octets, positions: Longs, quotes: Longs, dialect: Dialect) -> Mask:
-    """Return which positions have an odd number of quotes before them."""
-    quote = dialect.quote or b""
-    if len(positions) < 4096 or len(quote) > 1:
-        return (np.searchsorted(quotes, positions) & 1).astype(bool)
-    marks = np.zeros(len(data), bool)
-    marks[quotes] = True
-    # A running xor over the marks is a running sum of bytes modulo 2.
-    return (np.cumsum(marks, dtype=np.uint8)[positions] & 1).view(bool)
+def _single_bytes(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> _Found:
+    """Return the delimiters outside quotes where all three are single bytes: one pass for all."""
+    quote = (dialect.quote or b"")[0]
+    marks = np.flatnonzero(_any_of(data, quote, dialect.field[0], dialect.line[0]))
+    kinds = data.take(marks)
+    is_quote = kinds == quote
+    quotes = marks.compress(is_quote)
+    every = _Found(marks, kinds == dialect.line[0])
+    if not len(quotes):
+        return every
+    if not _regular(data, quotes, starts, ends, dialect):
+        return _general(data, quotes, every.where(~is_quote), (starts, ends), dialect)
+    # A running xor over the quotes tells what is inside: a closing quote counts as outside.
+    inside = np.bitwise_xor.accumulate(is_quote.view(np.uint8)).view(bool)
+    doubled = bool((quotes[2::2] - quotes[1:-1:2] == 1).any())
+    return every.where(~(inside | is_quote), escapes=doubled)
+
+
+def _any_of(data: Octets, *values: int) -> Mask:
+    """Return which bytes are one of the values, in blocks that stay in cache."""
+    found = np.empty(len(data), bool)
+    other = np.empty(min(len(data), BLOCK), bool)
+    for begin in range(0, len(data), BLOCK):
+        part, mark = data[begin : begin + BLOCK], found[begin : begin + BLOCK]
+        np.equal(part, values[0], out=mark)
+        for value in values[1:]:
+            mark |= np.equal(part, value, out=other[: len(part)])
+    return found
+
+
+def _general(
+    data: Octets, quotes: Longs, every: _Found, bodies: tuple[Longs, Longs], dialect: Dialect
+) -> _Found:
+    """Return the delimiters outside quotes, found quote by quote."""
+    if not len(quotes):
+        return every
+    opens, closes = _quoted_spans(data, quotes, bodies, dialect)
+    span = np.searchsorted(opens, every.positions, "right") - 1
+    outside = span < 0
+    if len(opens):
+        outside |= every.positions >= closes[span]
+    return every.where(outside, escapes=True)
 
 
 def _regular(
@@ -194,10 +225,14 @@ def _before_delimiter(data: Octets, closing: Longs, ends: Longs, dialect: Dialec
 
 
 def token_at(data: Octets, positions: Longs, token: bytes) -> Mask:
-    """Return at which positions ``token`` stands."""
-    found = (positions >= 0) & (positions + len(token) <= len(data))
-    for i, byte in enumerate(token):
-        found &= data[np.clip(positions + i, 0, max(0, len(data) - 1))] == byte
+    """Return at which positions (any number, also outside the data) ``token`` stands."""
+    if not len(data):
+        return np.zeros(len(positions), bool)
+    found = data.take(positions, mode="clip") == token[0]
+    for i, byte in enumerate(token[1:], 1):
+        found &= data.take(positions + i, mode="clip") == byte
+    if len(positions) and (int(positions.min()) < 0 or int(positions.max()) + len(token) > len(data)):
+        found &= (positions >= 0) & (positions + len(token) <= len(data))
     return found
 
 
@@ -206,10 +241,10 @@ def _token_before(data: Octets, positions: Longs, token: bytes) -> Mask:
 
 
 def _quoted_spans(
-    data: Octets, quotes: Longs, starts: Longs, ends: Longs, dialect: Dialect
+    data: Octets, quotes: Longs, bodies: tuple[Longs, Longs], dialect: Dialect
 ) -> tuple[Longs, Longs]:
     """Return where quoted values begin and end (after the closing quote), quote by quote."""
-    quote, escaped = dialect.quote or b"", dialect.escaped
+    (starts, ends), quote, escaped = bodies, dialect.quote or b"", dialect.escaped
     lead = escaped.find(quote)
     body = np.searchsorted(starts, quotes, "right") - 1
     opens_field = _token_before(data, quotes, dialect.field)
@@ -265,14 +300,10 @@ def _trailing(data: Octets, place: int) -> DecodeError:
 
 
 def _fields(
-    data: Octets,
-    found: tuple[Longs, Mask],
-    starts: Longs,
-    ends: Longs,
-    how: tuple[Dialect, bool],
+    data: Octets, found: _Found, bodies: tuple[Longs, Longs], dialect: Dialect
 ) -> Fields:
     """Return the fields between the delimiters found, with the ends of bodies as record ends."""
-    (positions, is_line), (dialect, escapes) = found, how
+    (positions, is_line, escapes), (starts, ends) = found, bodies
     gaps = starts[1:] - ends[:-1]
     if _lines_between(data, ends, gaps, dialect):
         positions = np.append(positions, ends[-1])
@@ -280,10 +311,11 @@ def _fields(
         ends_at = None
     else:
         positions, is_line, ends_at = _with_body_ends(positions, is_line, starts, ends)
-    sizes = np.where(is_line, len(dialect.line), len(dialect.field))
     field_starts = np.empty(len(positions), np.int64)
     field_starts[0] = starts[0]
-    np.add(positions[:-1], sizes[:-1], out=field_starts[1:])
+    np.add(positions[:-1], len(dialect.field), out=field_starts[1:])
+    if len(dialect.line) != len(dialect.field):
+        field_starts[1:] += is_line[:-1] * (len(dialect.line) - len(dialect.field))
     if ends_at is not None:
         field_starts[ends_at[:-1] + 1] = starts[1:]
     last = np.flatnonzero(is_line)
