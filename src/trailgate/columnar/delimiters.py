@@ -178,9 +178,7 @@ def _general(
     return every.where(outside, escapes=True)
 
 
-def _regular(
-    data: Octets, quotes: Longs, starts: Longs, ends: Longs, dialect: Dialect
-) -> bool:
+def _regular(data: Octets, quotes: Longs, starts: Longs, ends: Longs, dialect: Dialect) -> bool:
     """Return whether quotes simply open and close in turn, doubled ones included.
 
     Then parity alone tells what is quoted. True for what programs write; stray quotes in data
@@ -228,10 +226,12 @@ def token_at(data: Octets, positions: Longs, token: bytes) -> Mask:
     """Return at which positions (any number, also outside the data) ``token`` stands."""
     if not len(data):
         return np.zeros(len(positions), bool)
-    found = data.take(positions, mode="clip") == token[0]
+    found: Mask = data.take(positions, mode="clip") == token[0]
     for i, byte in enumerate(token[1:], 1):
         found &= data.take(positions + i, mode="clip") == byte
-    if len(positions) and (int(positions.min()) < 0 or int(positions.max()) + len(token) > len(data)):
+    if len(positions) and (
+        int(positions.min()) < 0 or int(positions.max()) + len(token) > len(data)
+    ):
         found &= (positions >= 0) & (positions + len(token) <= len(data))
     return found
 
@@ -259,8 +259,12 @@ def _quoted_spans(
     closes: list[int] = []
     free, opened, owner = -1, -1, -1
     rows = zip(
-        quotes.tolist(), body.tolist(), opens_field.tolist(), is_escape.tolist(),
-        closes_field.tolist(), strict=True,
+        quotes.tolist(),
+        body.tolist(),
+        opens_field.tolist(),
+        is_escape.tolist(),
+        closes_field.tolist(),
+        strict=True,
     )
     for place, message, begins, escape, finishes in rows:
         if opened >= 0 and message != owner:
@@ -299,9 +303,7 @@ def _trailing(data: Octets, place: int) -> DecodeError:
     )
 
 
-def _fields(
-    data: Octets, found: _Found, bodies: tuple[Longs, Longs], dialect: Dialect
-) -> Fields:
+def _fields(data: Octets, found: _Found, bodies: tuple[Longs, Longs], dialect: Dialect) -> Fields:
     """Return the fields between the delimiters found, with the ends of bodies as record ends."""
     (positions, is_line, escapes), (starts, ends) = found, bodies
     gaps = starts[1:] - ends[:-1]
@@ -323,7 +325,9 @@ def _fields(
     first[0] = 0
     first[1:] = last[:-1] + 1
     count = last - first + 1
-    return _without_empty(Fields(field_starts, positions, first, count, last, escapes), starts, ends)
+    return _without_empty(
+        Fields(field_starts, positions, first, count, last, escapes), starts, ends
+    )
 
 
 def _lines_between(data: Octets, ends: Longs, gaps: Longs, dialect: Dialect) -> bool:
@@ -357,6 +361,10 @@ def _without_empty(fields: Fields, starts: Longs, ends: Longs) -> Fields:
     empty = (begin == finish) & (finish == ends[body])
     kept = slice(None) if not empty.any() else ~empty
     return Fields(
-        fields.starts, fields.ends, fields.first[kept], fields.count[kept], body[kept],
+        fields.starts,
+        fields.ends,
+        fields.first[kept],
+        fields.count[kept],
+        body[kept],
         fields.escapes,
     )

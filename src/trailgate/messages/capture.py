@@ -6,8 +6,7 @@ ones stand alone, so the good ones keep their speed and each bad one its own err
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,8 +22,8 @@ from trailgate.messages.message import MessageBatch
 from trailgate.messages.properties import DelimitedOptions
 from trailgate.messages.transactions import (
     Problem,
-    TransactionState,
     Transactions,
+    TransactionState,
     chain,
     open_at_end,
 )
@@ -63,7 +62,7 @@ class Capture:
 
     options: DelimitedOptions
     definitions: Definitions
-    rules: CaptureRules = CaptureRules()
+    rules: CaptureRules = field(default_factory=CaptureRules)
     now: int = 0
 
     @cached_property
@@ -85,9 +84,7 @@ class Capture:
                 for column in table.columns:
                     parser_for(column)
 
-    def parse(
-        self, messages: MessageBatch, state: TransactionState | None = None
-    ) -> Parsed:
+    def parse(self, messages: MessageBatch, state: TransactionState | None = None) -> Parsed:
         """Return the operations of the messages, transactions chained on from ``state``.
 
         Never raises for a bad message: it stands in ``problems``.
@@ -151,8 +148,3 @@ def _sourced(problem: Problem, messages: MessageBatch) -> Problem:
         source, place = messages.place(problem.message)
         problem.error.located(source=source, message=place)
     return problem
-
-
-def headers_of(headers: Mapping[str, object]) -> dict[str, str]:
-    """Return header values as text, as JMS properties are read."""
-    return {name: value if isinstance(value, str) else str(value) for name, value in headers.items()}

@@ -1,6 +1,6 @@
-"""Delimited messages to operations, a batch at a time (capture reference section 6).
+r"""Delimited messages to operations, a batch at a time (capture reference section 6).
 
-``METACOLSn[,COLNAMES]m[,COLBEFOREVALS]m,{COLVALUES}m\\n``: n header fields, then m columns, each
+``METACOLSn[,COLNAMES]m[,COLBEFOREVALS]m,{COLVALUES}m\n``: n header fields, then m columns, each
 with a value and, where configured, its name and before value, grouped in blocks or not.
 """
 
@@ -30,6 +30,7 @@ from trailgate.model.tables import Definitions, Table
 
 Longs = npt.NDArray[np.int64]
 Octets = npt.NDArray[np.uint8]
+Place = Callable[[int], int]
 NO_TEXT: Final = pa.array([], pa.string())
 
 
@@ -54,7 +55,7 @@ class RawOperations:
             return parts[0][1]
         if not parts:
             none = np.zeros(0, np.int64)
-            return RawOperations((), none, np.zeros(0, np.uint8), NO_TEXT, NO_TEXT, True)  # noqa: FBT003
+            return RawOperations((), none, np.zeros(0, np.uint8), NO_TEXT, NO_TEXT, True)
         blocks, before = [], 0
         for _, raw in parts:
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]
@@ -124,8 +125,19 @@ class DelimitedParser:
         owner = sources.optional(self.options.txowner, position)
         name = sources.optional(self.options.txname, position)
         whole = ChangeBlock(
-            Table("", ()), np.arange(len(table_of)), kinds, times, np.zeros(len(kinds), np.uint8),
-            seq_id, seq_id, seq_id, position, (), (), owner, name,
+            Table("", ()),
+            np.arange(len(table_of)),
+            kinds,
+            times,
+            np.zeros(len(kinds), np.uint8),
+            seq_id,
+            seq_id,
+            seq_id,
+            position,
+            (),
+            (),
+            owner,
+            name,
         )
         tx_id = sources.text(self.options.txid, position, "txid")
         numbers = np.arange(len(rows))
@@ -232,7 +244,10 @@ class DelimitedParser:
             return absent, absent
         shape = self._shape(records, table, rows)
         self._check_names(records, table, rows, shape)
-        image = lambda place: self._image(records, table, rows, (shape, place))  # noqa: E731
+
+        def image(place: Place) -> Image:
+            return self._image(records, table, rows, (shape, place))
+
         if kind == ord("I"):
             return absent, image(shape.after)
         if kind == ord("D"):
@@ -247,20 +262,25 @@ class DelimitedParser:
         columns, left = divmod(given, parts)
         if left:
             raise records.error(
-                row, f"{given} column fields are no whole number of columns of {parts} fields each",
+                row,
+                f"{given} column fields are no whole number of columns of {parts} fields each",
                 table=table.name,
             )
         if columns > len(table.columns):
             raise records.error(
-                row, f"{columns} columns where the table has {len(table.columns)}",
+                row,
+                f"{columns} columns where the table has {len(table.columns)}",
                 "Is the definitions file the right one, or a delimiter not escaped?",
                 table=table.name,
             )
         for column in table.columns[columns:]:
             if column.key:
                 raise records.error(
-                    row, f"key column {column.name} is missing", "Only columns without key may be "
-                    "missing at the end of a record", table=table.name, field=column.name,
+                    row,
+                    f"key column {column.name} is missing",
+                    "Only columns without key may be missing at the end of a record",
+                    table=table.name,
+                    field=column.name,
                 )
         return _Shape.of(options, columns)
 
@@ -275,8 +295,10 @@ class DelimitedParser:
                 if name.casefold() != column.name.casefold():
                     row = int(rows[np.flatnonzero(codes == code)[0]])
                     raise records.error(
-                        row, f"column {i + 1} is named {name!r}, not {column.name}",
-                        table=table.name, field=column.name,
+                        row,
+                        f"column {i + 1} is named {name!r}, not {column.name}",
+                        table=table.name,
+                        field=column.name,
                     )
 
     def _image(
@@ -284,7 +306,7 @@ class DelimitedParser:
         records: Records,
         table: Table,
         rows: Longs,
-        how: tuple[_Shape, Callable[[int], int]],
+        how: tuple[_Shape, Place],
     ) -> Image:
         (shape, place), first = how, records.fields.first[rows]
         image: list[StateColumn] = []
@@ -294,7 +316,9 @@ class DelimitedParser:
             except DecodeError as error:
                 row = int(rows[error.where.record or 0])
                 field = int(records.fields.first[row] + place(i))
-                begin = int(records.fields.starts[field] - records.messages.starts[records.message[row]])
+                begin = int(
+                    records.fields.starts[field] - records.messages.starts[records.message[row]]
+                )
                 where = replace(error.where, record=records.number(row), offset=begin)
                 raise DecodeError(error.problem, where=where, hint=error.hint).located(
                     table=table.name, field=table.columns[i].name
@@ -325,9 +349,9 @@ class _Shape:
     """Where the name, before and after of column i stand, counted from a record's first field."""
 
     columns: int
-    name: Callable[[int], int] | None
-    before: Callable[[int], int] | None
-    after: Callable[[int], int]
+    name: Place | None
+    before: Place | None
+    after: Place
 
     @staticmethod
     def of(options: DelimitedOptions, columns: int) -> _Shape:
@@ -337,7 +361,7 @@ class _Shape:
         parts += values[::-1] if options.afterfirst else values
         header = len(options.header)
 
-        def place(part: str) -> Callable[[int], int]:
+        def place(part: str) -> Place:
             at = parts.index(part)
             if options.isgrouped:
                 return lambda i: header + at * columns + i
@@ -349,4 +373,3 @@ class _Shape:
             place("before") if options.hasbefores else None,
             place("after"),
         )
-

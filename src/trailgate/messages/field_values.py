@@ -84,9 +84,7 @@ class FieldValues:
         starts, ends, quoted = self._unquoted(which)
         nulls = self._nulls(starts, ends, quoted)
         try:
-            values = gather(
-                self.buffer, starts, ends, nulls=nulls, text=True, checked=self.checked
-            )
+            values = gather(self.buffer, starts, ends, nulls=nulls, text=True, checked=self.checked)
         except DecodeError as error:
             row = int(np.flatnonzero(starts == (error.where.offset or 0))[0])
             where = Where(record=row, raw=error.where.raw)

@@ -87,7 +87,7 @@ def _differs(before: StateColumn, after: StateColumn, rows: int) -> Mask:
     """Return the rows where a column changed; one that is missing on one side counts as changed."""
     if before.values is None or after.values is None:
         return np.full(rows, after.values is not None or before.values is not None)
-    same = pc.fill_null(pc.equal(before.values, after.values), False)  # noqa: FBT003
+    same = pc.fill_null(pc.equal(before.values, after.values), False)
     equal = np.asarray(same)
     if before.values.null_count or after.values.null_count:
         equal = equal | (np.asarray(before.values.is_null()) & np.asarray(after.values.is_null()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from trailgate.errors import OptionError
 from trailgate.messages.property_file import Entry, Properties
@@ -73,15 +73,16 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
         name: read.source(name, header)
         for name in ("txowner", "txname", "schemaandtable", "schema", "table", "txind")
     }
-    delimiters = {name: read.bytes(f"delim.{name}") for name in ("quote", "nullindicator")}
+    delimiters = {name: read.token(f"delim.{name}") for name in ("quote", "nullindicator")}
     escapes = {
-        f"{name}_escaped": read.bytes(f"delim.{name}.escaped")
+        f"{name}_escaped": read.token(f"delim.{name}.escaped")
         for name in ("fielddelim", "linedelim", "quote", "nullindicator")
     }
     switches = {
         name: read.text(f"delim.{name}", "false").casefold() == "true"
         for name in ("hasbefores", "hasnames", "afterfirst", "isgrouped")
     }
+    rest: dict[str, Any] = {**optional, **delimiters, **escapes, **switches}
     options = DelimitedOptions(
         sourcedefs=read.given("delim.sourcedefs", str),
         header=header,
@@ -98,10 +99,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
         table_date_formats=Lookup(tuple(_table_formats(properties))),
         column_date_formats=Lookup(tuple(_column_formats(properties))),
         message_id=_message_id(properties),
-        **optional,
-        **delimiters,
-        **escapes,
-        **switches,
+        **rest,
     )
     _check_table(properties, options)
     _check_delimiters(properties, options)
@@ -138,7 +136,7 @@ class _Reader:
             raise self.properties.error(f"delim.{name} is required")
         return source
 
-    def bytes(self, name: str) -> bytes | None:
+    def token(self, name: str) -> bytes | None:
         row = row_of(name)
         assert row is not None
         entry = self.properties.get(name)
@@ -147,7 +145,7 @@ class _Reader:
         return self._parsed(entry, parse_bytes)
 
     def needed_bytes(self, name: str) -> bytes:
-        value = self.bytes(name)
+        value = self.token(name)
         assert value is not None  # its row has a default
         return value
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.errors import TransactionError, TrailgateError
+from trailgate.errors import TrailgateError, TransactionError
 from trailgate.messages.delimited import RawOperations
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
@@ -147,7 +147,9 @@ def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> Non
     for i in np.flatnonzero(~np.asarray(pc.equal(own, opened))).tolist():
         error = TransactionError(
             f"transaction {own[i].as_py()} within transaction {opened[i].as_py()}",
-            hint=INTERLEAVED if raw.tx_ind is not None else "One message is one transaction "
+            hint=INTERLEAVED
+            if raw.tx_ind is not None
+            else "One message is one transaction "
             "unless delim.txind tells where transactions begin and end",
         )
         _note(bad, int(raw.message[i]), error)
@@ -171,24 +173,27 @@ def _by_indicator(
     length: int | None,
 ) -> Transactions:
     assert raw.tx_ind is not None
-    starts_unit = _unit_starts(raw, messages, state, set(bad))
-    unit = np.cumsum(starts_unit)  # 0 is the unit that was open before
+    starts_unit = _unit_starts(raw, messages)
+    unit = np.cumsum(starts_unit, dtype=np.int64)  # 0 is the unit that was open before
     walk = _walk(raw, unit, state)
     _check_bounds(raw, walk, unit, bad, state)
     tx_id = _from_begin(raw.tx_id, walk.begin, state.tx_id)
     csn = _from_begin(raw.seq_id, walk.begin, state.csn)
-    _check_members(raw, walk, tx_id, bad)
+    _check_members(raw, tx_id, bad)
     _check_ends(raw, walk, unit, bad, state)
     after = _state_after(raw, walk, (tx_id, csn), unit, (bad, messages, state, length))
     return Transactions(
         _indicators(walk.opens, walk.closes),
-        tx_id, csn, _kept(raw, bad), starts_unit, tuple(bad[m] for m in sorted(bad)), after,
+        tx_id,
+        csn,
+        _kept(raw, bad),
+        starts_unit,
+        tuple(bad[m] for m in sorted(bad)),
+        after,
     )
 
 
-def _unit_starts(
-    raw: RawOperations, messages: int, state: TransactionState, unreadable: set[int]
-) -> Mask:
+def _unit_starts(raw: RawOperations, messages: int) -> Mask:
     """Return which messages begin a unit: their first operation opens a transaction.
 
     A message without operations or an unreadable one goes on with the unit before it.
@@ -241,10 +246,10 @@ def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
     return taken if before is None else pc.fill_null(taken, before)
 
 
-def _check_members(raw: RawOperations, walk: _Walk, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
+def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
     if raw.tx_ids_generated:
         return
-    differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))  # noqa: FBT003
+    differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
     for i in np.flatnonzero(differs).tolist():
         error = TransactionError(
             f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",
