@@ -308,7 +308,7 @@ class _RangeRun:
         if bad and self._job.options.on_error == "stop":
             self._error = next(iter(bad.values()))
             return
-        unit = np.cumsum(starts[begin:stop])
+        unit = np.cumsum(starts[begin:stop], dtype=np.int64)
         kept = self._set_aside(batch, bad, begin, unit)
         if not kept.all():
             good = kept[message - begin]

@@ -169,7 +169,7 @@ def counted(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
         kinds = np.bincount(block.op_type[here], minlength=256)
         found = {chr(kind): int(kinds[kind]) for kind in np.flatnonzero(kinds).tolist()}
         if found:
-            counts[block.table.name] = found
+            counts = added(counts, {block.table.name: found})
         indicator = block.tx_ind[here]
         transactions += int(((indicator == BEGIN) | (indicator == WHOLE)).sum())
     return counts, transactions

@@ -216,7 +216,8 @@ def _whole_lines(data: pa.Buffer) -> int:
     found = bytes(data[tail:]).rfind(b"\n")
     if found >= 0:
         return tail + found + 1
-    return bytes(data).rfind(b"\n") + 1
+    last: int = bytes(data).rfind(b"\n")
+    return last + 1
 
 
 def _behind_newline(reader: _Reader, at: int, portion: int) -> int:
