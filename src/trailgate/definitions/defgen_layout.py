@@ -20,9 +20,9 @@ _FRACTION: Final = 6
 
 
 class LayoutFault(NamedTuple):
-    """The first place where a table differs from the formula; ``index`` None is the whole record."""
+    """The first place where a table differs from the formula; ``column`` None is the whole record."""
 
-    index: int | None
+    column: int | None
     stated: int
     computed: int
 
@@ -85,7 +85,7 @@ def layout_fault(table: Table) -> LayoutFault | None:
     whole = len(table.columns)
     return max(
         (fault for fault in faults if fault is not None),
-        key=lambda fault: whole if fault.index is None else fault.index,
+        key=lambda fault: whole if fault.column is None else fault.column,
     )
 
 

@@ -184,12 +184,12 @@ def _check_layout(table: Table, rows: list[list[Word]], length: Word, codec: str
     if fault is None:
         return
     hint = "Offsets follow from types and lengths: was a line edited by hand?"
-    if fault.index is None:
+    if fault.column is None:
         problem = f"expected record length {fault.computed}, found {fault.stated}"
         raise length.error(problem, codec, hint)
-    column = table.columns[fault.index]
+    column = table.columns[fault.column]
     problem = f"expected fetch offset {fault.computed}, found {fault.stated}"
-    raise rows[fault.index][3].error(problem, codec, hint).located(field=column.name)
+    raise rows[fault.column][3].error(problem, codec, hint).located(field=column.name)
 
 
 def write_sourcedefs(definitions: Definitions) -> bytes:

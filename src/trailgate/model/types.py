@@ -36,11 +36,26 @@ class TypeRow(NamedTuple):
 def _rows() -> tuple[TypeRow, ...]:
     text, integer, unsigned = Family.TEXT, Family.INTEGER, Family.UNSIGNED
     unsupported = Family.UNSUPPORTED
-    intervals = (
-        "YEAR MONTH YEAR_MONTH DAY HOUR DAY_HOUR MINUTE HOUR_MINUTE DAY_MINUTE SECOND "
-        "MINUTE_SECOND HOUR_SECOND DAY_SECOND FRACTION SECOND_FRACTION MINUTE_FRACTION "
-        "HOUR_FRACTION DAY_FRACTION"
-    ).split()
+    intervals = [
+        "YEAR",
+        "MONTH",
+        "YEAR_MONTH",
+        "DAY",
+        "HOUR",
+        "DAY_HOUR",
+        "MINUTE",
+        "HOUR_MINUTE",
+        "DAY_MINUTE",
+        "SECOND",
+        "MINUTE_SECOND",
+        "HOUR_SECOND",
+        "DAY_SECOND",
+        "FRACTION",
+        "SECOND_FRACTION",
+        "MINUTE_FRACTION",
+        "HOUR_FRACTION",
+        "DAY_FRACTION",
+    ]
     return (
         TypeRow(0, "ASCII_F", text, fixed=True),
         TypeRow(1, "ASCII_F_UP", text, fixed=True),
@@ -68,10 +83,7 @@ def _rows() -> tuple[TypeRow, ...]:
         TypeRow(189, "PACKED", unsupported),
         TypeRow(191, "DATETIME_V", Family.DATETIME),
         TypeRow(192, "DATETIME", Family.DATETIME),
-        *(
-            TypeRow(195 + i, f"INTERVAL_{name}", unsupported)
-            for i, name in enumerate(intervals)
-        ),
+        *(TypeRow(195 + i, f"INTERVAL_{name}", unsupported) for i, name in enumerate(intervals)),
     )
 
 
