@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -70,6 +75,12 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
     def reader(self, schema: StructType) -> TrailReader:
         """Return the batch reader."""
         return TrailReader(TrailOptions.read(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Return the batch writer."""
+        from trailgate.spark.trail_sink import trail_writer  # noqa: PLC0415  not to read
+
+        return trail_writer(self.options, schema, overwrite=overwrite)
 
 
 class TrailPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed

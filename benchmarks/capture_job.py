@@ -1,0 +1,82 @@
+"""Messages to a trail on two cores, beside Spark's own CSV to Parquet of the same file."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from benchmarks.delimited import (
+    DEFINITIONS,
+    DEFINITIONS_NAME,
+    KINDS,
+    ROWS,
+    Kind,
+)
+from benchmarks.report import Figure, Target, fastest
+from pyspark.sql import SparkSession
+
+from trailgate.definitions.sourcedefs import write_sourcedefs
+from trailgate.spark import session
+from trailgate.spark.capture import run_capture
+from trailgate.storage.capture import CaptureJob, CaptureOptions, prepare
+from trailgate.storage.loading import load_capture
+
+TARGET: Final = Target(1.5)
+RUNS: Final = 2
+
+
+def write_messages(folder: Path, kind: Kind, megabytes: int) -> tuple[Path, Path]:
+    """Write line messages of about that size, properties and definitions.
+
+    Return the paths of messages and properties.
+    """
+    (folder / DEFINITIONS_NAME).write_bytes(write_sourcedefs(DEFINITIONS))
+    properties = folder / "bench.properties"
+    text = kind.properties.replace(DEFINITIONS_NAME, str(folder / DEFINITIONS_NAME))
+    properties.write_text(text)
+    messages = folder / "messages.txt"
+    block = kind.lines(ROWS)
+    with messages.open("wb") as file:
+        for _ in range(max(1, megabytes * 1_000_000 // len(block))):
+            file.write(block)
+    return messages, properties
+
+
+def capture_job_of(messages: Path, properties: Path) -> CaptureJob:
+    """Return the job that captures line messages into a trail beside them."""
+    target = messages.parent / "trail" / "ot"
+    options = CaptureOptions(message_per_line=True)
+    return prepare(load_capture(properties), messages, target, options)
+
+
+def run(*, quick: bool) -> list[Figure]:
+    """Return MB/s of messages for both kinds."""
+    spark = session("local[2]", "trailgate-benchmarks")
+    figures = []
+    for kind in KINDS:
+        with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder:
+            figures.append(_measured(spark, kind, Path(folder), 100 if quick else 1000))
+    spark.stop()
+    return figures
+
+
+def _measured(spark: SparkSession, kind: Kind, folder: Path, megabytes: int) -> Figure:
+    messages, properties = write_messages(folder, kind, megabytes)
+    size = messages.stat().st_size / 1e6
+    schema = ", ".join(f"c{i} string" for i in range(kind.columns))
+
+    def capture() -> None:
+        shutil.rmtree(folder / "trail", ignore_errors=True)
+        run_capture(spark, capture_job_of(messages, properties))
+
+    def rewrite() -> None:
+        # The quote as escape makes Spark read doubled quotes as ours are.
+        frame = spark.read.csv(str(messages), schema=schema, quote='"', escape='"')
+        frame.write.mode("overwrite").parquet(str(folder / "parquet"))
+
+    rewrite()  # the first runs load code
+    own, beside = fastest(capture, RUNS), fastest(rewrite, RUNS)
+    name = f"messages -> trail, {kind.name}"
+    return Figure(name, size / own, "MB/s", "Spark CSV -> Parquet", size / beside, TARGET)

@@ -1,0 +1,195 @@
+"""The format ``message_capture``: messages as operations, parsed in the workers.
+
+``spark.read.format("message_capture").option("properties", FILE).load("messages/")``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from trailgate.definitions.operations import to_operations, to_typed, typed_schema
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.messages.capture import Capture, MessageBatch, Problem, TransactionState
+from trailgate.model.changes import ChangeBatch, Mask
+from trailgate.model.operations import OPERATIONS_SCHEMA
+from trailgate.storage.loading import load_capture
+from trailgate.storage.segments import selected
+from trailgate.storage.sources import (
+    SPLIT_BYTES,
+    MessageSource,
+    Range,
+    find_messages,
+    plan_ranges,
+    read_messages,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageOptions:
+    """What messages are read by."""
+
+    path: str
+    properties: str | None = None
+    extract: str | None = None
+    table: str | None = None
+    per_line: bool = False
+    split_bytes: int = SPLIT_BYTES
+
+    @classmethod
+    def read(cls, options: Any) -> MessageOptions:
+        """Return the options of Spark's texts; raises OptionError."""
+        if not options.get("path"):
+            raise OptionError("the format message_capture needs a path", hint='.load("messages/")')
+        if not options.get("properties") and not options.get("extract"):
+            raise OptionError("the format message_capture needs the option properties or extract")
+        per = options.get("messagePer", "file")
+        if per not in ("file", "line"):
+            raise OptionError(f"messagePer is file or line, not {per!r}")
+        if options.get("onError", "stop") != "stop":
+            problem = "reading stops at the first bad message"
+            raise OptionError(problem, hint="The capture job can put bad messages aside")
+        size = options.get("splitBytes", str(SPLIT_BYTES))
+        if not size.isdecimal() or int(size) < 1:
+            raise OptionError(f"splitBytes must be a number of bytes, not {size!r}")
+        return cls(
+            options["path"],
+            options.get("properties"),
+            options.get("extract"),
+            options.get("table"),
+            per == "line",
+            int(size),
+        )
+
+    def capture(self) -> Capture:
+        """Return what parses the messages."""
+        return load_capture(self.properties, self.extract)
+
+
+class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
+    """Operations of messages, or with the option ``table`` that table's rows in their types."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "message_capture"
+
+    def schema(self) -> StructType:
+        """Return the operations' schema, or the table's."""
+        options = MessageOptions.read(self.options)
+        if options.table is None:
+            return from_arrow_schema(OPERATIONS_SCHEMA)
+        table = options.capture().definitions.table(options.table)
+        return from_arrow_schema(typed_schema(table))
+
+    def reader(self, schema: StructType) -> MessageReader:
+        """Return the batch reader."""
+        return MessageReader(MessageOptions.read(self.options), schema)
+
+
+class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
+    """A range of messages, and all that is needed to parse them."""
+
+    def __init__(self, capture: Capture, source: MessageSource, own: Range) -> None:
+        super().__init__(None)
+        self.capture = capture
+        self.source = source
+        self.own = own
+
+
+class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
+    """Reads ranges of messages in parallel. There is no ``pushFilters``, as for trails."""
+
+    def __init__(self, options: MessageOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the partitions: large files split, small ones packed together."""
+        options = self._options
+        capture = options.capture()
+        source = find_messages(options.path, options.per_line)
+        ranges = plan_ranges(source, options.split_bytes)
+        return [MessagePartition(capture, source, own) for own in ranges]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Yield a partition's operations in exactly the schema that Spark expects."""
+        if not isinstance(partition, MessagePartition):
+            return  # Spark asks once with None where there are no partitions
+        schema = to_arrow_schema(self._schema, timezone="UTC")
+        table = self._options.table
+        wanted = None if table is None else partition.capture.definitions.table(table)
+        for changes in owned_changes(partition.capture, partition.source, partition.own):
+            batch = to_operations(changes) if wanted is None else to_typed(changes, wanted)
+            if batch.num_rows:
+                yield batch.select(schema.names).cast(schema)
+
+
+def owned_changes(capture: Capture, source: MessageSource, own: Range) -> Iterator[ChangeBatch]:
+    """Yield the operations of the units that begin in a range; raises at the first problem.
+
+    A unit is a message, or all messages of a transaction: it is read to its end, wherever
+    that is.
+    """
+    state = TransactionState()
+    begun = own.start == (0, 0)  # nothing is before the input
+    for messages, unreadable in read_messages(source, own.start):
+        inside = _inside(messages, own)
+        if not inside and not (begun and state.is_open):
+            return
+        parsed = capture.parse(messages, state)
+        starts = parsed.starts_unit if capture.spans_messages else np.ones(len(messages), bool)
+        begin = 0 if begun else _first(starts, 0)
+        if begin >= inside and not begun:
+            if inside < len(messages):
+                return
+            state = parsed.state
+            continue
+        stop = _first(starts, max(begin, inside))
+        bad = _first_problem((*unreadable, *parsed.problems), (-begun, begin, stop))
+        if bad is not None:
+            raise _located(bad, messages, source)
+        begun = True
+        yield selected(parsed.batch, (parsed.message >= begin) & (parsed.message < stop))
+        if stop < len(messages):
+            return
+        state = parsed.state
+    error = capture.finish(state) if begun else None
+    if error is not None:
+        raise error.located(source=source.path)
+
+
+def _inside(messages: MessageBatch, own: Range) -> int:
+    """Return how many messages of a batch begin in the range."""
+    file, offset = own.end
+    before = (messages.files < file) | ((messages.files == file) & (messages.offsets < offset))
+    return int(before.sum())
+
+
+def _first_problem(problems: tuple[Problem, ...], bounds: tuple[int, int, int]) -> Problem | None:
+    """Return the first problem of the messages in question; -1 is the unit before them."""
+    earlier, begin, stop = bounds
+    own = [p for p in problems if begin <= p.message < stop or p.message == earlier == -1]
+    return min(own, key=lambda problem: problem.message, default=None)
+
+
+def _located(problem: Problem, messages: MessageBatch, source: MessageSource) -> TrailgateError:
+    """Return a problem's error with its file and, where that has more, its message's place."""
+    error = problem.error
+    if problem.message >= 0:
+        number = int(messages.files[problem.message])
+        offset = int(messages.offsets[problem.message]) if source.lined(number) else None
+        error.where = replace(error.where, source=source.files[number].path, message=offset)
+    return error
+
+
+def _first(mask: Mask, begin: int) -> int:
+    found = np.flatnonzero(mask[begin:])
+    return begin + int(found[0]) if len(found) else len(mask)
