@@ -41,7 +41,7 @@ class Fields:
     """The fields of all records: field i is data[starts[i]:ends[i]], quotes included.
 
     Record r has the fields first[r] to first[r] + count[r] - 1 and lies in body ``body[r]``.
-    ``escapes`` says whether an escaped quote may occur.
+    ``quotes`` says whether any quote occurs, ``escapes`` whether an escaped quote may occur.
     """
 
     starts: Longs
@@ -49,6 +49,7 @@ class Fields:
     first: Longs
     count: Longs
     body: Longs
+    quotes: bool
     escapes: bool
 
 
@@ -60,10 +61,10 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
     """
     if not len(starts):
         none = np.zeros(0, np.int64)
-        return Fields(none, none, none, none, none, escapes=False)
+        return Fields(none, none, none, none, none, quotes=False, escapes=False)
     low, high = int(starts[0]), int(ends[-1])
     found = _outside_quotes(data[low:high], starts - low, ends - low, dialect)
-    placed = _Found(found.positions + low, found.is_line, found.escapes)
+    placed = found._replace(positions=found.positions + low)
     return _fields(data, placed, (starts, ends), dialect)
 
 
@@ -72,11 +73,13 @@ class _Found(NamedTuple):
 
     positions: Longs
     is_line: Mask
+    quotes: bool = False
     escapes: bool = False
 
     def where(self, kept: Mask, *, escapes: bool = False) -> _Found:
-        """Return the delimiters kept."""
-        return _Found(self.positions.compress(kept), self.is_line.compress(kept), escapes)
+        """Return the delimiters kept of text that has quotes."""
+        positions, is_line = self.positions.compress(kept), self.is_line.compress(kept)
+        return _Found(positions, is_line, quotes=True, escapes=escapes)
 
 
 def find_all(data: Octets, token: bytes) -> Longs:
@@ -305,7 +308,7 @@ def _trailing(data: Octets, place: int) -> DecodeError:
 
 def _fields(data: Octets, found: _Found, bodies: tuple[Longs, Longs], dialect: Dialect) -> Fields:
     """Return the fields between the delimiters found, with the ends of bodies as record ends."""
-    (positions, is_line, escapes), (starts, ends) = found, bodies
+    (positions, is_line, quotes, escapes), (starts, ends) = found, bodies
     gaps = starts[1:] - ends[:-1]
     if _lines_between(data, ends, gaps, dialect):
         positions = np.append(positions, ends[-1])
@@ -326,7 +329,7 @@ def _fields(data: Octets, found: _Found, bodies: tuple[Longs, Longs], dialect: D
     first[1:] = last[:-1] + 1
     count = last - first + 1
     return _without_empty(
-        Fields(field_starts, positions, first, count, last, escapes), starts, ends
+        Fields(field_starts, positions, first, count, last, quotes, escapes), starts, ends
     )
 
 
@@ -366,5 +369,6 @@ def _without_empty(fields: Fields, starts: Longs, ends: Longs) -> Fields:
         fields.first[kept],
         fields.count[kept],
         body[kept],
+        fields.quotes,
         fields.escapes,
     )

@@ -95,11 +95,11 @@ class FieldValues:
         """Return where the values lie within their quotes, and which were quoted (None: none)."""
         starts, ends = self.fields.starts[which], self.fields.ends[which]
         quote = self.options.quote
-        if not quote or not len(self.data):
+        if not quote or not self.fields.quotes:
             return starts, ends, None
         size = len(quote)
         if size == 1:
-            quoted = self.data[np.minimum(starts, len(self.data) - 1)] == quote[0]
+            quoted = self.data.take(starts, mode="clip") == quote[0]
         else:
             quoted = token_at(self.data, starts, quote)
         quoted &= ends - starts >= 2 * size
