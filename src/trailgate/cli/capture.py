@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -135,8 +135,8 @@ def size_of(text: str) -> int:
     return int(matched[1]) * unit
 
 
-def run(job: CaptureJob, master: str | None = None, *, show: bool = True) -> CaptureSummary:
-    """Run a job here, or on Spark where a master is named."""
+def run(job: CaptureJob, master: Any = None, *, show: bool = True) -> CaptureSummary:
+    """Run a job here, or on Spark where a master or a session is named."""
     if master is None:
         with _bar(len(job.ranges), show=show) as progress:
             return run_local(job, progress)

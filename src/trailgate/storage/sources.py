@@ -212,7 +212,7 @@ def _lines(
 def _whole_lines(data: pa.Buffer) -> int:
     """Return the length of the whole lines that bytes begin with."""
     # Lines are mostly short: the last newline is sought in the last bytes first.
-    tail = max(0, data.size - 4096)
+    tail = max(0, int(data.size) - 4096)
     found = bytes(data[tail:]).rfind(b"\n")
     if found >= 0:
         return tail + found + 1
