@@ -150,6 +150,7 @@ class DelimitedParser:
         return RawOperations(blocks, records.message[rows], marks, tx_id, seq_id, generated)
 
     def _records(self, messages: MessageBatch) -> Records:
+        messages = _apart(messages, self.dialect)
         data = octets(messages.data)
         full = np.flatnonzero(messages.ends > messages.starts)
         fields = index_fields(data, messages.starts[full], messages.ends[full], self.dialect)
@@ -342,6 +343,23 @@ class DelimitedParser:
             or options.date_format
         )
         return compile_format(text) if text else None
+
+
+def _apart(messages: MessageBatch, dialect: Dialect) -> MessageBatch:
+    """Return the messages with bytes between their bodies, so that no delimiter spans two."""
+    if not bool((messages.starts[1:] == messages.ends[:-1]).any()):
+        return messages
+    tokens = (dialect.field, dialect.line, dialect.quote or b"", dialect.escaped)
+    used = set().union(*tokens)
+    between = dialect.line
+    if len(dialect.line) > 1 or len(dialect.field) > 1:
+        between = next(bytes([byte]) for byte in range(256) if byte not in used)
+    whole = memoryview(messages.data)
+    places = list(zip(messages.starts.tolist(), messages.ends.tolist(), strict=True))
+    data = pa.py_buffer(between.join(whole[begin:end] for begin, end in places))
+    lengths = messages.ends - messages.starts
+    ends = np.cumsum(lengths + len(between)) - len(between)
+    return replace(messages, data=data, starts=ends - lengths, ends=ends)
 
 
 @dataclass(frozen=True, slots=True)
