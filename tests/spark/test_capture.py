@@ -1,0 +1,71 @@
+"""The capture job on a real Spark: the same bytes as in one process."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark.test_message_source import INDICATED, LINES, PROPERTIES, indicated, wrote
+from trailgate.errors import TrailgateError
+from trailgate.spark.capture import run_capture
+from trailgate.storage.capture import CaptureJob, CaptureOptions, prepare, run_local
+from trailgate.storage.loading import load_capture
+from trailgate.storage.trails import read_trail
+
+
+def job_over(
+    folder: Path, lines: list[str], properties: str, options: CaptureOptions
+) -> CaptureJob:
+    messages, path = wrote(folder, lines, properties)
+    return prepare(load_capture(path), messages, folder / "out" / "ot", options)
+
+
+def published(folder: Path) -> dict[str, bytes]:
+    files = (path for path in (folder / "out").iterdir() if path.name[0] != ".")
+    return {path.name: path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("size", [150, 1_000_000])
+def test_spark_writes_the_same_bytes(spark: SparkSession, tmp_path: Path, size: int) -> None:
+    options = CaptureOptions(split_bytes=size, message_per_line=True, max_bytes=4000)
+    job = job_over(tmp_path, indicated([1, 4, 1, 7, 2, 1, 5]), INDICATED, options)
+
+    here = run_local(job)
+    expected = published(tmp_path)
+    shutil.rmtree(tmp_path / "out")
+    job.target.staging.mkdir(parents=True)
+    there = run_capture(spark, pickle.loads(pickle.dumps(job)))
+
+    assert there == here
+    assert published(tmp_path) == expected
+    assert sum(batch.num_rows for batch in read_trail(tmp_path / "out" / "ot")) == 21
+
+
+def test_the_earliest_error_is_raised_and_nothing_is_published(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lines = indicated([1, 1, 1, 1])
+    lines[1] = lines[1].replace("MY.ORDERS", "MY.FIRST")
+    lines[3] = lines[3].replace("MY.ORDERS", "MY.SECOND")
+    options = CaptureOptions(split_bytes=60, message_per_line=True)
+    job = job_over(tmp_path, lines, INDICATED, options)
+
+    with pytest.raises(TrailgateError, match=r"MY\.FIRST"):
+        run_capture(spark, job)
+
+    assert not [name for name in published(tmp_path) if name.startswith("ot0")]
+
+
+def test_a_trail_that_spark_wrote_is_read_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+    job = job_over(tmp_path, LINES, PROPERTIES, CaptureOptions(message_per_line=True))
+
+    summary = run_capture(spark, job)
+
+    frame = spark.read.format("trail").load(str(tmp_path / "out" / "ot"))
+    kinds = [row.op_type for row in frame.orderBy("position").select("op_type").collect()]
+    assert kinds == list("IUID")
+    assert summary.operations == 4
