@@ -1,0 +1,162 @@
+"""Delimiters, quotes and record ends are found as a reading byte by byte finds them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from oracles.delimited_naive import MalformedError, split
+from trailgate.columnar.delimiters import Dialect, Fields, index_fields
+from trailgate.errors import DecodeError
+
+COMMAS = Dialect(b",", b"\n", b'"')
+PIPES = Dialect(b"|", b"||", b"'")
+DIALECTS = (
+    COMMAS,
+    Dialect(b",", b"\n"),
+    Dialect(b",", b"\n", b'"', b'\\"'),
+    Dialect(b",", b"\n", b'"', b'"\'"'),
+    Dialect(b",", b"\r\n", b'"'),
+    Dialect(b"\xc7", b"\x0a", b"'", b"''"),
+    Dialect(b"||", b"\n", b'"'),
+    Dialect(b",,", b"\r\n", b"<>", b"^"),
+    Dialect(b"~!", b"#!", b"``", b"``^``"),
+    PIPES,
+)
+CRLF = Dialect(b",", b"\r\n", b'"')
+# Known to be read otherwise than byte by byte, the smallest texts found.
+OTHERWISE = {
+    "a quote after the rest of a longer run of delimiter bytes is data": (
+        Dialect(b"||", b"\n", b'"'),
+        [b'|||"'],
+    ),
+    "the longer of two delimiters counts": (Dialect(b"||", b"|"), [b"a||b"]),
+    "half a quote in front of an escaped one is data": (
+        Dialect(b"~!", b"#!", b"``", b"`^`"),
+        [b"```^```"],
+    ),
+    "no delimiter begins in one body and ends behind it": (CRLF, [b"a\r", b"b"]),
+}
+
+
+def indexed(bodies: list[bytes], dialect: Dialect, gap: bytes = b"") -> list[list[list[bytes]]]:
+    """Return each body's records, found in columns; ``gap`` lies between the bodies."""
+    data = gap.join(bodies)
+    lengths = np.array([len(body) for body in bodies], np.int64)
+    starts = np.cumsum(lengths + len(gap)) - lengths - len(gap)
+    fields = index_fields(np.frombuffer(data, np.uint8), starts, starts + lengths, dialect)
+    return _by_body(data, fields, len(bodies))
+
+
+def _by_body(data: bytes, fields: Fields, bodies: int) -> list[list[list[bytes]]]:
+    found: list[list[list[bytes]]] = [[] for _ in range(bodies)]
+    places = list(zip(fields.starts.tolist(), fields.ends.tolist(), strict=True))
+    for first, count, body in zip(
+        fields.first.tolist(), fields.count.tolist(), fields.body.tolist(), strict=True
+    ):
+        found[body].append([data[a:b] for a, b in places[first : first + count]])
+    return found
+
+
+@st.composite
+def bodies_of(draw: st.DrawFn, dialect: Dialect) -> list[bytes]:
+    """Return bodies of the dialect's own tokens and some text, so that they meet often."""
+    tokens = [dialect.field, dialect.line, b"a", b"bc"]
+    if dialect.quote:
+        tokens += [dialect.quote, dialect.quote, dialect.escaped, dialect.field + dialect.quote]
+    body = st.lists(st.sampled_from(tokens), min_size=1, max_size=12).map(b"".join)
+    return draw(st.lists(body, min_size=1, max_size=4))
+
+
+@st.composite
+def rows_of(draw: st.DrawFn, dialect: Dialect) -> list[list[list[bytes]]]:
+    """Return bodies of records of fields as a program writes them, quoted where needed."""
+    plain = st.sampled_from([b"", b"x", b"12", "é".encode()])
+    field = plain
+    if dialect.quote:
+        inner = st.lists(
+            st.sampled_from([b"", b"y", dialect.field, dialect.line, dialect.escaped]), max_size=4
+        )
+        quote = dialect.quote
+        field = st.one_of(plain, inner.map(lambda parts: quote + b"".join(parts) + quote))
+    record = st.lists(field, min_size=2, max_size=4)
+    return draw(st.lists(st.lists(record, min_size=1, max_size=3), min_size=1, max_size=4))
+
+
+@pytest.mark.parametrize("gap", [b"\n", b"}\n{"])
+@pytest.mark.parametrize("dialect", DIALECTS, ids=str)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_any_text_is_split_as_byte_by_byte(
+    dialect: Dialect, gap: bytes, data: st.DataObject
+) -> None:
+    bodies = data.draw(bodies_of(dialect))
+    try:
+        expected = [split(body, dialect) for body in bodies]
+    except MalformedError as error:
+        with pytest.raises(DecodeError, match=str(error)):
+            indexed(bodies, dialect, gap)
+        return
+
+    assert indexed(bodies, dialect, gap) == expected
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=str)
+@settings(max_examples=40)
+@given(data=st.data(), ended=st.booleans())
+def test_written_rows_come_back(dialect: Dialect, data: st.DataObject, ended: bool) -> None:
+    rows = data.draw(rows_of(dialect))
+    texts = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]
+    if ended:
+        texts = [text + dialect.line for text in texts]
+
+    found = indexed(texts, dialect, b"\n")
+
+    assert found == [split(text, dialect) for text in texts]
+    assert dialect is PIPES or found == rows  # an empty field makes "||" of two "|"
+
+
+@pytest.mark.xfail(strict=True, raises=(AssertionError, DecodeError))
+@pytest.mark.parametrize("why", OTHERWISE)
+def test_odd_text_is_split_as_byte_by_byte(why: str) -> None:
+    dialect, bodies = OTHERWISE[why]
+
+    assert indexed(bodies, dialect, b"\n") == [split(body, dialect) for body in bodies]
+
+
+@example(data=b"", delimiters=[b"a", b"ab", b"b"])
+@given(
+    data=st.binary(max_size=30),
+    delimiters=st.lists(st.binary(min_size=1, max_size=3), min_size=3, max_size=4, unique=True),
+)
+def test_any_bytes_are_split_or_refused(data: bytes, delimiters: list[bytes]) -> None:
+    try:
+        fields = index_fields(
+            np.frombuffer(data, np.uint8),
+            np.zeros(1 if data else 0, np.int64),
+            np.full(1 if data else 0, len(data)),
+            Dialect(*delimiters),
+        )
+    except DecodeError:
+        return
+    assert bool((fields.starts <= fields.ends).all())
+
+
+def test_the_place_of_a_broken_quote_is_told() -> None:
+    with pytest.raises(DecodeError, match="a quoted value is not closed") as unclosed:
+        indexed([b'a,"b', b"c,d"], COMMAS, b"\n")
+    with pytest.raises(DecodeError, match="text follows a closing quote") as trailing:
+        indexed([b'a,"b"c,d'], COMMAS)
+
+    assert unclosed.value.where.offset == 2
+    assert trailing.value.where.offset == 4
+
+
+def test_many_rows_split_as_few_do() -> None:
+    row = b'1,"two, ""2""",,"",x"y,"\n",end'
+    few = split(row, COMMAS)
+
+    assert indexed([row] * 3000, COMMAS, b"\n") == [few] * 3000
+    assert indexed([b"\n".join([row] * 3000)], COMMAS) == [few * 3000]

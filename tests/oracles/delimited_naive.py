@@ -1,0 +1,74 @@
+"""The shortest reading of delimited text, byte by byte, to be checked by eye.
+
+A quote opens a quoted value only where a field begins. Inside it delimiters are data, and the
+escaped quote is a quote. Of two delimiters that begin at one byte the longer one counts.
+"""
+
+from __future__ import annotations
+
+from trailgate.columnar.delimiters import Dialect
+from trailgate.messages.properties import DelimitedOptions
+
+
+class MalformedError(Exception):
+    """A quoted value is not closed, or text follows its closing quote."""
+
+
+def split(body: bytes, dialect: Dialect) -> list[list[bytes]]:
+    """Return a body's records as lists of fields, quotes included."""
+    records: list[list[bytes]] = []
+    record: list[bytes] = []
+    place = 0
+    while True:
+        end = _field_end(body, place, dialect)
+        record.append(body[place:end])
+        delimiter = _delimiter(body, end, dialect)
+        if delimiter != dialect.field:
+            records.append(record)
+            record = []
+        place = end + len(delimiter)
+        if not delimiter or (place == len(body) and not record):
+            return records  # what ends a record at the body's end begins no other
+
+
+def _delimiter(body: bytes, place: int, dialect: Dialect) -> bytes:
+    found = [d for d in (dialect.field, dialect.line) if body.startswith(d, place)]
+    return max(found, key=len, default=b"")
+
+
+def _field_end(body: bytes, place: int, dialect: Dialect) -> int:
+    if not dialect.quote or not body.startswith(dialect.quote, place):
+        while place < len(body) and not _delimiter(body, place, dialect):
+            place += 1
+        return place
+    place += len(dialect.quote)
+    while place < len(body):
+        if body.startswith(dialect.escaped, place):
+            place += len(dialect.escaped)
+        elif body.startswith(dialect.quote, place):
+            place += len(dialect.quote)
+            if place < len(body) and not _delimiter(body, place, dialect):
+                raise MalformedError("text follows a closing quote")
+            return place
+        else:
+            place += 1
+    raise MalformedError("a quoted value is not closed")
+
+
+def value(field: bytes, options: DelimitedOptions) -> str | None:
+    """Return a column's value, None where it is NULL."""
+    quote = options.quote or b""
+    quoted = quote != b"" and field.startswith(quote)
+    if not quoted and field == (options.nullindicator or b""):
+        return None
+    if quoted:
+        field = field[len(quote) : -len(quote)]
+        field = field.replace(options.quote_escaped or quote * 2, quote)
+    for escaped, plain in (
+        (options.fielddelim_escaped, options.fielddelim),
+        (options.linedelim_escaped, options.linedelim),
+    ):
+        field = field.replace(escaped, plain) if escaped else field
+    if not quoted and options.nullindicator and field == options.nullindicator_escaped:
+        field = options.nullindicator
+    return field.decode()
