@@ -1,0 +1,91 @@
+"""The documents name every option, and their links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+COMMANDS = ("capture", "show", "demo")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def options_of(command: str) -> list[str]:
+    """Return the long options of a command, as its help would list them."""
+    typer = pytest.importorskip("typer")
+    module = pytest.importorskip(f"trailgate.cli.{command}")
+    program = typer.Typer(add_completion=False)
+    program.command(command)(module.command)
+    parameters = typer.main.get_command(program).params
+    named = [*(name for p in parameters for name in (*p.opts, *p.secondary_opts)), "--help"]
+    return [name for name in named if name.startswith("--")]
+
+
+def section(command: str) -> str:
+    """Return the part of docs/cli.md about a command, with its end."""
+    text = (ROOT / "docs/cli.md").read_text()
+    begin = text.index(f"## trailgate {command}\n")
+    return text[begin:].split("\n## ")[0] + text[text.rindex("\n\n") :]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_documented(command: str) -> None:
+    written = set(re.findall(r"--[a-z-]+", section(command)))
+
+    assert [name for name in options_of(command) if name not in written] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_option_is_documented_that_is_not_there(command: str) -> None:
+    named = re.findall(
+        r"`(--[a-z-]+)", "\n".join(re.findall(r"^\| (`--.*?) \|", section(command), re.MULTILINE))
+    )
+
+    assert set(named) <= set(options_of(command))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files(path: Path) -> None:
+    targets = [target.split("#")[0] for target in LINK.findall(path.read_text())]
+    relative = [target for target in targets if target and "://" not in target]
+
+    assert [target for target in relative if not (path.parent / target).exists()] == []
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs/decisions"
+    listed = LINK.findall((folder / "README.md").read_text())
+
+    assert sorted(listed) == sorted(page.name for page in folder.glob("0*.md"))
+
+
+def test_the_operations_table_is_documented_whole() -> None:
+    from trailgate.model.operations import OPERATIONS_SCHEMA, TYPED_COLUMNS  # noqa: PLC0415
+
+    text = (ROOT / "README.md").read_text()
+
+    assert [n for n in (*OPERATIONS_SCHEMA.names, *TYPED_COLUMNS) if f"`{n}`" not in text] == []
+
+
+def test_assumptions_name_what_is_there() -> None:
+    text = (ROOT / "docs/assumptions.md").read_text()
+    cases = re.findall(r"`((?:records|values|headers)/[a-z0-9-]+)`", text)
+    files = re.findall(r"`((?:trail|columnar|messages|model)/\w+\.py)`", text)
+    tests = set(re.findall(r"`(test_\w+)`", text))
+    written = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+
+    assert [c for c in cases if not (ROOT / f"tests/trail/cases/{c}.toml").exists()] == []
+    assert [f for f in files if not (ROOT / "src/trailgate" / f).exists()] == []
+    assert [t for t in tests if f"def {t}(" not in written] == []
+
+
+def test_every_case_marked_as_assumed_is_listed() -> None:
+    text = (ROOT / "docs/assumptions.md").read_text()
+    cases = ROOT / "tests/trail/cases"
+    marked = [p for p in cases.rglob("*.toml") if "assumed = true" in p.read_text()]
+    names = [f"{p.parent.name}/{p.stem}" for p in marked]
+
+    assert [name for name in names if f"`{name}`" not in text] == []
