@@ -1,0 +1,81 @@
+"""The command capture, as it is typed."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from trailgate.cli.demo import unpack
+from trailgate.cli.main import run
+
+GIVEN = ["capture", "--properties", "dirprm/shop.properties", "--from", "messages"]
+
+
+@pytest.fixture(autouse=True)
+def _in_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpack(tmp_path / "shop")
+    monkeypatch.chdir(tmp_path / "shop")
+
+
+def test_a_capture_is_summed_up_by_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*GIVEN, "--to", "dirdat/ot"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["table", "inserts", "updates", "deletes", "all"]
+    assert lines[2].split() == ["GG.SHOP_ORDERS", "3", "2", "1", "6"]
+    assert lines[-1] == "trail: ot000000000 of dirdat/ot"
+
+
+def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*GIVEN, "--to", "dirdat/ot", "--json", "--seq-digits", "6"]) == 0
+    out, err = capsys.readouterr()
+    summary = json.loads(out)
+    assert (summary["operations"], summary["files"], err) == (13, ["ot000000"], "")
+
+
+def test_a_bad_message_stops_with_1_or_is_set_aside(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("messages/0007.txt").write_text("I,NO.TABLE,2026-01-01 00:00:00,T-9\n")
+    assert run([*GIVEN, "--to", "dirdat/ot"]) == 1
+    assert "messages/0007.txt" in capsys.readouterr().err
+    assert run([*GIVEN, "--to", "dirdat/ot", "--on-error", "quarantine"]) == 0
+    assert "quarantined: 1 message: dirdat/ot.quarantine.jsonl" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["capture", "--from", "messages", "--to", "dirdat/ot"],
+        GIVEN,
+        [*GIVEN, "--to", "dirdat/ot", "--max-size", "big"],
+        [*GIVEN, "--to", "dirdat/ot", "--on-error", "ignore"],
+        ["capture", "--properties", "absent", "--from", "messages", "--to", "dirdat/ot"],
+    ],
+)
+def test_wrong_use_is_2(arguments: list[str]) -> None:
+    assert run(arguments) == 2
+
+
+def test_a_dry_run_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*GIVEN, "--to", "dirdat/ot", "--dry-run"]) == 0
+    assert "nothing was written" in capsys.readouterr().out
+    assert list(Path("dirdat").iterdir()) == []
+
+
+def test_an_extract_parameter_file_names_all(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("dirprm/shop.prm").write_text(
+        "EXTRACT shop\nVAM libggjava_vam.so PARAMS dirprm/shop.properties\nEXTTRAIL dirdat/ot\n"
+        "GETUPDATEBEFORES\nREPORTCOUNT EVERY 1 MINUTES\nTABLE GG.SHOP_*;\n"
+    )
+    assert run(["capture", "--extract", "dirprm/shop.prm", "--from", "messages"]) == 0
+    out, err = capsys.readouterr()
+    assert "not used: line 5, REPORTCOUNT" in err
+    assert "GG.JMSCAP_TCUSTMER" not in out
+    assert run(["show", "dirdat/ot", "--format", "json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert any(row["before"].get("PRICE") == "1249.50" for row in rows if row["op_type"] == "U")
+
+
+def test_the_sample_is_part_of_the_package() -> None:
+    assert (resources.files("trailgate") / "samples/dirdef/shop.def").is_file()
