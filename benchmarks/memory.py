@@ -29,7 +29,8 @@ def _peak_of(megabytes: int) -> float:
     with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder:
         messages, properties = write_messages(Path(folder), QUOTED, megabytes)
         command = [sys.executable, "-m", "benchmarks.memory", str(messages), str(properties)]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        root = Path(__file__).parents[1]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=root)
     return float(done.stdout)
 
 

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark.test_message_source import INDICATED, LINES, PROPERTIES, indicated, wrote
-from trailgate.errors import TrailgateError
-from trailgate.spark.capture import run_capture
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.spark.capture import capture, run_capture
 from trailgate.storage.capture import CaptureJob, CaptureOptions, prepare, run_local
 from trailgate.storage.loading import load_capture
 from trailgate.storage.trails import read_trail
@@ -69,3 +69,25 @@ def test_a_trail_that_spark_wrote_is_read_by_spark(spark: SparkSession, tmp_path
     kinds = [row.op_type for row in frame.orderBy("position").select("op_type").collect()]
     assert kinds == list("IUID")
     assert summary.operations == 4
+
+
+@pytest.mark.parametrize("kind", ["string", "binary"])
+def test_messages_of_a_frame_are_parsed(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    _, properties = wrote(tmp_path, LINES, PROPERTIES.replace("txid=txid", "txid=*txid"))
+    frame = spark.createDataFrame(
+        [(line, {"x": "y"}) for line in LINES], "body string, headers map<string,string>"
+    )
+
+    parsed = capture(frame.withColumn("body", frame.body.cast(kind)).coalesce(1), properties)
+
+    rows = parsed.collect()
+    assert [row.op_type for row in rows] == list("IUID")
+    assert rows[2].after == {"ID": "3", "TEXT": "ü"}
+    assert [row.position[-1] for row in rows] == list("0123")
+
+
+def test_transactions_over_rows_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    _, properties = wrote(tmp_path, LINES, INDICATED)
+
+    with pytest.raises(OptionError, match="span messages"):
+        capture(spark.createDataFrame([("x",)], "body string"), properties)
