@@ -41,7 +41,8 @@ class Fields:
     """The fields of all records: field i is data[starts[i]:ends[i]], quotes included.
 
     Record r has the fields first[r] to first[r] + count[r] - 1 and lies in body ``body[r]``.
-    ``quotes`` says whether any quote occurs, ``escapes`` whether an escaped quote may occur.
+    ``quotes`` says whether any quote occurs; ``escapes`` marks the fields in which an escaped
+    quote may occur, None where there are none.
     """
 
     starts: Longs
@@ -50,7 +51,7 @@ class Fields:
     count: Longs
     body: Longs
     quotes: bool
-    escapes: bool
+    escapes: Mask | None
 
 
 def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> Fields:
@@ -61,22 +62,25 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
     """
     if not len(starts):
         none = np.zeros(0, np.int64)
-        return Fields(none, none, none, none, none, quotes=False, escapes=False)
+        return Fields(none, none, none, none, none, quotes=False, escapes=None)
     low, high = int(starts[0]), int(ends[-1])
     found = _outside_quotes(data[low:high], starts - low, ends - low, dialect)
-    placed = found._replace(positions=found.positions + low)
+    placed = found._replace(
+        positions=found.positions + low,
+        escapes=None if found.escapes is None else found.escapes + low,
+    )
     return _fields(data, placed, (starts, ends), dialect)
 
 
 class _Found(NamedTuple):
-    """Delimiters outside quotes, in order; which end a line; whether escaped quotes may occur."""
+    """Delimiters outside quotes, in order; which end a line; places of (maybe) escaped quotes."""
 
     positions: Longs
     is_line: Mask
     quotes: bool = False
-    escapes: bool = False
+    escapes: Longs | None = None
 
-    def where(self, kept: Mask, *, escapes: bool = False) -> _Found:
+    def where(self, kept: Mask, *, escapes: Longs | None = None) -> _Found:
         """Return the delimiters kept of text that has quotes."""
         positions, is_line = self.positions.compress(kept), self.is_line.compress(kept)
         return _Found(positions, is_line, quotes=True, escapes=escapes)
@@ -151,8 +155,8 @@ def _single_bytes(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) ->
         return _general(data, quotes, every.where(~is_quote), (starts, ends), dialect)
     # A running xor over the quotes tells what is inside: a closing quote counts as outside.
     inside = np.bitwise_xor.accumulate(is_quote.view(np.uint8)).view(bool)
-    doubled = bool((quotes[2::2] - quotes[1:-1:2] == 1).any())
-    return every.where(~(inside | is_quote), escapes=doubled)
+    doubled = quotes[2::2].compress(quotes[2::2] - quotes[1:-1:2] == 1)
+    return every.where(~(inside | is_quote), escapes=doubled if len(doubled) else None)
 
 
 def _any_of(data: Octets, *values: int) -> Mask:
@@ -178,7 +182,7 @@ def _general(
     outside = span < 0
     if len(opens):
         outside |= every.positions >= closes[span]
-    return every.where(outside, escapes=True)
+    return every.where(outside, escapes=quotes)
 
 
 def _regular(data: Octets, quotes: Longs, starts: Longs, ends: Longs, dialect: Dialect) -> bool:
@@ -206,8 +210,7 @@ def _regular(data: Octets, quotes: Longs, starts: Longs, ends: Longs, dialect: D
 def _after_delimiter(
     data: Octets, opening: Longs, starts: Longs, bodies: Longs, dialect: Dialect
 ) -> Mask:
-    found = _token_before(data, opening, dialect.field)
-    found |= _token_before(data, opening, dialect.line)
+    found = _delimiter_before(data, opening, dialect)
     # The first quote of a body may stand at its very start.
     first = bodies[(bodies >> 1) < len(opening)] >> 1
     at_start = opening[first] == starts[: len(first)]
@@ -217,11 +220,11 @@ def _after_delimiter(
 
 def _before_delimiter(data: Octets, closing: Longs, ends: Longs, dialect: Dialect) -> Mask:
     after = closing + 1
-    found = token_at(data, after, dialect.field)
-    found |= token_at(data, after, dialect.line)
-    if not found.all():
-        body = np.minimum(np.searchsorted(ends, after), len(ends) - 1)
-        found |= ends[body] == after
+    found = _delimiter_at(data, after, dialect)
+    rest = np.flatnonzero(~found)
+    if len(rest):
+        body = np.minimum(np.searchsorted(ends, after[rest]), len(ends) - 1)
+        found[rest] = ends[body] == after[rest]
     return found
 
 
@@ -239,8 +242,25 @@ def token_at(data: Octets, positions: Longs, token: bytes) -> Mask:
     return found
 
 
-def _token_before(data: Octets, positions: Longs, token: bytes) -> Mask:
-    return token_at(data, positions - len(token), token)
+def _delimiter_before(data: Octets, positions: Longs, dialect: Dialect) -> Mask:
+    """Return before which positions a delimiter ends."""
+    if len(dialect.field) == len(dialect.line) == 1:
+        found = _delimiter_at(data, positions - 1, dialect)
+        found[positions == 0] = False
+        return found
+    found = token_at(data, positions - len(dialect.field), dialect.field)
+    return found | token_at(data, positions - len(dialect.line), dialect.line)
+
+
+def _delimiter_at(data: Octets, positions: Longs, dialect: Dialect) -> Mask:
+    """Return at which positions, none before the data, a delimiter begins."""
+    if len(dialect.field) == len(dialect.line) == 1:
+        at = data.take(positions, mode="clip")
+        found: Mask = (at == dialect.field[0]) | (at == dialect.line[0])
+        if len(positions) and int(positions[-1]) >= len(data):
+            found[positions >= len(data)] = False
+        return found
+    return token_at(data, positions, dialect.field) | token_at(data, positions, dialect.line)
 
 
 def _quoted_spans(
@@ -250,13 +270,11 @@ def _quoted_spans(
     (starts, ends), quote, escaped = bodies, dialect.quote or b"", dialect.escaped
     lead = escaped.find(quote)
     body = np.searchsorted(starts, quotes, "right") - 1
-    opens_field = _token_before(data, quotes, dialect.field)
-    opens_field |= _token_before(data, quotes, dialect.line)
+    opens_field = _delimiter_before(data, quotes, dialect)
     opens_field |= starts[body] == quotes
     is_escape = token_at(data, quotes - lead, escaped)
     after = quotes + len(quote)
-    closes_field = token_at(data, after, dialect.field)
-    closes_field |= token_at(data, after, dialect.line)
+    closes_field = _delimiter_at(data, after, dialect)
     closes_field |= ends[body] == after
     opens: list[int] = []
     closes: list[int] = []
@@ -328,8 +346,12 @@ def _fields(data: Octets, found: _Found, bodies: tuple[Longs, Longs], dialect: D
     first[0] = 0
     first[1:] = last[:-1] + 1
     count = last - first + 1
+    marked = None
+    if escapes is not None:
+        marked = np.zeros(len(positions), bool)
+        marked[np.searchsorted(field_starts, escapes, "right") - 1] = True
     return _without_empty(
-        Fields(field_starts, positions, first, count, last, quotes, escapes), starts, ends
+        Fields(field_starts, positions, first, count, last, quotes, marked), starts, ends
     )
 
 

@@ -77,7 +77,7 @@ class FieldValues:
         """Return the fields' text, quotes off and escapes undone."""
         starts, ends, quoted = self._unquoted(which)
         values = gather(self.buffer, starts, ends, text=True, checked=self.checked)
-        return self._plain(values, quoted)
+        return self._plain(values, which, quoted)
 
     def column(self, which: Longs, convert: Callable[[pa.Array], pa.Array]) -> pa.Array:
         """Return the fields as column values: null where they are NULL, else converted."""
@@ -89,7 +89,7 @@ class FieldValues:
             row = int(np.flatnonzero(starts == (error.where.offset or 0))[0])
             where = Where(record=row, raw=error.where.raw)
             raise DecodeError(error.problem, where=where, hint=error.hint) from None
-        return convert(self._plain(values, quoted))
+        return convert(self._plain(values, which, quoted))
 
     def _unquoted(self, which: Longs) -> tuple[Longs, Longs, Mask | None]:
         """Return where the values lie within their quotes, and which were quoted (None: none)."""
@@ -123,14 +123,11 @@ class FieldValues:
             found &= token_at(self.data, starts, token)
         return found if found.any() else None
 
-    def _plain(self, values: pa.Array, quoted: Mask | None) -> pa.Array:
+    def _plain(self, values: pa.Array, which: Longs, quoted: Mask | None) -> pa.Array:
         """Return the values with the escapes undone."""
         options = self.options
-        if quoted is not None and self.fields.escapes:
-            escaped = options.quote_escaped or (options.quote or b"") * 2
-            undone = _replaced(values, escaped, options.quote or b"")
-            if undone is not values:
-                values = undone if quoted.all() else pc.if_else(pa.array(quoted), undone, values)
+        if quoted is not None and self.fields.escapes is not None:
+            values = self._unescaped(values, self.fields.escapes[which] & quoted)
         for escaped, plain in self._replacements:
             values = _replaced(values, escaped, plain)
         if options.nullindicator_escaped and options.nullindicator:
@@ -139,6 +136,16 @@ class FieldValues:
                 literal = pc.and_(literal, pa.array(~quoted))
             values = pc.if_else(literal, options.nullindicator.decode(), values)
         return values
+
+    def _unescaped(self, values: pa.Array, marked: Mask) -> pa.Array:
+        """Return the values with escaped quotes undone in the marked rows."""
+        if not marked.any():
+            return values
+        quote = self.options.quote or b""
+        escaped = self.options.quote_escaped or quote * 2
+        rows = pa.array(np.flatnonzero(marked))
+        undone = pc.replace_substring(values.take(rows), escaped.decode(), quote.decode())
+        return pc.replace_with_mask(values, pa.array(marked), undone)
 
 
 def _replaced(values: pa.Array, pattern: bytes, replacement: bytes) -> pa.Array:
