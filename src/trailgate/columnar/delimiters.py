@@ -116,20 +116,23 @@ def _delimiters(data: Octets, dialect: Dialect) -> _Found:
     if len(dialect.field) == len(dialect.line) == 1:
         positions = np.flatnonzero(_any_of(data, dialect.field[0], dialect.line[0]))
         return _Found(positions, data.take(positions) == dialect.line[0])
-    lines = find_all(data, dialect.line)
-    fields = _not_within(find_all(data, dialect.field), lines, dialect)
+    lines, fields = find_all(data, dialect.line), find_all(data, dialect.field)
+    if dialect.field in dialect.line:
+        fields = _not_within(fields, lines, len(dialect.line))
+    elif dialect.line in dialect.field:
+        lines = _not_within(lines, fields, len(dialect.field))
     positions = np.concatenate([fields, lines])
     order = np.argsort(positions, kind="stable")
     return _Found(positions[order], order >= len(fields))
 
 
-def _not_within(fields: Longs, lines: Longs, dialect: Dialect) -> Longs:
-    """Return the field delimiters that are no part of a line delimiter ("|" beside "||")."""
-    if dialect.field not in dialect.line or not len(lines):
-        return fields
-    before = np.searchsorted(lines, fields, "right") - 1
-    inside = (before >= 0) & (fields < lines[before] + len(dialect.line))
-    return fields[~inside]
+def _not_within(shorter: Longs, longer: Longs, size: int) -> Longs:
+    """Return the delimiters that are no part of the longer one ("|" beside "||")."""
+    if not len(longer):
+        return shorter
+    before = np.searchsorted(longer, shorter, "right") - 1
+    inside = (before >= 0) & (shorter < longer[before] + size)
+    return shorter[~inside]
 
 
 def _outside_quotes(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> _Found:
@@ -177,7 +180,7 @@ def _general(
     """Return the delimiters outside quotes, found quote by quote."""
     if not len(quotes):
         return every
-    opens, closes = _quoted_spans(data, quotes, bodies, dialect)
+    opens, closes = _quoted_spans(data, quotes, every, bodies, dialect)
     span = np.searchsorted(opens, every.positions, "right") - 1
     outside = span < 0
     if len(opens):
@@ -264,13 +267,14 @@ def _delimiter_at(data: Octets, positions: Longs, dialect: Dialect) -> Mask:
 
 
 def _quoted_spans(
-    data: Octets, quotes: Longs, bodies: tuple[Longs, Longs], dialect: Dialect
+    data: Octets, quotes: Longs, every: _Found, bodies: tuple[Longs, Longs], dialect: Dialect
 ) -> tuple[Longs, Longs]:
     """Return where quoted values begin and end (after the closing quote), quote by quote."""
     (starts, ends), quote, escaped = bodies, dialect.quote or b"", dialect.escaped
     lead = escaped.find(quote)
     body = np.searchsorted(starts, quotes, "right") - 1
-    opens_field = _delimiter_before(data, quotes, dialect)
+    sizes = np.where(every.is_line, len(dialect.line), len(dialect.field))
+    opens_field = np.isin(quotes, every.positions + sizes)
     opens_field |= starts[body] == quotes
     is_escape = token_at(data, quotes - lead, escaped)
     after = quotes + len(quote)
@@ -333,7 +337,7 @@ def _fields(data: Octets, found: _Found, bodies: tuple[Longs, Longs], dialect: D
         is_line = np.append(is_line, True)
         ends_at = None
     else:
-        positions, is_line, ends_at = _with_body_ends(positions, is_line, starts, ends)
+        positions, is_line, ends_at = _with_body_ends(found, bodies, dialect)
     field_starts = np.empty(len(positions), np.int64)
     field_starts[0] = starts[0]
     np.add(positions[:-1], len(dialect.field), out=field_starts[1:])
@@ -363,11 +367,13 @@ def _lines_between(data: Octets, ends: Longs, gaps: Longs, dialect: Dialect) -> 
 
 
 def _with_body_ends(
-    positions: Longs, is_line: Mask, starts: Longs, ends: Longs
+    found: _Found, bodies: tuple[Longs, Longs], dialect: Dialect
 ) -> tuple[Longs, Mask, Longs]:
     """Return the delimiters inside bodies with the bodies' ends among them, and where those are."""
+    positions, is_line, (starts, ends) = found.positions, found.is_line, bodies
     body = np.searchsorted(starts, positions, "right") - 1
-    inside = positions < ends[np.maximum(body, 0)]
+    sizes = np.where(is_line, len(dialect.line), len(dialect.field))
+    inside = positions + sizes <= ends[np.maximum(body, 0)]
     inside &= body >= 0
     positions, is_line = positions[inside], is_line[inside]
     slots = np.searchsorted(positions, ends)
