@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -193,7 +194,7 @@ def test_a_killed_run_runs_again_to_the_same_bytes(
         folder.mkdir()
         place = Place(folder)
         place.write(row(1))
-        monkeypatch.setattr(manifests.time, "time_ns", lambda: 1_767_225_600 * 10**9)
+        monkeypatch.setattr(time, "time_ns", lambda: 1_767_225_600 * 10**9)
         place.run("ot")
         place.write(*(row(i) for i in range(4)), "bad\n")
         return place
@@ -205,7 +206,7 @@ def test_a_killed_run_runs_again_to_the_same_bytes(
 
     place = begun()
     job = place.job("ot", options)
-    monkeypatch.setattr(manifests.time, "time_ns", lambda: 1_777_777_777 * 10**9)
+    monkeypatch.setattr(time, "time_ns", lambda: 1_777_777_777 * 10**9)
     real = getattr(manifests, step)
 
     def dies(*arguments: object) -> object:

@@ -198,7 +198,7 @@ def prepare_target(
         now = _staged(staging, fingerprint, now)
         run = f"{fingerprint}-{now}"
         if manifest is not None and manifest.last_run == run:
-            done = CaptureSummary(**manifest.summary)
+            done = CaptureSummary(**{**manifest.summary, "files": tuple(manifest.summary["files"])})
         elif manifest is None:
             write_manifest(prefix, Manifest())
     header = _header(prefix, options.seq_digits, now)

@@ -113,7 +113,7 @@ def find_messages(
     found = sorted(
         (entry.base_name, entry.size)
         for entry in entries
-        if entry.type == fs.FileType.File and not entry.base_name.startswith((".", "_"))
+        if entry.type == fs.FileType.File and not entry.base_name.startswith(".")
     )
     if not found:
         raise StorageError("no message files in the folder", where=Where(source=asked))
