@@ -200,7 +200,8 @@ class _RangeRun:
         self._job, self._index, self._range = job, index, job.ranges[index]
         self._stem = f"{index:06d}-{uuid.uuid4().hex[:8]}"
         self._writer = None if job.options.dry_run else job.target.writer(self._stem, job.options)
-        self._state = TransactionState()
+        # What stands before a range's first unit is another range's: it is not judged here.
+        self._state = TransactionState(broken=index > 0 and job.capture.spans_messages)
         self._start: Place | None = None
         self._end: Place | None = None
         self._counts: Counts = {}
@@ -310,8 +311,8 @@ class _RangeRun:
             return
         unit = np.cumsum(starts[begin:stop], dtype=np.int64)
         kept = self._set_aside(batch, bad, begin, unit)
-        if not kept.all():
-            good = kept[message - begin]
+        good = kept[message - begin]
+        if encoded is None or not good.all():
             operations, message = selected(operations, good), message[good]
             encoded, _ = encoded_or_blamed(operations, message)
         assert encoded is not None
