@@ -72,3 +72,22 @@ def value(field: bytes, options: DelimitedOptions) -> str | None:
     if not quoted and options.nullindicator and field == options.nullindicator_escaped:
         field = options.nullindicator
     return field.decode()
+
+
+def images(
+    record: list[bytes], options: DelimitedOptions, columns: list[str]
+) -> tuple[dict[str, str | None], dict[str, str | None]]:
+    """Return a record's before and after values, all of them; its operations are I, U and D."""
+    cells = record[len(options.header) :]
+    parts = ["after", "before"] if options.afterfirst else ["before", "after"]
+    parts = parts if options.hasbefores else ["after"]
+    parts = ["name", *parts] if options.hasnames else parts
+    count = len(cells) // len(parts)
+    found: dict[str, dict[str, str | None]] = {"before": {}, "after": {}, "name": {}}
+    for i, cell in enumerate(cells):
+        part, column = divmod(i, count) if options.isgrouped else divmod(i, len(parts))[::-1]
+        found[parts[part]][columns[column]] = value(cell, options)
+    kind = options.optype_values[record[0]]
+    if kind == "D":
+        return found["before"] if options.hasbefores else found["after"], {}
+    return {} if kind == "I" else found["before"], found["after"]
