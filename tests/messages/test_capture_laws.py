@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.delimited_naive import images, split
 
+from oracles.delimited_naive import images, split
 from trailgate.columnar.delimiters import Dialect
 from trailgate.definitions.operations import to_operations
 from trailgate.errors import TrailgateError
@@ -72,13 +73,15 @@ def parsed_by_parts(
     bad: set[int] = set()
     state = TransactionState()
     bounds = [0, *sorted(cuts), len(batch)]
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         parsed = capture.parse(batch.slice(first, last), state)
         rows += rows_of(parsed)
         messages += (parsed.message + first).tolist()
         starts += parsed.starts_unit.tolist()
         # A unit that is left open by earlier parts breaks where the next one begins.
-        bad |= {problem.message + first if problem.message >= 0 else -1 for problem in parsed.problems}
+        bad |= {
+            problem.message + first if problem.message >= 0 else -1 for problem in parsed.problems
+        }
         state = parsed.state
     return rows, messages, starts, bad, state
 
@@ -88,7 +91,7 @@ TOKENS = (
     (b"|", b"\r\n", b"'", b"\\'"),
     (b"||", b"##", b"<>", b"<<>>"),
     (b"\x1f", b"\x1e", None, None),
-    ("é".encode(), b"\n", b'"', b"\"'\""),
+    ("é".encode(), b"\n", b'"', b'"\'"'),
 )
 
 
@@ -287,7 +290,7 @@ def test_cuts_change_nothing_for_broken_units(data: st.DataObject, bodies: list[
     rows, messages, starts, bad = [], [], [], set()
     state = TransactionState()
     bounds = [0, *cuts, len(batch)]
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         parsed = capture.parse(batch.slice(first, last), state)
         rows += rows_of(parsed)
         messages += (parsed.message + first).tolist()

@@ -292,12 +292,15 @@ def _state_after(
     last_unit = int(unit[-1]) if messages else 0
     inherited = last_unit == 0 and state.broken
     broken = inherited or any(m >= 0 and unit[m] == last_unit for m in bad)
+    if broken:
+        # What is open in a broken unit has no meaning: it is left out to its end.
+        return TransactionState(broken=True, id_length=length)
     mine = np.flatnonzero(unit[raw.message] == last_unit) if len(raw.message) else raw.message
     if not len(mine):
         same = state if last_unit == 0 else TransactionState()
-        return TransactionState(same.tx_id, same.csn, broken, length)
+        return TransactionState(same.tx_id, same.csn, id_length=length)
     i = int(mine[-1])
     if walk.depth[i] + int(walk.opens[i]) - int(walk.closes[i]) <= 0:
-        return TransactionState(broken=broken, id_length=length)
+        return TransactionState(id_length=length)
     value: Any = ids[0][i].as_py()
-    return TransactionState(value, ids[1][i].as_py(), broken, length)
+    return TransactionState(value, ids[1][i].as_py(), id_length=length)
