@@ -156,6 +156,34 @@ def test_jobs_and_reports_travel(place: Place) -> None:
     assert place.names("ot") == ["name 1", "name 2"]
 
 
+def test_generated_ids_ascend_through_all_runs_into_a_trail(place: Place) -> None:
+    place.write("I,MY.ORDERS,2026-01-01,1,a\n", "I,MY.ORDERS,2026-01-01,2,b\n")
+
+    for _ in range(2):
+        run_local(place.job("ot"))
+        place.write("I,MY.ORDERS,2026-01-02,3,c\n", "I,MY.ORDERS,2026-01-02,4,d\n")
+
+    batches = read_trail(place.folder / "ot")
+    ids = [csn for batch in batches for csn in batch.column("csn").to_pylist()]
+    assert len(ids) == 4
+    assert ids == sorted(set(ids))
+
+
+def test_sequence_ids_of_two_lengths_are_refused_across_ranges(place: Place) -> None:
+    (place.folder / "p.properties").write_text(
+        (place.folder / "p.properties")
+        .read_text()
+        .replace("seqid=*seqid", "seqid=ts")
+        .replace("delim.timestamp=ts", "delim.timestamp=*ts")
+        .replace("delim.timestamp.format=YYYY-MM-DD\n", "")
+    )
+    place.capture = load_capture(place.folder / "p.properties")
+    place.write("I,MY.ORDERS,001,1,a\n", "I,MY.ORDERS,0002,2,b\n")
+
+    with pytest.raises(TrailgateError, match=r"sequence ids? .*characters"):
+        run_local(place.job("ot", CaptureOptions(split_bytes=1)))
+
+
 def test_two_runs_continue_the_numbers(place: Place) -> None:
     place.write(row(1))
     place.run("ot")

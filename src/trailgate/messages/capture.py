@@ -57,20 +57,25 @@ class Parsed:
 class Capture:
     """What is needed to parse messages: options, definitions and rules; it travels to workers.
 
-    ``now`` is what ``*ts`` gives, in microseconds since 1970 UTC.
+    ``now`` is what ``*ts`` gives, in microseconds since 1970 UTC. ``first_file`` is added to the
+    numbers of source files, so that generated ids go on where an earlier run ended.
     """
 
     options: DelimitedOptions
     definitions: Definitions
     rules: CaptureRules = field(default_factory=CaptureRules)
     now: int = 0
+    first_file: int = 0
 
     @cached_property
     def _parser(self) -> DelimitedParser:
-        return DelimitedParser(self.options, self.definitions, self.rules, self.now)
+        return DelimitedParser(
+            self.options, self.definitions, self.rules, (self.now, self.first_file)
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Capture, (self.options, self.definitions, self.rules, self.now)
+        members = (self.options, self.definitions, self.rules, self.now, self.first_file)
+        return Capture, members
 
     @property
     def spans_messages(self) -> bool:

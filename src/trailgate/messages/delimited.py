@@ -98,9 +98,14 @@ class DelimitedParser:
     """Parses batches by one set of options; what a schema decides is made once and kept."""
 
     def __init__(
-        self, options: DelimitedOptions, definitions: Definitions, rules: CaptureRules, now: int
+        self,
+        options: DelimitedOptions,
+        definitions: Definitions,
+        rules: CaptureRules,
+        run: tuple[int, int] = (0, 0),
     ) -> None:
-        self.options, self.definitions, self.rules, self.now = options, definitions, rules, now
+        self.options, self.definitions, self.rules = options, definitions, rules
+        self.now, self.first_file = run
         self.dialect = Dialect(
             options.fielddelim, options.linedelim, options.quote, options.quote_escaped
         )
@@ -114,7 +119,8 @@ class DelimitedParser:
         kinds = self._codes(sources, self.options.optype, self.options.optype_values, "optype")
         rows = self._wanted(records, tables, table_of)
         position = format_positions(
-            messages.files[records.message], messages.offsets[records.message] + records.offset
+            messages.files[records.message] + self.first_file,
+            messages.offsets[records.message] + records.offset,
         )
         seq_id = sources.text(self.options.seqid, position, "seqid")
         times = sources.times()

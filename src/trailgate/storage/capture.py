@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from trailgate.errors import StorageError, TrailgateError
+from trailgate.errors import StorageError, TrailgateError, TransactionError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
 from trailgate.model.changes import ChangeBatch, Longs, Mask
 from trailgate.storage.manifest import CaptureOptions, CaptureSummary, Target
@@ -84,6 +84,7 @@ class RangeReport:
     error: Mapping[str, Any] | None = None
     start: Place | None = None
     end: Place | None = None
+    id_length: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as what JSON can hold."""
@@ -111,7 +112,8 @@ def prepare(
     source = find_messages(path, options.message_per_line)
     prepared, now = _prepare_target(capture, source, str(target), options)
     ranges = () if prepared.done else plan_ranges(source, options.split_bytes)
-    return CaptureJob(replace(capture, now=now), source, prepared, options, ranges)
+    capture = replace(capture, now=now, first_file=prepared.first_source)
+    return CaptureJob(capture, source, prepared, options, ranges)
 
 
 def run_range(job: CaptureJob, index: int) -> RangeReport:
@@ -168,6 +170,7 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     """Check that each unit is owned once: where a range ended, the next one began."""
     if [report.index for report in reports] != list(range(len(job.ranges))):
         raise StorageError("not every range of the messages was run")
+    _check_id_lengths(reports)
     reached: Place | None = None
     for report in reports:
         if report.start is None:
@@ -180,6 +183,17 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
         reached = report.end
     if reached is not None and reached != job.source.end:
         raise StorageError(f"the messages from {reached} on were not captured")
+
+
+def _check_id_lengths(reports: Sequence[RangeReport]) -> None:
+    """Check across ranges what each range checked within: sequence ids have one length."""
+    lengths = [report.id_length for report in reports if report.id_length is not None]
+    if len(set(lengths)) > 1:
+        other = next(length for length in lengths if length != lengths[0])
+        raise TransactionError(
+            f"sequence ids of {lengths[0]} characters are followed by ones of {other}",
+            hint="delim.seqid must have a fixed length, so that text order is its order",
+        )
 
 
 @dataclass(slots=True)
@@ -400,6 +414,7 @@ class _RangeRun:
             None,
             self._start,
             self._end,
+            self._state.id_length,
         )
 
     def _write_aside(self) -> str | None:

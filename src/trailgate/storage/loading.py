@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -62,7 +63,7 @@ def load(
     tables = read_sourcedefs(_wanted(path, "definitions"), source=str(path))
     if rules is None:
         rules = CaptureRules() if parameters is None else parameters.rules
-    capture = Capture(options, tables, rules)
+    capture = Capture(options, tables, rules, now=time.time_ns() // 1000)
     capture.check()
     return Loaded(capture, parsed.notes, parameters)
 

@@ -50,12 +50,17 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is published: files in order, bytes of the quarantine, and the last run."""
+    """What is published: files in order, bytes of the quarantine, and the last run.
+
+    ``sources`` counts the message files of all runs: the next run's are numbered from there, so
+    that generated ids ascend through the whole trail.
+    """
 
     files: tuple[Published, ...] = ()
     quarantine: int = 0
     last_run: str = ""
     summary: dict[str, Any] = field(default_factory=dict)
+    sources: int = 0
 
     @property
     def next_number(self) -> int:
@@ -163,7 +168,10 @@ class CaptureSummary:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The trail of a run and its staging folder; ``done`` is set if all was published before."""
+    """The trail of a run and its staging folder; ``done`` is set if all was published before.
+
+    ``first_source`` is the number of the run's first message file, ``sources`` how many it has.
+    """
 
     prefix: str
     staging: Path
@@ -171,6 +179,8 @@ class Target:
     header: FileHeader
     definitions: Definitions
     done: CaptureSummary | None = None
+    first_source: int = 0
+    sources: int = 0
 
     def writer(self, stem: str, options: CaptureOptions) -> SegmentWriter:
         """Return a writer of trail files into the staging folder."""
@@ -191,7 +201,8 @@ def prepare_target(
     _check_trail(prefix, manifest, options)
     definitions = _merged(prefix, capture)
     staging = Path(prefix).absolute().with_name(f".{Path(prefix).name}.staging")
-    fingerprint = hashlib.sha256(repr((capture, source, prefix, options)).encode()).hexdigest()
+    asked = (replace(capture, now=0), source, prefix, options)
+    fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
     now, run = time.time_ns() // 1000, ""
     done = None
     if not options.dry_run:
@@ -202,7 +213,9 @@ def prepare_target(
         elif manifest is None:
             write_manifest(prefix, Manifest())
     header = _header(prefix, options.seq_digits, now)
-    return Target(prefix, staging, run, header, definitions, done), now
+    first = 0 if manifest is None else manifest.sources
+    sources = len(source.files)
+    return Target(prefix, staging, run, header, definitions, done, first, sources), now
 
 
 def _check_trail(prefix: str, manifest: Manifest | None, options: CaptureOptions) -> None:
@@ -286,7 +299,8 @@ def publish_target(
         quarantine=str(quarantine) if aside else None,
     )
     files = (*before.files, *published)
-    write_manifest(target.prefix, Manifest(files, held, target.run, asdict(summary)))
+    sources = max(before.sources, target.first_source + target.sources)
+    write_manifest(target.prefix, Manifest(files, held, target.run, asdict(summary), sources))
     target.discard()
     return summary
 
