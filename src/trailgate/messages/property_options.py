@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from trailgate.definitions.userdefs import userdefs
 from trailgate.errors import OptionError
 from trailgate.messages.property_file import Entry, Properties
 from trailgate.messages.property_table import row_of
@@ -17,6 +18,7 @@ from trailgate.messages.property_values import (
     parse_names,
     parse_source,
 )
+from trailgate.model.tables import Table
 
 T = TypeVar("T")
 
@@ -62,6 +64,7 @@ class DelimitedOptions:
     table_date_formats: Lookup[str, str]
     column_date_formats: Lookup[tuple[str, str], str]
     message_id: str | None
+    userdefs: tuple[Table, ...] = ()
 
 
 def delimited_options(properties: Properties) -> DelimitedOptions:
@@ -84,7 +87,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
     }
     rest: dict[str, Any] = {**optional, **delimiters, **escapes, **switches}
     options = DelimitedOptions(
-        sourcedefs=read.given("delim.sourcedefs", str),
+        sourcedefs=_sourcedefs(properties),
         header=header,
         seqid=read.needed_source("seqid", header),
         timestamp=read.needed_source("timestamp", header),
@@ -99,6 +102,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
         table_date_formats=Lookup(tuple(_table_formats(properties))),
         column_date_formats=Lookup(tuple(_column_formats(properties))),
         message_id=_message_id(properties),
+        userdefs=_userdefs(properties),
         **rest,
     )
     _check_table(properties, options)
@@ -176,6 +180,23 @@ def _check_parser(properties: Properties) -> None:
     if entry.value.casefold() != "delim":
         problem = f"parser.type is {entry.value}; this version parses delim"
         raise properties.error(problem, entry)
+
+
+def _sourcedefs(properties: Properties) -> str:
+    entry = properties.get("delim.sourcedefs")
+    if entry is not None:
+        return entry.value
+    if properties.get("delim.userdefs.tables") is None:
+        hint = "Or define the tables here: delim.userdefs.tables"
+        raise properties.error("delim.sourcedefs is required", hint=hint)
+    return ""
+
+
+def _userdefs(properties: Properties) -> tuple[Table, ...]:
+    try:
+        return userdefs(properties.entries)
+    except OptionError as error:
+        raise error.located(source=properties.source or None) from None
 
 
 def _message_id(properties: Properties) -> str | None:

@@ -65,6 +65,8 @@ _JNDI: Final = "messages come from Spark, a journal or files, not over JNDI"
 _LOGGING: Final = "the run's own logging applies"
 _REPORT: Final = "the run prints its own summary"
 
+_INFERRED: Final = "inferred from `fixed.userdefs` of section 5.3"
+
 _FIELD_OR_HEADER: Final = (SourceKind.FIELD, SourceKind.HEADER)
 _OR_LITERAL: Final = (*_FIELD_OR_HEADER, SourceKind.LITERAL)
 
@@ -132,8 +134,26 @@ _METADATA: Final = (
     PropertyRow(
         "delim.sourcedefs",
         ValueKind.PATH,
-        "source definitions file of the tables; required",
+        "source definitions file of the tables; required unless `delim.userdefs.tables` is given",
         "section 6.2",
+    ),
+    PropertyRow(
+        "delim.userdefs.tables",
+        ValueKind.NAMES,
+        "tables defined here, as SCHEMA.TABLE; beside `delim.sourcedefs` or instead of it",
+        _INFERRED,
+    ),
+    PropertyRow(
+        "delim.userdefs.<SCHEMA.TABLE>.columns",
+        ValueKind.NAMES,
+        "columns of such a table, in order",
+        _INFERRED,
+    ),
+    PropertyRow(
+        "delim.userdefs.<SCHEMA.TABLE>.<COLUMN>",
+        ValueKind.TEXT,
+        "type of such a column: `vchar N`, text of length N",
+        _INFERRED,
     ),
     PropertyRow(
         "delim.header",
@@ -226,18 +246,22 @@ _ROWS: Final[Mapping[str, PropertyRow]] = MappingProxyType(
     {name: row for row in PROPERTIES for name in (row.name, *row.aliases)}
 )
 _PART: Final = r'(?:"[^"]+"|[^."<>\s]+)'
-_PATTERNS: Final = tuple(
-    (
-        re.compile(
-            re.escape(row.name)
-            .replace("<SCHEMA\\.TABLE>", rf"{_PART}\.{_PART}")
-            .replace("<COLUMN>", _PART)
-            .replace("\\*", ".+")
-        ),
-        row,
+_TWO_PARTS: Final = rf"{_PART}\.{_PART}"
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    # A table's own properties end in one more part, so its name may have a catalog in front.
+    catalog = rf"(?:{_PART}\.)?" if name.startswith("delim.userdefs.") else ""
+    return re.compile(
+        re.escape(name)
+        .replace("<SCHEMA\\.TABLE>", catalog + _TWO_PARTS)
+        .replace("<COLUMN>", _PART)
+        .replace("\\*", ".+")
     )
-    for row in PROPERTIES
-    if "<" in row.name or "*" in row.name
+
+
+_PATTERNS: Final = tuple(
+    (_pattern(row.name), row) for row in PROPERTIES if "<" in row.name or "*" in row.name
 )
 
 

@@ -14,7 +14,13 @@ from trailgate.definitions.sourcedefs import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.extract import CaptureRules, ExtractParameters, parse_extract
-from trailgate.messages.properties import delimited_options, parse_properties
+from trailgate.messages.properties import (
+    DelimitedOptions,
+    Properties,
+    delimited_options,
+    parse_properties,
+)
+from trailgate.model.tables import Definitions
 from trailgate.storage.trail_files import read_whole
 
 PathLike = str | os.PathLike[str]
@@ -38,7 +44,8 @@ def load_capture(
     """Return a capture from a properties file, or from the Extract parameter file naming one.
 
     The definitions file is the one that the properties name, from the working folder, unless
-    ``definitions`` names another. ``rules`` go before those of the parameter file.
+    ``definitions`` names another; tables defined in the properties are added to its own.
+    ``rules`` go before those of the parameter file.
     """
     return load(properties, extract, rules, definitions).capture
 
@@ -59,13 +66,27 @@ def load(
         properties = parameters.properties_path
     parsed = parse_properties(_wanted(properties, "properties"), source=str(properties))
     options = delimited_options(parsed)
-    path = options.sourcedefs if definitions is None else definitions
-    tables = read_sourcedefs(_wanted(path, "definitions"), source=str(path))
+    tables = _tables(parsed, options, definitions)
     if rules is None:
         rules = CaptureRules() if parameters is None else parameters.rules
     capture = Capture(options, tables, rules, now=time.time_ns() // 1000)
     capture.check()
     return Loaded(capture, parsed.notes, parameters)
+
+
+def _tables(
+    properties: Properties, options: DelimitedOptions, definitions: PathLike | None
+) -> Definitions:
+    path = options.sourcedefs if definitions is None else definitions
+    if not path:
+        return Definitions(options.userdefs)
+    read = read_sourcedefs(_wanted(path, "definitions"), source=str(path))
+    for table in options.userdefs:
+        if read.get(table.name) is not None:
+            problem = f"table {table.name} is defined in {path} too"
+            entry = properties.get("delim.userdefs.tables")
+            raise properties.error(problem, entry, "Leave one of the definitions out")
+    return Definitions((*read.tables, *options.userdefs), read.database)
 
 
 def _wanted(path: PathLike, what: str) -> bytes:

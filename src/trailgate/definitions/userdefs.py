@@ -1,0 +1,179 @@
+"""Tables defined in the properties themselves (``delim.userdefs.*``): entries to tables.
+
+Capture reference 5.3 shows them for fixed messages; for delimited ones they are inferred.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, Protocol
+
+from trailgate.definitions.defgen_text import CONTROL
+from trailgate.definitions.sourcedefs import complete
+from trailgate.errors import OptionError, Where
+from trailgate.model.tables import Column, Table
+
+USERDEFS: Final = "delim.userdefs."
+_TABLES: Final = "tables"
+_COLUMNS: Final = "columns"
+_TEXT: Final = 64  # the type code of text of varying length
+_MOST_TEXT: Final = 65535  # what the two length bytes of such a column hold
+_PART: Final = re.compile(r'"[^"]+"|[^."<>\s]+')
+_TABLE_NAME: Final = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern})){{1,2}}")
+_VCHAR: Final = re.compile(r"vchar[ \t]+([0-9]{1,9})", re.IGNORECASE)
+
+Parts = tuple[str, ...]
+
+
+class Written(Protocol):
+    """A property as a file has it: its name as written, its value and its line."""
+
+    @property
+    def written(self) -> str:
+        """Return the name as written."""
+
+    @property
+    def value(self) -> str:
+        """Return the value."""
+
+    @property
+    def line(self) -> int:
+        """Return the line, counted from 1."""
+
+
+@dataclass(slots=True)
+class _Layout:
+    """What the properties say of one table: the order of its columns, and their types."""
+
+    name: str
+    columns: Written | None
+    types: dict[str, Written]
+
+
+def userdefs(properties: Iterable[Written], prefix: str = USERDEFS) -> tuple[Table, ...]:
+    """Return the tables that the properties define, in the order they are listed in.
+
+    Properties of other names do not count. No column is marked as a key: how that is said is
+    not documented. Raises OptionError that names line and property.
+    """
+    own = [entry for entry in properties if entry.written.startswith(prefix)]
+    listing = next((entry for entry in own if entry.written == prefix + _TABLES), None)
+    layouts = {} if listing is None else _listed(listing)
+    for entry in own:
+        if entry is not listing:
+            _sort_in(entry, layouts, prefix)
+    tables = []
+    for layout in layouts.values():
+        if layout.columns is None:
+            problem = f"{prefix}{layout.name}.{_COLUMNS} is required"
+            raise _error(problem, listing)
+        tables.append(_table(layout, layout.columns))
+    return tuple(tables)
+
+
+def _listed(listing: Written) -> dict[Parts, _Layout]:
+    layouts: dict[Parts, _Layout] = {}
+    for name in _names(listing):
+        if not _TABLE_NAME.fullmatch(name) or CONTROL.search(name):
+            raise _error(f"expected a table name such as SCHEMA.TABLE, found {name!r}", listing)
+        parts = _parts(name)
+        if _folded(parts) in layouts:
+            raise _error(f"{name} is named twice", listing)
+        layouts[_folded(parts)] = _Layout(_joined(parts), None, {})
+    return layouts
+
+
+def _sort_in(entry: Written, layouts: Mapping[Parts, _Layout], prefix: str) -> None:
+    """Put a property to its table, which all parts of its name but the last one name."""
+    written = _PART.findall(entry.written[len(prefix) :])
+    parts = _parts(entry.written[len(prefix) :])
+    layout = layouts.get(_folded(parts[:-1]))
+    if layout is None:
+        raise _unlisted(_joined(parts[:-1]), entry, layouts, prefix)
+    if written[-1].casefold() == _COLUMNS:  # in quotes it is a column of that name
+        layout.columns = entry
+        return
+    column = parts[-1].casefold()
+    if column in layout.types:
+        raise _error(f"{layout.name}.{parts[-1]} has a type already", entry)
+    layout.types[column] = entry
+
+
+def _unlisted(
+    table: str, entry: Written, layouts: Mapping[Parts, _Layout], prefix: str
+) -> OptionError:
+    near = _nearest(table, [layout.name for layout in layouts.values()])
+    hint = f"Did you mean {near}?" if near else f"Name it in {prefix}{_TABLES}"
+    return _error(f"table {table} is not listed in {prefix}{_TABLES}", entry, hint)
+
+
+def _table(layout: _Layout, listing: Written) -> Table:
+    columns: dict[str, Column] = {}
+    for written in _names(listing):
+        if not _PART.fullmatch(written) or CONTROL.search(written):
+            problem = f"expected a column name, found {written!r}"
+            raise _error(problem, listing, "A name with dots or blanks is put in double quotes")
+        name = written.strip('"')
+        if name.casefold() in columns:
+            raise _error(f"{name} is named twice", listing)
+        entry = layout.types.get(name.casefold())
+        if entry is None:
+            near = _nearest(name, [_parts(e.written)[-1] for e in layout.types.values()])
+            hint = f"There is one of {near}" if near else f"Say {_base(listing)}.{written}=vchar N"
+            raise _error(f"column {name} of {layout.name} has no type", listing, hint)
+        columns[name.casefold()] = Column(name, _TEXT, _length(entry))
+    for folded, entry in layout.types.items():
+        if folded not in columns:
+            name = _parts(entry.written)[-1]
+            near = _nearest(name, [column.name for column in columns.values()])
+            hint = f"Did you mean {near}?" if near else ""
+            raise _error(f"column {name} is not listed in {listing.written}", entry, hint)
+    return complete(Table(layout.name, tuple(columns.values())))
+
+
+def _length(entry: Written) -> int:
+    found = _VCHAR.fullmatch(entry.value)
+    if found is None:
+        hint = "It is the only type that is documented for columns defined in properties"
+        raise _error(f"expected the type vchar N, found {entry.value!r}", entry, hint)
+    length = int(found.group(1))
+    if not 1 <= length <= _MOST_TEXT:
+        raise _error(f"expected a length of 1 to {_MOST_TEXT}, found {length}", entry)
+    return length
+
+
+def _names(entry: Written) -> list[str]:
+    names = [name.strip() for name in entry.value.split(",")]
+    if not all(names):
+        raise _error("a name is empty", entry)
+    return names
+
+
+def _parts(name: str) -> Parts:
+    return tuple(part.strip('"') for part in _PART.findall(name))
+
+
+def _folded(parts: Parts) -> Parts:
+    return tuple(part.casefold() for part in parts)
+
+
+def _joined(parts: Parts) -> str:
+    return ".".join(f'"{part}"' if "." in part else part for part in parts)
+
+
+def _base(listing: Written) -> str:
+    return listing.written.rpartition(".")[0]
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    folded = {one.casefold(): one for one in known}
+    found = get_close_matches(name.casefold(), folded, 1)
+    return folded[found[0]] if found else ""
+
+
+def _error(problem: str, entry: Written | None, hint: str = "") -> OptionError:
+    where = Where() if entry is None else Where(line=entry.line, field=entry.written)
+    return OptionError(problem, where=where, hint=hint)
