@@ -137,6 +137,12 @@ def test_odd_text_is_split_as_byte_by_byte(why: str) -> None:
     assert indexed(bodies, dialect, b"\n") == [split(body, dialect) for body in bodies]
 
 
+@pytest.mark.xfail(strict=True, reason="a line delimiter that spans two bodies closes the quote")
+def test_half_a_line_delimiter_does_not_close_a_quote() -> None:
+    with pytest.raises(DecodeError, match="text follows a closing quote"):
+        indexed([b'a,"b"\r', b"c,d"], CRLF, b"\n")
+
+
 @example(data=b"", delimiters=[b"a", b"ab", b"b"])
 @given(
     data=st.binary(max_size=30),
