@@ -6,7 +6,7 @@ with a value and, where configured, its name and before value, grouped in blocks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,15 +14,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.columnar.delimiters import Dialect, Fields, index_fields
+from trailgate.columnar.delimiters import Dialect, index_fields
 from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.columnar.views import octets
 from trailgate.definitions.values import Convert, parser_for
-from trailgate.errors import DecodeError, DefinitionError, Where
+from trailgate.errors import DecodeError, DefinitionError
 from trailgate.messages.extract import CaptureRules
 from trailgate.messages.field_values import FieldValues, distinct
 from trailgate.messages.message import MessageBatch
 from trailgate.messages.properties import DelimitedOptions, Source, SourceKind
+from trailgate.messages.records import Records
+from trailgate.messages.shapes import Place, Shape
 from trailgate.messages.sources import Sources
 from trailgate.model.changes import ABSENT, TRUNCATE, ChangeBlock, Image, StateColumn
 from trailgate.model.positions import format_positions
@@ -30,7 +32,6 @@ from trailgate.model.tables import Definitions, Table
 
 Longs = npt.NDArray[np.int64]
 Octets = npt.NDArray[np.uint8]
-Place = Callable[[int], int]
 NO_TEXT: Final = pa.array([], pa.string())
 
 
@@ -69,29 +70,6 @@ class RawOperations:
             pa.concat_arrays([raw.seq_id for _, raw in parts]),
             parts[0][1].tx_ids_generated,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """The records of a batch: their fields, and the message and byte each begins at."""
-
-    messages: MessageBatch
-    fields: Fields
-    values: FieldValues
-    message: Longs
-    offset: Longs  # of the record in its message's body
-
-    def error(self, row: int, problem: str, hint: str = "", **place: object) -> DecodeError:
-        """Return an error placed at a record."""
-        begin = int(self.fields.starts[self.fields.first[row]])
-        last = int(self.fields.first[row] + self.fields.count[row] - 1)
-        raw = self.values.data[begin : int(self.fields.ends[last])].tobytes()
-        where = Where(record=self.number(row), offset=int(self.offset[row]), raw=raw)
-        return DecodeError(problem, where=where, hint=hint).located(**place)
-
-    def number(self, row: int) -> int:
-        """Return a record's number in its message, from 1."""
-        return int(row - np.searchsorted(self.message, self.message[row])) + 1
 
 
 class DelimitedParser:
@@ -261,7 +239,7 @@ class DelimitedParser:
             return image(shape.before or shape.after), absent
         return (image(shape.before) if shape.before else absent), image(shape.after)
 
-    def _shape(self, records: Records, table: Table, rows: Longs) -> _Shape:
+    def _shape(self, records: Records, table: Table, rows: Longs) -> Shape:
         """Return how the columns lie in these records, all of one number of fields."""
         options, row = self.options, int(rows[0])
         given = int(records.fields.count[row]) - len(options.header)
@@ -289,9 +267,9 @@ class DelimitedParser:
                     table=table.name,
                     field=column.name,
                 )
-        return _Shape.of(options, columns)
+        return Shape.of(options, columns)
 
-    def _check_names(self, records: Records, table: Table, rows: Longs, shape: _Shape) -> None:
+    def _check_names(self, records: Records, table: Table, rows: Longs, shape: Shape) -> None:
         if shape.name is None:
             return
         for i in range(shape.columns):
@@ -313,7 +291,7 @@ class DelimitedParser:
         records: Records,
         table: Table,
         rows: Longs,
-        how: tuple[_Shape, Place],
+        how: tuple[Shape, Place],
     ) -> Image:
         (shape, place), first = how, records.fields.first[rows]
         image: list[StateColumn] = []
@@ -366,34 +344,3 @@ def _apart(messages: MessageBatch, dialect: Dialect) -> MessageBatch:
     lengths = messages.ends - messages.starts
     ends = np.cumsum(lengths + len(between)) - len(between)
     return replace(messages, data=data, starts=ends - lengths, ends=ends)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """Where the name, before and after of column i stand, counted from a record's first field."""
-
-    columns: int
-    name: Place | None
-    before: Place | None
-    after: Place
-
-    @staticmethod
-    def of(options: DelimitedOptions, columns: int) -> _Shape:
-        """Return the shape of records with that many columns."""
-        parts = ["name"] if options.hasnames else []
-        values = ["before", "after"] if options.hasbefores else ["after"]
-        parts += values[::-1] if options.afterfirst else values
-        header = len(options.header)
-
-        def place(part: str) -> Place:
-            at = parts.index(part)
-            if options.isgrouped:
-                return lambda i: header + at * columns + i
-            return lambda i: header + i * len(parts) + at
-
-        return _Shape(
-            columns,
-            place("name") if options.hasnames else None,
-            place("before") if options.hasbefores else None,
-            place("after"),
-        )

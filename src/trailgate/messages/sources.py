@@ -6,7 +6,7 @@ are the same whenever the same messages are captured again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,7 @@ import pyarrow.compute as pc
 from trailgate.columnar.temporal import DEFAULT_FORMAT, compile_format, parse_timestamps
 from trailgate.errors import DecodeError
 from trailgate.messages.properties import DelimitedOptions, Source, SourceKind
-
-if TYPE_CHECKING:
-    from trailgate.messages.delimited import Records
+from trailgate.messages.records import Records
 
 Longs = npt.NDArray[np.int64]
 
