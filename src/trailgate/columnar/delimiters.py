@@ -23,12 +23,17 @@ BLOCK: Final = 1 << 18  # bytes looked at at once, so that masks stay in cache
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The delimiters, each one or more bytes; ``quote_escaped`` is a quote inside quotes."""
+    """The delimiters, each one or more bytes.
+
+    ``quote_escaped`` is a quote inside quotes; ``others_escaped`` are how the other delimiters
+    stand in data: a delimiter within one of them is data.
+    """
 
     field: bytes
     line: bytes
     quote: bytes | None = None
     quote_escaped: bytes | None = None
+    others_escaped: tuple[bytes, ...] = ()
 
     @property
     def escaped(self) -> bytes:
@@ -65,6 +70,9 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
         return Fields(none, none, none, none, none, quotes=False, escapes=None)
     low, high = int(starts[0]), int(ends[-1])
     found = _outside_quotes(data[low:high], starts - low, ends - low, dialect)
+    for escape in dialect.others_escaped:
+        if dialect.field in escape or dialect.line in escape:
+            found = _without_escaped(data[low:high], found, escape)
     placed = found._replace(
         positions=found.positions + low,
         escapes=None if found.escapes is None else found.escapes + low,
@@ -124,6 +132,17 @@ def _delimiters(data: Octets, dialect: Dialect) -> _Found:
     positions = np.concatenate([fields, lines])
     order = np.argsort(positions, kind="stable")
     return _Found(positions[order], order >= len(fields))
+
+
+def _without_escaped(data: Octets, found: _Found, escape: bytes) -> _Found:
+    """Return the delimiters that are no part of an escape."""
+    escapes = find_all(data, escape)
+    if not len(escapes):
+        return found
+    before = np.searchsorted(escapes, found.positions, "right") - 1
+    kept = (before < 0) | (found.positions >= escapes[before] + len(escape))
+    positions, is_line = found.positions.compress(kept), found.is_line.compress(kept)
+    return found._replace(positions=positions, is_line=is_line)
 
 
 def _not_within(shorter: Longs, longer: Longs, size: int) -> Longs:
@@ -245,6 +264,14 @@ def token_at(data: Octets, positions: Longs, token: bytes) -> Mask:
     return found
 
 
+def _ends_field(data: Octets, after: Longs, ends: Longs, dialect: Dialect) -> Mask:
+    """Return after which places a delimiter follows that lies within the body, whose end is given."""
+    found = np.zeros(len(after), bool)
+    for token in (dialect.field, dialect.line):
+        found |= token_at(data, after, token) & (after + len(token) <= ends)
+    return found
+
+
 def _delimiter_before(data: Octets, positions: Longs, dialect: Dialect) -> Mask:
     """Return before which positions a delimiter ends."""
     if len(dialect.field) == len(dialect.line) == 1:
@@ -278,7 +305,7 @@ def _quoted_spans(
     opens_field |= starts[body] == quotes
     is_escape = token_at(data, quotes - lead, escaped)
     after = quotes + len(quote)
-    closes_field = _delimiter_at(data, after, dialect)
+    closes_field = _ends_field(data, after, ends[body], dialect)
     closes_field |= ends[body] == after
     opens: list[int] = []
     closes: list[int] = []

@@ -85,7 +85,15 @@ class DelimitedParser:
         self.options, self.definitions, self.rules = options, definitions, rules
         self.now, self.first_file = run
         self.dialect = Dialect(
-            options.fielddelim, options.linedelim, options.quote, options.quote_escaped
+            options.fielddelim,
+            options.linedelim,
+            options.quote,
+            options.quote_escaped,
+            tuple(
+                escape
+                for escape in (options.fielddelim_escaped, options.linedelim_escaped)
+                if escape
+            ),
         )
         self._converters: dict[str, tuple[Convert, ...]] = {}
 
