@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from trailgate.columnar import bits
 from trailgate.columnar.views import Octets
 from trailgate.errors import DecodeError, Where
 
@@ -123,7 +124,7 @@ def _delimiters(data: Octets, dialect: Dialect) -> _Found:
     """Return all delimiters, quoted or not."""
     if len(dialect.field) == len(dialect.line) == 1:
         positions = np.flatnonzero(_any_of(data, dialect.field[0], dialect.line[0]))
-        return _Found(positions, data.take(positions) == dialect.line[0])
+        return _placed(data, positions, dialect)
     lines, fields = find_all(data, dialect.line), find_all(data, dialect.field)
     if dialect.field in dialect.line:
         fields = _not_within(fields, lines, len(dialect.line))
@@ -164,21 +165,37 @@ def _outside_quotes(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) 
 
 
 def _single_bytes(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> _Found:
-    """Return the delimiters outside quotes where all three are single bytes: one pass for all."""
-    quote = (dialect.quote or b"")[0]
-    marks = np.flatnonzero(_any_of(data, quote, dialect.field[0], dialect.line[0]))
-    kinds = data.take(marks)
-    is_quote = kinds == quote
-    quotes = marks.compress(is_quote)
-    every = _Found(marks, kinds == dialect.line[0])
-    if not len(quotes):
-        return every
-    if not _regular(data, quotes, starts, ends, dialect):
-        return _general(data, quotes, every.where(~is_quote), (starts, ends), dialect)
-    # A running xor over the quotes tells what is inside: a closing quote counts as outside.
-    inside = np.bitwise_xor.accumulate(is_quote.view(np.uint8)).view(bool)
-    doubled = quotes[2::2].compress(quotes[2::2] - quotes[1:-1:2] == 1)
-    return every.where(~(inside | is_quote), escapes=doubled if len(doubled) else None)
+    """Return the delimiters outside quotes where all three are single bytes: marks as bits."""
+    quotes = bits.packed(data == (dialect.quote or b"")[0])
+    if not quotes.any():
+        return _delimiters(data, dialect)
+    delimiters = bits.packed(_any_of(data, dialect.field[0], dialect.line[0]))
+    inside = bits.running_xor(quotes)  # from an opening quote up to before the closing one
+    opening, closing = quotes & inside, quotes & ~inside
+    regular = dialect.escaped == (dialect.quote or b"") * 2 and not bits.any_at(
+        inside, np.append(starts[1:] - 1, len(data) - 1)
+    )
+    if regular:
+        begins = bits.up(delimiters | closing) | bits.packed(_marked(len(data), starts))
+        finishes = bits.down(delimiters | opening) | bits.packed(_marked(len(data), ends - 1))
+        regular = not (opening & ~begins).any() and not (closing & ~finishes).any()
+    if not regular:
+        every = _placed(data, bits.places(delimiters, len(data)), dialect)
+        return _general(data, bits.places(quotes, len(data)), every, (starts, ends), dialect)
+    found = _placed(data, bits.places(delimiters & ~inside, len(data)), dialect)
+    doubled = opening & bits.up(closing)
+    escapes = bits.places(doubled, len(data)) if doubled.any() else None
+    return found._replace(quotes=True, escapes=escapes)
+
+
+def _placed(data: Octets, positions: Longs, dialect: Dialect) -> _Found:
+    return _Found(positions, data.take(positions) == dialect.line[0])
+
+
+def _marked(count: int, positions: Longs) -> Mask:
+    marks = np.zeros(count, bool)
+    marks[positions] = True
+    return marks
 
 
 def _any_of(data: Octets, *values: int) -> Mask:
@@ -207,49 +224,6 @@ def _general(
     return every.where(outside, escapes=quotes)
 
 
-def _regular(data: Octets, quotes: Longs, starts: Longs, ends: Longs, dialect: Dialect) -> bool:
-    """Return whether quotes simply open and close in turn, doubled ones included.
-
-    Then parity alone tells what is quoted. True for what programs write; stray quotes in data
-    and other escapes take the general way.
-    """
-    quote = dialect.quote or b""
-    if len(quote) > 1 or dialect.escaped != quote * 2 or len(quotes) & 1:
-        return False
-    opening, closing = quotes[0::2], quotes[1::2]
-    bodies = np.searchsorted(quotes, starts)
-    if bool((bodies & 1).any()):
-        return False
-    begins = _after_delimiter(data, opening, starts, bodies, dialect)
-    begins[1:] |= closing[:-1] + 1 == opening[1:]
-    if not begins.all():
-        return False
-    finishes = _before_delimiter(data, closing, ends, dialect)
-    finishes[:-1] |= closing[:-1] + 1 == opening[1:]
-    return bool(finishes.all())
-
-
-def _after_delimiter(
-    data: Octets, opening: Longs, starts: Longs, bodies: Longs, dialect: Dialect
-) -> Mask:
-    found = _delimiter_before(data, opening, dialect)
-    # The first quote of a body may stand at its very start.
-    first = bodies[(bodies >> 1) < len(opening)] >> 1
-    at_start = opening[first] == starts[: len(first)]
-    found[first[at_start]] = True
-    return found
-
-
-def _before_delimiter(data: Octets, closing: Longs, ends: Longs, dialect: Dialect) -> Mask:
-    after = closing + 1
-    found = _delimiter_at(data, after, dialect)
-    rest = np.flatnonzero(~found)
-    if len(rest):
-        body = np.minimum(np.searchsorted(ends, after[rest]), len(ends) - 1)
-        found[rest] = ends[body] == after[rest]
-    return found
-
-
 def token_at(data: Octets, positions: Longs, token: bytes) -> Mask:
     """Return at which positions (any number, also outside the data) ``token`` stands."""
     if not len(data):
@@ -270,27 +244,6 @@ def _ends_field(data: Octets, after: Longs, ends: Longs, dialect: Dialect) -> Ma
     for token in (dialect.field, dialect.line):
         found |= token_at(data, after, token) & (after + len(token) <= ends)
     return found
-
-
-def _delimiter_before(data: Octets, positions: Longs, dialect: Dialect) -> Mask:
-    """Return before which positions a delimiter ends."""
-    if len(dialect.field) == len(dialect.line) == 1:
-        found = _delimiter_at(data, positions - 1, dialect)
-        found[positions == 0] = False
-        return found
-    found = token_at(data, positions - len(dialect.field), dialect.field)
-    return found | token_at(data, positions - len(dialect.line), dialect.line)
-
-
-def _delimiter_at(data: Octets, positions: Longs, dialect: Dialect) -> Mask:
-    """Return at which positions, none before the data, a delimiter begins."""
-    if len(dialect.field) == len(dialect.line) == 1:
-        at = data.take(positions, mode="clip")
-        found: Mask = (at == dialect.field[0]) | (at == dialect.line[0])
-        if len(positions) and int(positions[-1]) >= len(data):
-            found[positions >= len(data)] = False
-        return found
-    return token_at(data, positions, dialect.field) | token_at(data, positions, dialect.line)
 
 
 def _quoted_spans(
