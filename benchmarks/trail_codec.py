@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from benchmarks.report import fastest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -32,6 +31,7 @@ from trailgate.trail.writer import encode
 
 RECORDS = 500_000
 NAIVE_RECORDS = 10_000
+RUNS = 5
 TABLE = Table(
     "SALES.ORDERS",
     (
@@ -72,16 +72,6 @@ def sample(rows: int) -> ChangeBatch:
     return ChangeBatch([block], rows)
 
 
-def fastest(act: Callable[[], object], times: int = 5) -> float:
-    """Return the seconds of the fastest of some runs."""
-    taken = []
-    for _ in range(times):
-        start = perf_counter()
-        act()
-        taken.append(perf_counter() - start)
-    return min(taken)
-
-
 def run() -> list[dict[str, Any]]:
     """Return one row a figure, each beside its yardstick of the same run; one core."""
     batch = sample(RECORDS)
@@ -94,14 +84,14 @@ def run() -> list[dict[str, Any]]:
     def read() -> object:
         return decode(body, DEFINITIONS, file_number=1, base_offset=0, state=start)
 
-    read_rate = RECORDS / fastest(read) / 1e6
-    write_rate = RECORDS / fastest(lambda: encode(batch)) / 1e6
+    read_rate = RECORDS / fastest(read, RUNS) / 1e6
+    write_rate = RECORDS / fastest(lambda: encode(batch), RUNS) / 1e6
     naive_read = NAIVE_RECORDS / fastest(lambda: naive.read_records(few, DEFINITIONS), 3) / 1e6
     naive_write = (
         NAIVE_RECORDS / fastest(lambda: [naive.write_record(r, TABLE) for r in records], 3) / 1e6
     )
-    copy_rate = body.size / fastest(data.copy) / 1e6
-    find_rate = body.size / fastest(lambda: find_records(data)) / 1e6
+    copy_rate = body.size / fastest(data.copy, RUNS) / 1e6
+    find_rate = body.size / fastest(lambda: find_records(data), RUNS) / 1e6
     size = body.size / RECORDS
     copied = ("memory copy", copy_rate)
     return [

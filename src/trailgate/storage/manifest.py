@@ -198,7 +198,7 @@ def prepare_target(
     if URI.match(prefix) or not Path(prefix).name:
         raise OptionError(f"{prefix!r} is no trail", hint="Name a prefix as dirdat/ot")
     manifest = read_manifest(prefix)
-    _check_trail(prefix, manifest, options)
+    check_trail(prefix, manifest, options)
     definitions = _merged(prefix, capture)
     staging = Path(prefix).absolute().with_name(f".{Path(prefix).name}.staging")
     asked = (replace(capture, now=0), source, prefix, options)
@@ -212,13 +212,14 @@ def prepare_target(
             done = CaptureSummary(**{**manifest.summary, "files": tuple(manifest.summary["files"])})
         elif manifest is None:
             write_manifest(prefix, Manifest())
-    header = _header(prefix, options.seq_digits, now)
+    header = file_header(prefix, options.seq_digits, now)
     first = 0 if manifest is None else manifest.sources
     sources = len(source.files)
     return Target(prefix, staging, run, header, definitions, done, first, sources), now
 
 
-def _check_trail(prefix: str, manifest: Manifest | None, options: CaptureOptions) -> None:
+def check_trail(prefix: str, manifest: Manifest | None, options: CaptureOptions) -> None:
+    """Raise StorageError or OptionError where a trail cannot be added to."""
     target = Path(prefix)
     if manifest is None:
         for path in target.parent.glob(f"{glob.escape(target.name)}*"):
@@ -262,7 +263,7 @@ def _staged(staging: Path, fingerprint: str, now: int) -> int:
     return now
 
 
-def _header(prefix: str, digits: int, now: int) -> FileHeader:
+def file_header(prefix: str, digits: int, now: int) -> FileHeader:
     """Return the header of all files of a run, but for what publishing fills in."""
     machine = MachineInfo(*os.uname())
     name = f"{prefix}{0:0{digits}}"

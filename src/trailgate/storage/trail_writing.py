@@ -21,8 +21,8 @@ from trailgate.storage.manifest import (
     CaptureSummary,
     Manifest,
     Target,
-    _check_trail,
-    _header,
+    check_trail,
+    file_header,
     locked,
     publish_target,
     read_manifest,
@@ -75,10 +75,10 @@ def prepare_writing(
     options = CaptureOptions(
         max_bytes=max_bytes, seq_digits=seq_digits or _digits(prefix, manifest)
     )
-    _check_trail(prefix, manifest, options)
+    check_trail(prefix, manifest, options)
     run = uuid.uuid4().hex
     staging = Path(prefix).with_name(f".{Path(prefix).name}.write-{run}")
-    header = _header(prefix, options.seq_digits, time_ns() // 1000)
+    header = file_header(prefix, options.seq_digits, time_ns() // 1000)
     tables = _definitions(prefix, definitions)
     return WriteJob(Target(prefix, staging, run, header, tables), options)
 
@@ -109,7 +109,7 @@ def publish_parts(job: WriteJob, parts: Sequence[Part]) -> CaptureSummary:
     target = job.target
     with locked(target.prefix):
         manifest = read_manifest(target.prefix)
-        _check_trail(target.prefix, manifest, job.options)
+        check_trail(target.prefix, manifest, job.options)
         if manifest is None:
             # From here on nobody takes files that are not published yet for the trail's.
             write_manifest(target.prefix, Manifest())
