@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from trailgate.trail.byte_order import ByteOrder
+
 FRAME: Final = 4  # bytes in front of a payload
 MAX_LENGTH: Final = 0xFFFF  # a length is u16
 
@@ -19,6 +21,8 @@ LOGCSN, TRANID, ORAROWID, ORATAG, DDL = b"L6RtD"
 
 NORMAL: Final = 0x00  # info of inner tokens and of the file header
 RECORD_INFO: Final = 0x01  # info of G and its Z (format notes 2)
+# 00 in a sample from before release 10; 03 marks a repaired record, as one decoder has it.
+RECORD_INFOS: Final = frozenset((0x00, RECORD_INFO, 0x03))
 UNSET: Final = 0xFF  # info of a file header leaf whose value is not known yet
 
 
@@ -53,12 +57,16 @@ def token_name(code: int) -> str:
     return row.name if row else f"x{code:02x}"
 
 
-def token(code: int, payload: bytes, info: int = NORMAL) -> bytes:
+def token(
+    code: int, payload: bytes, info: int = NORMAL, order: ByteOrder = ByteOrder.BIG
+) -> bytes:
     """Return an inner token; its length counts the payload only."""
-    return bytes((code, info)) + len(payload).to_bytes(2, "big") + payload
+    return bytes((code, info)) + order.raw(len(payload), 2) + payload
 
 
-def outer_object(code: int, inner: bytes, info: int) -> bytes:
+def outer_object(
+    code: int, inner: bytes, info: int, order: ByteOrder = ByteOrder.BIG
+) -> bytes:
     """Return an F or G object around its inner tokens; its length counts all of it."""
-    length = (len(inner) + 2 * FRAME).to_bytes(2, "big")
+    length = order.raw(len(inner) + 2 * FRAME, 2)
     return bytes((code, info)) + length + inner + bytes((TRAILER, info)) + length

@@ -1,0 +1,167 @@
+"""Metadata records (IOType 170, release 12.2 and later): which table an index means.
+
+A table definition record (TDR) carries its index; a reference takes the next one, since indexes
+count in order of appearance in the file (format notes 5.3 and 12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from trailgate.model.tables import Column, Table
+from trailgate.model.types import TYPES
+from trailgate.trail.byte_order import ByteOrder
+from trailgate.trail.record import TrailRecord
+
+IO_METADATA: Final = 170
+
+
+class MetadataKind(IntEnum):
+    """What a metadata record is: its OrigNode."""
+
+    DATABASE = 1
+    TABLE = 2
+    TABLE_REFERENCE = 3
+    PARTITION = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TrailTable:
+    """What one table index of a file means; ``table`` is None where its columns are not known."""
+
+    index: int
+    name: str
+    table: Table | None = None
+    offset: int = 0  # of the record that says so
+
+
+@dataclass(frozen=True, slots=True)
+class TrailTables:
+    """The table and partition indexes that a file's metadata records have told so far."""
+
+    tables: Mapping[int, TrailTable] = field(default_factory=dict)
+    partitions: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TrailTables, (dict(self.tables), dict(self.partitions))
+
+    def with_record(self, record: TrailRecord) -> TrailTables:
+        """Return what is known with one more metadata record; others change nothing."""
+        first, second = record.metadata_indexes
+        name = record.name or ""
+        if record.node == MetadataKind.TABLE:
+            return self._with(
+                TrailTable(second, name, read_table(name, record), record.offset)
+            )
+        if record.node == MetadataKind.TABLE_REFERENCE:
+            known = self.tables.get(second)
+            table = None if known is None or known.table is None else known.table
+            if table is not None:
+                table = replace(table, name=name)
+            # Notes 5.3: the record names the older index; the new table has the next one.
+            own = max(self.tables, default=0) + 1
+            return self._with(TrailTable(own, name, table, record.offset))
+        if record.node == MetadataKind.PARTITION:
+            partitions = {**self.partitions, (first, second): name}
+            return replace(self, partitions=MappingProxyType(partitions))
+        return self
+
+    def _with(self, table: TrailTable) -> TrailTables:
+        return replace(self, tables=MappingProxyType({**self.tables, table.index: table}))
+
+
+# Assumed (format notes 12): 34 bytes, then for each column its name with a u16 length, 23 u16 attributes in the
+# order in which Logdump prints them, and remarks with a u16 length. Two printed sizes fit it. Of the first 34 bytes
+# only the order of the three values that Logdump prints first is assumed here; they are written, not read.
+TDR_HEAD: Final = 34
+TDR_VERSION: Final = 11
+_ATTRIBUTES: Final = (
+    ("data_type", "u2"),
+    ("external_length", "u2"),
+    ("fetch_offset", "u2"),
+    ("scale", "i2"),
+    ("level", "u2"),
+    ("nullable", "u2"),
+    ("bump_if_odd", "u2"),
+    ("internal_length", "u2"),
+    ("binary_length", "u2"),
+    ("table_length", "u2"),
+    ("most_significant", "u2"),
+    ("least_significant", "u2"),
+    ("high_precision", "u2"),
+    ("low_precision", "u2"),
+    ("elementary", "u2"),
+    ("occurs", "u2"),
+    ("key", "u2"),
+    ("sub_type", "u2"),
+    ("native_type", "i2"),
+    ("character_set", "i2"),
+    ("character_length", "u2"),
+    ("lob_type", "u2"),
+    ("partial_type", "u2"),
+)
+_FLAGS: Final = ("nullable", "key")
+
+
+def _layout(order: ByteOrder) -> np.dtype[np.void]:
+    return np.dtype([(name, order.value + kind) for name, kind in _ATTRIBUTES])
+
+
+def read_table(name: str, record: TrailRecord) -> Table | None:
+    """Return the table that a TDR defines; None where the assumed layout does not fit exactly."""
+    data, order = record.data or b"", record.order
+    layout = _layout(order)
+    columns: list[Column] = []
+    place = TDR_HEAD
+    while place + 2 <= len(data):
+        start = place + 2
+        end = start + order.number(data[place:start])
+        stop = end + layout.itemsize
+        if stop + 2 > len(data):
+            return None
+        column = _column(data[start:end], np.frombuffer(data[end:stop], layout)[0])
+        if column is None:
+            return None
+        columns.append(column)
+        place = stop + 2 + order.number(data[stop : stop + 2])
+    if place != len(data) or not columns:
+        return None
+    return Table(name, tuple(columns), columns[-1].fetch_offset + columns[-1].external_length)
+
+
+def _column(raw: bytes, values: np.void) -> Column | None:
+    try:
+        name = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    found = {key: int(values[key]) for key, _ in _ATTRIBUTES}
+    flags = all(found[key] in (0, 1) for key in _FLAGS)
+    if not name.isprintable() or not name or found["data_type"] not in TYPES or not flags:
+        return None
+    found |= {key: bool(found[key]) for key in _FLAGS}
+    return Column(name=name, **found)
+
+
+def table_data(table: Table, order: ByteOrder) -> bytes:
+    """Return the data of a TDR; its inverse is ``read_table``."""
+    layout = _layout(order)
+    parts = [
+        (
+            order.raw(TDR_VERSION, 2)
+            + order.raw(table.record_length, 4)
+            + order.raw(len(table.columns), 2)
+        ).ljust(TDR_HEAD, b"\0")
+    ]
+    for column in table.columns:
+        raw = column.name.encode()
+        values = np.zeros(1, layout)
+        for name, _ in _ATTRIBUTES:
+            values[name] = getattr(column, name)
+        parts += [order.raw(len(raw), 2), raw, values.tobytes(), order.raw(0, 2)]
+    return b"".join(parts)
