@@ -56,9 +56,7 @@ class TrailTables:
         first, second = record.metadata_indexes
         name = record.name or ""
         if record.node == MetadataKind.TABLE:
-            return self._with(
-                TrailTable(second, name, read_table(name, record), record.offset)
-            )
+            return self._with(TrailTable(second, name, read_table(name, record), record.offset))
         if record.node == MetadataKind.TABLE_REFERENCE:
             known = self.tables.get(second)
             table = None if known is None or known.table is None else known.table

@@ -40,10 +40,7 @@ _ROWS: Final = (
     ("record_count", "u1"),
 )
 RECORD_HEADS: Final[Mapping[ByteOrder, np.dtype[np.void]]] = MappingProxyType(
-    {
-        order: np.dtype([(name, order.value + kind) for name, kind in _ROWS])
-        for order in ByteOrder
-    }
+    {order: np.dtype([(name, order.value + kind) for name, kind in _ROWS]) for order in ByteOrder}
 )
 NAME_AT: Final = RECORD_HEADS[ByteOrder.BIG].itemsize  # the name area follows
 H_FIXED: Final = 34  # bytes of GHDR in front of the name area

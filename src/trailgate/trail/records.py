@@ -16,12 +16,14 @@ import numpy.typing as npt
 from trailgate.columnar.views import Octets
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.trail.byte_order import ByteOrder
-from trailgate.trail.tokens import FRAME, RECORD, RECORD_INFOS, TRAILER
+from trailgate.trail.tokens import FRAME, HEADER, RECORD, RECORD_INFOS, TRAILER
 
 Longs = npt.NDArray[np.int64]
 
 STRIDE: Final = 1 << 20  # bytes searched at once: the integer arrays stay in cache
 MIN_RECORD: Final = 4 * FRAME  # G, H, T or D, Z: less cannot be a record
+INDICATOR_AT, IO_TYPE_AT = 8, 14  # in a record (format notes 5)
+INDICATOR: Final = ord("E")
 FOLLOWERS: Final = 3  # records that must follow before a place counts as a record's begin
 
 
@@ -94,6 +96,26 @@ def resync(data: Octets, start: int, order: ByteOrder = ByteOrder.BIG) -> int:
             if _followed(data, offset, order):
                 return int(offset)
     return -1
+
+
+def find_typed(data: Octets, order: ByteOrder, io_type: int) -> Longs:
+    """Return the offsets of complete records of one type, without a look at the others.
+
+    Only what frames and header repeat is checked: bytes inside a record that look like a whole
+    record of that type are found as well.
+    """
+    if len(data) <= IO_TYPE_AT:
+        return np.zeros(0, np.int64)
+    seems = (data[:-IO_TYPE_AT] == RECORD) & (data[IO_TYPE_AT:] == io_type)
+    seems &= data[INDICATOR_AT : INDICATOR_AT - IO_TYPE_AT] == INDICATOR
+    return np.array([p for p in np.flatnonzero(seems).tolist() if _whole(data, p, order)], np.int64)
+
+
+def _whole(data: Octets, place: int, order: ByteOrder) -> bool:
+    try:
+        return data[place + FRAME] == HEADER and length_at(data, place, order) is not None
+    except DecodeError:
+        return False
 
 
 def length_at(data: Octets, place: int, order: ByteOrder) -> int | None:

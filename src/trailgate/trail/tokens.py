@@ -57,16 +57,12 @@ def token_name(code: int) -> str:
     return row.name if row else f"x{code:02x}"
 
 
-def token(
-    code: int, payload: bytes, info: int = NORMAL, order: ByteOrder = ByteOrder.BIG
-) -> bytes:
+def token(code: int, payload: bytes, info: int = NORMAL, order: ByteOrder = ByteOrder.BIG) -> bytes:
     """Return an inner token; its length counts the payload only."""
     return bytes((code, info)) + order.raw(len(payload), 2) + payload
 
 
-def outer_object(
-    code: int, inner: bytes, info: int, order: ByteOrder = ByteOrder.BIG
-) -> bytes:
+def outer_object(code: int, inner: bytes, info: int, order: ByteOrder = ByteOrder.BIG) -> bytes:
     """Return an F or G object around its inner tokens; its length counts all of it."""
     length = order.raw(len(inner) + 2 * FRAME, 2)
     return bytes((code, info)) + length + inner + bytes((TRAILER, info)) + length
