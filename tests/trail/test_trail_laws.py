@@ -143,6 +143,8 @@ def test_a_cut_stream_is_not_an_error_until_it_is_finished(
     found = read(body, finish=False)
 
     whole = int(np.searchsorted(encoded.starts, cut, "right")) - 1
+    if whole and operations[whole - 1]["tx_ind"] in "BM":
+        whole -= 1  # pieces of it may follow
     assert compared(found) == compared(operations[:whole])
     if cut not in encoded.starts.tolist():
         with pytest.raises(TruncatedError):

@@ -13,8 +13,9 @@ from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.storage.trail_files import TrailFile, locate
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.header import FileHeader, decode_header
-from trailgate.trail.metadata import IO_METADATA, TrailTables
+from trailgate.trail.metadata import TrailTables
 from trailgate.trail.record import decode_record
+from trailgate.trail.record_types import IO_METADATA
 from trailgate.trail.records import Records, find_order, find_records, find_typed, resync
 from trailgate.trail.tokens import RECORD
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,23 +17,23 @@ import pyarrow.compute as pc
 
 from trailgate.columnar.views import Octets, rows_at
 from trailgate.definitions.operations import to_operations, to_typed
-from trailgate.errors import DecodeError, StorageError, TrailgateError, TruncatedError, Where
+from trailgate.errors import StorageError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, Longs, Mask
 from trailgate.model.positions import parse_position
 from trailgate.model.tables import Definitions
-from trailgate.storage.trail_files import Place, TrailFile, TrailFiles, find_trail, locate
-from trailgate.trail.header import decode_header
+from trailgate.storage.trail_files import Place, TrailFile, TrailFiles, find_trail
+from trailgate.storage.trail_reader import LONGEST, TrailFileReader
+from trailgate.trail.byte_order import ByteOrder
+from trailgate.trail.metadata import METADATA_LEVEL, NO_TABLES, TrailTables
 from trailgate.trail.reader import ReaderState, decode
-from trailgate.trail.record_header import BEFORE_IMAGE, NAME_AT, RECORD_HEAD
+from trailgate.trail.record_header import swapped_indicators
+from trailgate.trail.record_layout import BEFORE_IMAGE, NAME_AT, RECORD_HEADS
 from trailgate.trail.record_types import IO_DELETE
-from trailgate.trail.records import Records, find_records, resync
 
 __all__ = ["TrailFiles", "TrailSplit", "find_trail", "plan_splits", "read_split", "read_trail"]
 
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
-SEARCH: Final = 256 << 10  # holds at least four records, which is what resync looks for
-LONGEST: Final = 64 << 10  # no object of a trail is longer
 BEFORE_POSITION: Final = 16 << 20  # how far back from a position its transaction is sought
 
 
@@ -156,10 +156,11 @@ def _changes(trail: TrailFiles, split: TrailSplit) -> Iterator[ChangeBatch]:
     """Yield the operations of a split, one batch a portion."""
     state = ReaderState()
     for span in _spans(trail, split):
-        with _Reader(span.file) as reader:
-            place = span.start
+        with TrailFileReader(span.file) as reader:
+            state = replace(state, order=reader.order, tables=_tables(reader, span.start))
+            place, size = span.start, PORTION
             while place < span.end:
-                data = reader.read(place, min(PORTION, span.end - place))
+                data = reader.read(place, min(size, span.end - place))
                 at_end = place + len(data) >= span.end
                 decoded = decode(
                     data,
@@ -175,8 +176,16 @@ def _changes(trail: TrailFiles, split: TrailSplit) -> Iterator[ChangeBatch]:
                     yield decoded.batch
                 if at_end:
                     break
-                if not decoded.consumed:
-                    raise DecodeError("no record ends here", where=Where(offset=place))
+                # One operation may be longer than a portion: it has pieces of large objects.
+                size = PORTION if decoded.consumed else 2 * size
+
+
+def _tables(reader: TrailFileReader, place: int) -> TrailTables:
+    """Return what the metadata in front of a place tell; older levels have none."""
+    header = reader.header
+    if header is None or header.trail.compatibility < METADATA_LEVEL:
+        return NO_TABLES
+    return reader.tables(place)
 
 
 def _spans(trail: TrailFiles, split: TrailSplit) -> Iterator[_Span]:
@@ -199,9 +208,9 @@ def _spans(trail: TrailFiles, split: TrailSplit) -> Iterator[_Span]:
 
 def _first_record(trail: TrailFiles, file: TrailFile) -> int | None:
     """Return where the records begin; None for a last file whose header is not there yet."""
-    with _Reader(file) as reader:
+    with TrailFileReader(file) as reader:
         try:
-            return reader.header_length()
+            return reader.begin
         except TruncatedError:
             if trail.growing and file is trail.files[-1]:
                 return None
@@ -210,9 +219,9 @@ def _first_record(trail: TrailFiles, file: TrailFile) -> int | None:
 
 def _next_begin(file: TrailFile, place: int, limit: int) -> int | None:
     """Return where, from ``place`` on and below ``limit``, a transaction begins; or None."""
-    with _Reader(file) as reader:
+    with TrailFileReader(file) as reader:
         try:
-            header = reader.header_length()
+            header = reader.begin
         except TruncatedError:
             return None  # whoever reads the file from its begin tells
         # The record in front of ``place`` is needed as well: see _begins.
@@ -223,7 +232,9 @@ def _next_begin(file: TrailFile, place: int, limit: int) -> int | None:
             data, records = reader.records(at)
             if not len(records.offsets):
                 return None
-            begins, after_before = _begins(data, records.offsets, after_before=after_before)
+            begins, after_before = _begins(
+                data, records.offsets, reader.order, after_before=after_before
+            )
             found = at + records.offsets[begins & (at + records.offsets >= place)]
             if len(found):
                 return int(found[0]) if found[0] < limit else None
@@ -231,69 +242,17 @@ def _next_begin(file: TrailFile, place: int, limit: int) -> int | None:
     return None
 
 
-def _begins(data: Octets, offsets: Longs, *, after_before: bool) -> tuple[Mask, bool]:
+def _begins(
+    data: Octets, offsets: Longs, order: ByteOrder, *, after_before: bool
+) -> tuple[Mask, bool]:
     """Return which records begin a transaction, and whether the last is an update's before image.
 
     The two records of an update are never torn apart, whatever their indicators say.
     """
-    head = rows_at(data, offsets, NAME_AT).view(RECORD_HEAD).reshape(-1)
+    head = rows_at(data, offsets, NAME_AT).view(RECORD_HEADS[order]).reshape(-1)
     indicator = head["trans_ind"]
-    # As in trail.record_header: one printed record has the indicator four bytes earlier.
-    indicator = np.where(indicator > 3, head["audit_rba"] >> 24, indicator)
+    indicator = np.where(indicator > 3, swapped_indicators(head, order), indicator)
     is_before = (head["image"] == BEFORE_IMAGE) & (head["io_type"] != IO_DELETE)
     follows = np.concatenate([[after_before], is_before[:-1]])
     torn = follows & (head["image"] != BEFORE_IMAGE)
     return ((indicator == 0) | (indicator == 3)) & ~torn, bool(is_before[-1])
-
-
-class _Reader:
-    """One open trail file; errors inside are given its name."""
-
-    def __init__(self, file: TrailFile) -> None:
-        self._file = file
-        store, place = locate(file.path)
-        try:
-            self._handle = store.open_input_file(place)
-        except OSError as error:
-            problem = f"cannot open the trail file: {error}"
-            raise StorageError(problem, where=Where(source=file.path)) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._handle.close()
-        if isinstance(error, TrailgateError):
-            error.located(source=self._file.path)
-
-    def read(self, place: int, size: int) -> Octets:
-        """Return the bytes from a place on, no more than the file is to have."""
-        size = min(size, self._file.size - place)
-        self._handle.seek(place)
-        data = np.frombuffer(self._handle.read_buffer(size), np.uint8)
-        if len(data) < size:
-            raise StorageError("the file became shorter while it was read")
-        return data
-
-    def header_length(self) -> int:
-        """Return where the first record begins."""
-        return decode_header(self.read(0, LONGEST))[1]
-
-    def resync(self, place: int) -> int | None:
-        """Return where the next record begins; None where there is none any more."""
-        data = self.read(place, SEARCH)
-        found = resync(data, 0)
-        if found >= 0:
-            return place + found
-        if place + len(data) >= self._file.size:
-            return None
-        raise DecodeError("no record begins in the bytes from here", where=Where(offset=place))
-
-    def records(self, place: int) -> tuple[Octets, Records]:
-        """Return bytes from a record's begin on, and the records in them."""
-        data = self.read(place, SEARCH)
-        try:
-            return data, find_records(data)
-        except DecodeError as error:
-            error.where = replace(error.where, offset=place + (error.where.offset or 0))
-            raise

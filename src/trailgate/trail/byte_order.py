@@ -45,6 +45,16 @@ class ByteOrder(Enum):
         """Return the token id of each frame."""
         return frames >> 24 if self is ByteOrder.BIG else frames & 0xFF
 
+    def halves(self, frames: Words) -> tuple[Words, Words]:
+        """Return the two u16 numbers that each four bytes hold."""
+        if self is ByteOrder.BIG:
+            return frames >> 16, frames & 0xFFFF
+        return frames & 0xFFFF, frames >> 16
+
+    def pair(self, first: int, second: Words | int) -> Words | int:
+        """Return four bytes that hold two u16 numbers, to be compared with ``frames``."""
+        return (first << 16) + second if self is ByteOrder.BIG else (second << 16) + first
+
     def frame(self, code: int, info: int, lengths: Words | int) -> Words:
         """Return frames of one id and info as u32 numbers, to be compared or stored."""
         sizes = np.asarray(lengths, np.uint32)

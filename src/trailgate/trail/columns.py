@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.columnar.views import words
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Table
 from trailgate.trail.codecs import codec_of, unreadable
-from trailgate.trail.record_header import Source
+from trailgate.trail.record_header import Mask, Source, Spans
 from trailgate.trail.values import INDICATOR_BYTES, Cells
 
 Longs = npt.NDArray[np.int64]
@@ -61,7 +60,8 @@ def read_image(area: Area) -> Image:
 
 def walk(area: Area) -> list[Found | None]:
     """Return where each column's values lie; None for a column that no row has."""
-    view = words(area.source.data, "u4")
+    order = area.source.order
+    frames = order.frames(area.source.data)
     columns = len(area.table.columns)
     pieces: list[list[Found]] = [[] for _ in range(columns)]
     place, ends, rows = area.starts, area.ends, area.rows
@@ -72,8 +72,8 @@ def walk(area: Area) -> list[Found | None]:
             place, ends = place[live], ends[live]
         if not len(place):
             return [_merged(area, i, found) for i, found in enumerate(pieces)]
-        head = view[place]
-        index, lengths = head >> 16, (head & 0xFFFF).astype(np.int64)
+        index, sizes = order.halves(frames[place])
+        lengths = sizes.astype(np.int64)
         _check_step(area, place, (ends, index, lengths))
         _note(pieces, rows, (index, place + CELL_HEAD, lengths))
         place = place + lengths + CELL_HEAD
@@ -154,3 +154,24 @@ def _read_column(area: Area, index: int, found: Found | None) -> StateColumn:
     slots = np.zeros(area.count, np.int64)
     slots[found.rows] = np.arange(len(found.rows))
     return StateColumn(values.take(pa.array(slots, mask=missing)), missing)
+
+
+def fits_as_image(source: Source, spans: Spans, columns: int) -> Mask:
+    """Return which of the byte ranges are lists of columns that end exactly at their border."""
+    frames = source.order.frames(source.data)
+    good = np.ones(len(spans.starts), bool)
+    rows = np.arange(len(good))
+    place, ends = spans.starts, spans.ends
+    for _ in range(columns + 1):
+        live = place < ends
+        rows, place, ends = rows[live], place[live], ends[live]
+        if not len(rows):
+            return good
+        short = place + CELL_HEAD + INDICATOR_BYTES > ends
+        index, sizes = source.order.halves(frames[np.where(short, 0, place)])
+        step = sizes.astype(np.int64) + CELL_HEAD
+        wrong = short | (index >= columns) | (sizes < INDICATOR_BYTES) | (place + step > ends)
+        good[rows[wrong]] = False
+        rows, place, ends = rows[~wrong], (place + step)[~wrong], ends[~wrong]
+    good[rows] = False
+    return good

@@ -19,7 +19,7 @@ from trailgate.model.types import TYPES
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.record import TrailRecord
 
-IO_METADATA: Final = 170
+METADATA_LEVEL: Final = 5  # 12.2, the first level with these records (format notes 4.6)
 
 
 class MetadataKind(IntEnum):
@@ -73,6 +73,8 @@ class TrailTables:
     def _with(self, table: TrailTable) -> TrailTables:
         return replace(self, tables=MappingProxyType({**self.tables, table.index: table}))
 
+
+NO_TABLES: Final = TrailTables()
 
 # Assumed (format notes 12): 34 bytes, then for each column its name with a u16 length, 23 u16 attributes in the
 # order in which Logdump prints them, and remarks with a u16 length. Two printed sizes fit it. Of the first 34 bytes
@@ -143,7 +145,7 @@ def _column(raw: bytes, values: np.void) -> Column | None:
     if not name.isprintable() or not name or found["data_type"] not in TYPES or not flags:
         return None
     found |= {key: bool(found[key]) for key in _FLAGS}
-    return Column(name=name, **found)
+    return Column(name=name, **found)  # type: ignore[arg-type]  # two of them are flags
 
 
 def table_data(table: Table, order: ByteOrder) -> bytes:

@@ -1,46 +1,32 @@
-"""Records -> operations: before and after images joined, tables apart, columns read."""
+"""Records -> operations: which records make one, tables apart, columns read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from trailgate.columnar.gather import fixed_rows
-from trailgate.columnar.views import words
 from trailgate.errors import DefinitionError
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.columns import Area, read_image
+from trailgate.trail.grouping import Operations
+from trailgate.trail.metadata import TrailTable
+from trailgate.trail.prefixes import split_images
 from trailgate.trail.record_header import Heads, Source
 from trailgate.trail.record_tokens import Tokens, token_maps
-from trailgate.trail.record_types import IO_DELETE, IO_KEY_UPDATE, IO_TRUNCATE, IO_UPDATE
+from trailgate.trail.record_types import IO_DELETE, IO_TRUNCATE, PREFIX_OF
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-KEY_LENGTH = 2  # a key update's data begin with the u16 length of its before image
 # By "begins a transaction" + 2 * "ends one".
-INDICATORS = np.array([MIDDLE, BEGIN, END, WHOLE], np.uint8)
-POSITION_DIGITS = 10  # of the file number, and again of the byte offset
-
-
-@dataclass(frozen=True, slots=True)
-class Operations:
-    """Operations of consecutive records: the first record of each, and that of its after image.
-
-    ``records`` counts the records taken: a before image at the end is left for later.
-    """
-
-    heads: Heads
-    first: Longs
-    after: Longs
-    records: int
-
-    def __len__(self) -> int:
-        return len(self.first)
+INDICATORS: Final = np.array([MIDDLE, BEGIN, END, WHOLE], np.uint8)
+POSITION_DIGITS: Final = 10  # of the file number, and again of the byte offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,63 +39,36 @@ class Chunk:
     row: int
 
 
-def join_images(source: Source, heads: Heads) -> Operations:
-    """Return operations: B/15 followed by A/15 on the same table is one update (notes 10.3)."""
-    count = len(heads.offsets)
-    update = heads.io_type == IO_UPDATE
-    before = np.flatnonzero(update & heads.is_before)
-    if len(before) and before[-1] == count - 1:
-        before = before[:-1]
-        count -= 1
-    follower = before + 1
-    good = update[follower] & ~heads.is_before[follower]
-    good &= heads.table[follower] == heads.table[before]
-    good &= (heads.trans_ind[before] < 2) & np.isin(heads.trans_ind[follower], (1, 2))
-    if not good.all():
-        bad = int(heads.offsets[before[int(np.argmin(good))]])
-        raise source.error(
-            "a before image must be followed by the after image of the same update",
-            (bad, bad + 64),
-        )
-    is_first = np.ones(count, bool)
-    is_first[follower] = False
-    first = np.flatnonzero(is_first)
-    after = first.copy()
-    after[np.searchsorted(first, before)] += 1
-    return Operations(heads, first, after, count)
-
-
 def read_blocks(
     chunk: Chunk, operations: Operations, transactions: tuple[pa.Array, pa.Array], tokens: Tokens
 ) -> list[ChangeBlock]:
     """Return one block a table, in the order in which the tables appear."""
     if not len(operations):
         return []
-    owner = np.searchsorted(operations.first, np.arange(operations.records), "right")
-    maps = token_maps(tokens, owner - 1, len(operations))
+    maps = token_maps(tokens, operations.owner, len(operations))
     positions = position_texts(
         chunk.file_number, operations.heads.offsets[operations.first] + chunk.source.base
     )
     shared = (*transactions, positions, maps)
     tables = operations.heads.table[operations.first]
     blocks = []
-    for code, name in enumerate(operations.heads.names):
+    for code, known in enumerate(operations.heads.tables):
         rows = np.flatnonzero(tables == code)
         if len(rows):
-            table = _table(chunk, operations, name, int(rows[0]))
+            table = _table(chunk, operations, known, int(rows[0]))
             blocks.append(_read_block(chunk, operations, (table, rows), shared))
     return blocks
 
 
-def _table(chunk: Chunk, operations: Operations, name: str, row: int) -> Table:
+def _table(chunk: Chunk, operations: Operations, known: TrailTable, row: int) -> Table:
+    if known.table is not None:
+        return known.table
     try:
-        return chunk.definitions.table(name)
+        return chunk.definitions.table(known.name)
     except DefinitionError as error:
         start = int(operations.heads.offsets[operations.first[row]])
-        problem = error.problem
-        raise chunk.source.error(
-            problem, (start, start + 64), table=name, hint=error.hint
-        ) from None
+        span, hint = (start, start + 64), error.hint
+        raise chunk.source.error(error.problem, span, table=known.name, hint=hint) from None
 
 
 def _read_block(
@@ -131,7 +90,7 @@ def _read_block(
         order=rows + chunk.row,
         op_type=heads.op_type[first],
         op_ts=heads.op_ts[first],
-        tx_ind=_indicators(heads.trans_ind[first], heads.trans_ind[after]),
+        tx_ind=INDICATORS[operations.begins[rows] + 2 * operations.ends[rows]],
         tx_id=tx_id,
         csn=csn,
         seq_id=None,
@@ -142,13 +101,6 @@ def _read_block(
     )
 
 
-def _indicators(first: npt.NDArray[np.uint8], last: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return B, M, E or W: TransInd 0 begins, 2 ends, 3 does both (format notes 5)."""
-    begins = (first == 0) | (first == 3)
-    indicators: npt.NDArray[np.uint8] = INDICATORS[begins + 2 * (last >= 2)]
-    return indicators
-
-
 def _read_images(
     source: Source, heads: Heads, table: Table, records: tuple[Longs, Longs]
 ) -> tuple[Image, Image]:
@@ -156,18 +108,16 @@ def _read_images(
     first, after = records
     io_type = heads.io_type[first]
     _check_truncates(source, heads, first[io_type == IO_TRUNCATE])
-    key = io_type == IO_KEY_UPDATE
-    has_before = (io_type == IO_DELETE) | (first != after) | key
+    prefixed = PREFIX_OF[io_type] > 0
+    has_before = (io_type == IO_DELETE) | (first != after) | prefixed
+    # A before image without an after image is what is left of an update that was cut off.
     has_after = (io_type != IO_DELETE) & (io_type != IO_TRUNCATE)
-    starts, ends = heads.data_start[first], heads.data_end[first]
-    after_starts, after_ends = heads.data_start[after], heads.data_end[after]
-    if key.any():
-        middle = _key_ends(source, starts[key], ends[key])
-        starts[key] += KEY_LENGTH
-        ends[key] = after_starts[key] = middle
+    befores, afters = heads.data.take(first), heads.data.take(after)
+    if prefixed.any():
+        split_images(source, table, (befores, afters), PREFIX_OF[io_type])
     return (
-        read_image(_area(source, table, (starts, ends), has_before)),
-        read_image(_area(source, table, (after_starts, after_ends), has_after)),
+        read_image(_area(source, table, (befores.starts, befores.ends), has_before)),
+        read_image(_area(source, table, (afters.starts, afters.ends), has_after)),
     )
 
 
@@ -179,21 +129,11 @@ def _area(source: Source, table: Table, spans: tuple[Longs, Longs], chosen: Mask
     return Area(source, table, starts[rows], ends[rows], rows, len(chosen))
 
 
-def _key_ends(source: Source, starts: Longs, ends: Longs) -> Longs:
-    """Return where the before images of key updates end (format notes 10.4)."""
-    middle: Longs = starts + KEY_LENGTH + words(source.data, "u2")[starts]
-    bad = middle > ends
-    if bad.any():
-        row = int(np.argmax(bad))
-        problem = "a key update's before image runs over its data area"
-        raise source.error(problem, (int(starts[row]), int(ends[row])))
-    return middle
-
-
 def _check_truncates(source: Source, heads: Heads, records: Longs) -> None:
-    filled = records[heads.data_start[records] < heads.data_end[records]]
+    data = heads.data.take(records)
+    filled = np.flatnonzero(data.starts < data.ends)
     if len(filled):
-        span = (int(heads.data_start[filled[0]]), int(heads.data_end[filled[0]]))
+        span = (int(data.starts[filled[0]]), int(data.ends[filled[0]]))
         raise source.error("a truncate has no data (format notes 10.5), this one has", span)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +13,11 @@ from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
-from trailgate.trail.operations import Chunk, Operations, join_images, read_blocks
+from trailgate.trail.byte_order import ByteOrder
+from trailgate.trail.grouping import Operations, group
+from trailgate.trail.metadata import NO_TABLES, TrailTables
+from trailgate.trail.operations import Chunk, read_blocks
+from trailgate.trail.rare import without_rare
 from trailgate.trail.record_header import Source, read_heads
 from trailgate.trail.record_tokens import Tokens, carried, read_tokens
 from trailgate.trail.records import Records, find_records
@@ -26,7 +30,7 @@ CHUNK: Final = 1 << 14  # records decoded at once: their integer arrays stay in 
 
 @dataclass(frozen=True, slots=True)
 class ReaderState:
-    """What later records inherit: the ids of the transaction last seen, and whether it is open.
+    """What later records inherit: the file's byte order, the tables told, the transaction last seen.
 
     None: not known (reading began inside a transaction), or not in the trail.
     """
@@ -34,6 +38,8 @@ class ReaderState:
     tx_id: str | None = None
     csn: str | None = None
     tx_open: bool = False
+    tables: TrailTables = NO_TABLES
+    order: ByteOrder = ByteOrder.BIG
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +65,29 @@ def decode(
 ) -> Decoded:
     """Return the operations of all complete records of ``data`` (pa.Buffer or bytes).
 
-    The data begin at a record, ``base_offset`` bytes into the file. An unfinished last record, or a before
-    image whose after image is not there yet, is not consumed; with ``finish`` either raises
-    TruncatedError. Bad bytes raise DecodeError with their offset in the file.
+    The data begin at a record, ``base_offset`` bytes into the file. Not consumed: an unfinished last record, a before
+    image whose after image is not there yet, and the last operation of an open transaction, of which pieces may follow.
+    With ``finish`` the first two raise TruncatedError. Bad bytes raise DecodeError with their offset in the file.
     """
-    source = _source(data, base_offset)
+    source = _source(data, base_offset, state.order)
     records = _found(source, finish)
     blocks: list[ChangeBlock] = []
     done = rows = 0
+    size = CHUNK
     while done < len(records.offsets):
-        part = slice(done, done + CHUNK)
-        chunk = _read_chunk(source, records.offsets[part], records.lengths[part], state)
+        stop = done + size
+        more = stop < len(records.offsets) or not finish
+        places = Records(records.offsets[done:stop], records.lengths[done:stop], 0)
+        chunk = _read_chunk(source, places, state, more=more)
         if not chunk.records:
-            break
+            if stop >= len(records.offsets):
+                break
+            size *= 2  # one operation of very many records
+            continue
         context = Chunk(source, definitions, file_number, rows)
         blocks += read_blocks(context, chunk.operations, chunk.transactions, chunk.tokens)
         done, rows, state = done + chunk.records, rows + len(chunk.operations), chunk.state
+        size = CHUNK
     consumed = int(records.offsets[done]) if done < len(records.offsets) else records.end
     if finish and done < len(records.offsets):
         raise TruncatedError(
@@ -95,34 +108,38 @@ class _Read:
     state: ReaderState
 
 
-def _source(data: Any, base_offset: int) -> Source:
+def _source(data: Any, base_offset: int, order: ByteOrder) -> Source:
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
-    return Source(buffer, octets(buffer), base_offset)
+    return Source(buffer, octets(buffer), base_offset, order)
 
 
 def _found(source: Source, finish: bool) -> Records:
     try:
-        return find_records(source.data, finish=finish)
+        return find_records(source.data, order=source.order, finish=finish)
     except DecodeError as error:
         where = error.where
         moved = Where(offset=source.base + (where.offset or 0), raw=where.raw)
         raise type(error)(error.problem, where=moved, hint=error.hint) from None
 
 
-def _read_chunk(source: Source, offsets: Longs, lengths: Longs, state: ReaderState) -> _Read:
-    heads = read_heads(source, offsets, lengths)
-    operations = join_images(source, heads)
-    count = operations.records
+def _read_chunk(source: Source, places: Records, state: ReaderState, *, more: bool) -> _Read:
+    plain = without_rare(source, places, state.tables, tx_open=state.tx_open)
+    more = more or plain.cut < len(places.offsets)
+    heads = read_heads(source, plain.offsets, plain.lengths, plain.tables)
+    operations = group(source, heads, more=more)
     tokens = read_tokens(source, heads)
     indicators = heads.trans_ind
     begins = (indicators == 0) | (indicators == 3)
     closed = np.empty(len(indicators), bool)  # no transaction is open in front of the record
-    closed[0] = not state.tx_open
+    closed[:1] = not state.tx_open
     closed[1:] = indicators[:-1] >= 2
     tx_id = carried(begins | closed, tokens.of(TRANID), state.tx_id)
     csn = carried(begins | closed, tokens.of(LOGCSN), state.csn)
-    if count:
-        last = count - 1
-        state = ReaderState(tx_id[last].as_py(), csn[last].as_py(), bool(indicators[last] < 2))
+    if operations.records:
+        last = operations.records - 1
+        tx_open = bool(indicators[last] < 2)
+        state = replace(state, tx_id=tx_id[last].as_py(), csn=csn[last].as_py(), tx_open=tx_open)
+    state = replace(state, tables=plain.tables)
     first = pa.array(operations.first)
-    return _Read(count, operations, (tx_id.take(first), csn.take(first)), tokens, state)
+    transactions = (tx_id.take(first), csn.take(first))
+    return _Read(plain.taken(operations.records), operations, transactions, tokens, state)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.columnar.gather import gather
-from trailgate.columnar.views import words
 from trailgate.errors import DecodeError
 from trailgate.trail.record_header import Heads, Source
 from trailgate.trail.tokens import FRAME, GGS_TOKEN_ROWS, token_name
@@ -51,13 +50,13 @@ def read_tokens(source: Source, heads: Heads) -> Tokens:
 
 def _walk(source: Source, heads: Heads) -> tuple[Longs, Longs, Longs]:
     """Return record, payload start and payload end of every token."""
-    view = words(source.data, "u4")
-    rows = np.flatnonzero(heads.token_start < heads.token_end)
-    place, limit = heads.token_start[rows], heads.token_end[rows]
+    frames = source.order.frames(source.data)
+    rows = np.flatnonzero(heads.tokens.starts < heads.tokens.ends)
+    place, limit = heads.tokens.starts[rows], heads.tokens.ends[rows]
     found: list[tuple[Longs, Longs, Longs]] = []
     while len(rows):
         start = place + FRAME
-        end = start + (view[place] & 0xFFFF)
+        end = start + source.order.lengths(frames[place])
         over = end > limit
         if over.any():
             bad = int(np.argmax(over))
@@ -99,13 +98,18 @@ def _hex(raw: pa.Array) -> pa.Array:
 def token_maps(tokens: Tokens, operation: Longs, operations: int) -> pa.Array:
     """Return one map an operation; ``operation`` names the operation of each record.
 
-    Two records of one operation share a map; of a token that both have, the first counts.
-    Records beyond ``operation`` are left out.
+    Records of one operation share a map; of a token that two of them have, the first counts.
+    Records beyond ``operation``, or whose operation is negative, are left out.
     """
-    kept = np.searchsorted(tokens.record, len(operation))
-    owner = operation[tokens.record[:kept]]
-    _, first = np.unique(owner * 256 + tokens.code[:kept], return_index=True)
-    offsets = np.searchsorted(owner[first], np.arange(operations + 1)).astype(np.int32)
+    begin, stop = np.searchsorted(
+        tokens.record, [int(np.searchsorted(operation, 0)), len(operation)]
+    )
+    kept = slice(int(begin), int(stop))
+    owner = operation[tokens.record[kept]]
+    _, found = np.unique(owner * 256 + tokens.code[kept], return_index=True)
+    first = found + kept.start
+    owner = owner[found]
+    offsets = np.searchsorted(owner, np.arange(operations + 1)).astype(np.int32)
     keys = NAMES.take(pa.array(tokens.code[first]))
     items = tokens.values.take(pa.array(first))
     return pa.MapArray.from_arrays(pa.array(offsets), keys, items)

@@ -24,18 +24,20 @@ from trailgate.trail.values import (
 )
 
 VARIABLE_HEAD = 4  # null indicator and u16 length
-NULL_WORD = NULL << 16  # FF FF 00 00
 
 
 def decode_variable(cells: Cells) -> pa.Array:
     """Return the texts: indicator, u16 length, bytes; NULL is FF FF 00 00 or a bare FF FF."""
-    head = words(cells.source.data, "u4")[cells.starts]
-    present = head == cells.lengths - VARIABLE_HEAD
+    order = cells.source.order
+    head = order.frames(cells.source.data)[cells.starts]
+    present = head == order.pair(0, cells.lengths - VARIABLE_HEAD)
     nulls = None
     if not present.all():
         nulls = ~present
-        bare = (cells.lengths == INDICATOR_BYTES) & (head >> 16 == NULL)
-        good = present | bare | ((cells.lengths == VARIABLE_HEAD) & (head == NULL_WORD))
+        indicator, length = order.halves(head)
+        null = indicator == NULL
+        good = present | (null & (cells.lengths == INDICATOR_BYTES))
+        good |= null & (cells.lengths == VARIABLE_HEAD) & (length == 0)
         cells.require(good, "a text's length does not agree with its value")
     return _texts(cells, cells.starts + VARIABLE_HEAD, nulls)
 

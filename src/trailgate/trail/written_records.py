@@ -15,17 +15,18 @@ from trailgate.columnar.views import Octets
 from trailgate.errors import DefinitionError, EncodeError, Where
 from trailgate.model.changes import ChangeBlock, Image, StateColumn
 from trailgate.model.tables import Table
+from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.codecs import codec_of, unreadable
-from trailgate.trail.operations import KEY_LENGTH
 from trailgate.trail.pieces import Pieces
-from trailgate.trail.record_header import (
+from trailgate.trail.record_layout import (
     AFTER_IMAGE,
     BEFORE_IMAGE,
     FIELD_COMP,
     H_FIXED,
     INDICATOR,
-    RECORD_HEAD,
+    RECORD_HEADS,
 )
+from trailgate.trail.record_types import Prefix
 from trailgate.trail.times import JULIAN_EPOCH
 from trailgate.trail.tokens import (
     DATA,
@@ -52,6 +53,8 @@ EMPTY_TOKENS: Final = bytes((GGS_TOKENS, 0, 0, 0))
 AUDIT_POS: Final = 0
 AUDIT_RBA: Final = 0
 FROM_LOG: Final = ord("R")
+RECORD_HEAD: Final = RECORD_HEADS[ByteOrder.BIG]
+KEY_LENGTH: Final = int(Prefix.SHORT)
 NO_NODE: Final = 0xFF  # OrigNode of data records
 
 
