@@ -40,14 +40,15 @@ __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
 class Parsed:
     """The operations of a batch of messages, with their transactions worked out.
 
-    ``message`` is each operation's message (an index into the batch). ``starts_unit`` marks the
-    messages before which no transaction is open. Operations of messages with a problem are not
+    ``message`` is each operation's message (an index into the batch). ``opens`` marks the messages
+    that begin a transaction, ``starts_unit`` those that begin a unit. Operations of messages with a problem are not
     in ``batch``; those of other messages of the same unit are: dropping a unit is the caller's
     part. A problem's message is -1 where it lies in the unit that was open before this batch.
     """
 
     batch: ChangeBatch
     message: Longs
+    opens: Mask
     starts_unit: Mask
     problems: tuple[Problem, ...]
     state: TransactionState
@@ -89,15 +90,21 @@ class Capture:
                 for column in table.columns:
                     parser_for(column)
 
-    def parse(self, messages: MessageBatch, state: TransactionState | None = None) -> Parsed:
+    def parse(
+        self,
+        messages: MessageBatch,
+        state: TransactionState | None = None,
+        unreadable: tuple[Problem, ...] = (),
+    ) -> Parsed:
         """Return the operations of the messages, transactions chained on from ``state``.
 
-        Never raises for a bad message: it stands in ``problems``.
+        Never raises for a bad message: it stands in ``problems``, with those that are known to
+        be ``unreadable`` already and have empty bodies.
         """
         parts: list[tuple[int, RawOperations]] = []
-        problems: list[Problem] = []
+        problems = list(unreadable)
         _parse_halving(self._parser, messages, 0, (parts, problems))
-        raw = RawOperations.joined(parts)
+        raw = RawOperations.joined(parts, indicated=self.spans_messages)
         done = chain(raw, len(messages), problems, state or TransactionState())
         return self._finished(raw, done, messages)
 
@@ -122,7 +129,8 @@ class Capture:
             blocks.extend(shaped(placed, self.rules))
         problems = tuple(_sourced(problem, messages) for problem in done.problems)
         batch = ChangeBatch(tuple(blocks), int(wanted.sum()))
-        return Parsed(batch, raw.message[wanted], done.starts_unit, problems, done.state)
+        marks = done.marks
+        return Parsed(batch, raw.message[wanted], marks.opens, marks.starts, problems, done.state)
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
         """Return the error of a transaction that the input's end leaves open, if one is."""

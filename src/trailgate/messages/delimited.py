@@ -50,13 +50,19 @@ class RawOperations:
     tx_ids_generated: bool
 
     @staticmethod
-    def joined(parts: Sequence[tuple[int, RawOperations]]) -> RawOperations:
-        """Return parts as one; each part comes with the number of its first message."""
+    def joined(
+        parts: Sequence[tuple[int, RawOperations]], *, indicated: bool = False
+    ) -> RawOperations:
+        """Return parts as one; each part comes with the number of its first message.
+
+        ``indicated`` says whether operations have indicators, for where there are none.
+        """
         if len(parts) == 1 and parts[0][0] == 0:
             return parts[0][1]
         if not parts:
             none = np.zeros(0, np.int64)
-            return RawOperations((), none, np.zeros(0, np.uint8), NO_TEXT, NO_TEXT, True)
+            marked = np.zeros(0, np.uint8) if indicated else None
+            return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True)
         blocks, before = [], 0
         for _, raw in parts:
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]

@@ -2,14 +2,13 @@
 
 Without an indicator the operations of one message are one transaction. With one, a transaction
 may hold several messages, or a message several transactions; they are contiguous and never
-interleaved. A *unit* is what stands or falls together: the messages from one before which no
-transaction is open up to the next such message.
+interleaved. What stands or falls together is a unit, see ``messages/units.py``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from trailgate.errors import TrailgateError, TransactionError
 from trailgate.messages.delimited import RawOperations
+from trailgate.messages.units import UnitMarks, unit_marks
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
 Longs = npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ class Transactions:
     tx_id: npt.NDArray[np.object_] | pa.Array
     csn: npt.NDArray[np.object_] | pa.Array
     kept: Mask
-    starts_unit: Mask
+    marks: UnitMarks
     problems: tuple[Problem, ...]
     state: TransactionState
 
@@ -72,14 +72,16 @@ def open_at_end(state: TransactionState) -> TrailgateError | None:
 
 
 def chain(
-    raw: RawOperations, messages: int, problems: list[Problem], state: TransactionState
+    raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
 ) -> Transactions:
     """Return the operations' transactions; problems found are added to those of the parser."""
     bad = {problem.message: problem for problem in problems}
+    unreadable = np.fromiter(bad, np.int64, len(bad))
     length = _check_lengths(raw, bad, state.id_length)
     if raw.tx_ind is None:
         return _by_message(raw, messages, bad, TransactionState(id_length=length))
-    return _by_indicator(raw, messages, bad, state, length)
+    marks = unit_marks((raw.tx_ind, raw.message), messages, unreadable, is_open=state.is_open)
+    return _by_indicator(raw, marks, bad, state, length)
 
 
 def _check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | None) -> int | None:
@@ -124,7 +126,7 @@ def _by_message(
         raw.tx_id if one else _take(raw.tx_id, begin),
         raw.seq_id if one else _take(raw.seq_id, begin),
         _kept(raw, bad),
-        np.ones(messages, bool),
+        UnitMarks.of_single(messages),
         tuple(bad[m] for m in sorted(bad)),
         state,
     )
@@ -167,45 +169,31 @@ class _Walk:
 
 def _by_indicator(
     raw: RawOperations,
-    messages: int,
+    marks: UnitMarks,
     bad: dict[int, Problem],
     state: TransactionState,
     length: int | None,
 ) -> Transactions:
-    assert raw.tx_ind is not None
-    starts_unit = _unit_starts(raw, messages)
-    unit = np.cumsum(starts_unit, dtype=np.int64)  # 0 is the unit that was open before
+    unit = np.cumsum(marks.starts, dtype=np.int64)  # 0 is the unit that was open before
     walk = _walk(raw, unit, state)
     _check_bounds(raw, walk, unit, bad, state)
     tx_id = _from_begin(raw.tx_id, walk.begin, state.tx_id)
     csn = _from_begin(raw.seq_id, walk.begin, state.csn)
     _check_members(raw, tx_id, bad)
     _check_ends(raw, walk, unit, bad, state)
-    after = _state_after(raw, walk, (tx_id, csn), unit, (bad, messages, state, length))
+    before = replace(state, id_length=length)
+    after = TransactionState(id_length=length)
+    if not marks.closed:
+        after = _open_after(raw, (tx_id, csn), unit, bad, before)
     return Transactions(
         _indicators(walk.opens, walk.closes),
         tx_id,
         csn,
         _kept(raw, bad),
-        starts_unit,
+        marks,
         tuple(bad[m] for m in sorted(bad)),
         after,
     )
-
-
-def _unit_starts(raw: RawOperations, messages: int) -> Mask:
-    """Return which messages begin a unit: their first operation opens a transaction.
-
-    A message without operations or an unreadable one goes on with the unit before it.
-    """
-    assert raw.tx_ind is not None
-    starts = np.zeros(messages, bool)
-    if len(raw.message):
-        new = np.ones(len(raw.message), bool)
-        new[1:] = raw.message[1:] != raw.message[:-1]
-        begins = (raw.tx_ind[new] == BEGIN) | (raw.tx_ind[new] == WHOLE)
-        starts[raw.message[new][begins]] = True
-    return starts
 
 
 def _walk(raw: RawOperations, unit: Longs, state: TransactionState) -> _Walk:
@@ -281,26 +269,21 @@ def _check_ends(
         _note(bad, -1, error)
 
 
-def _state_after(
+def _open_after(
     raw: RawOperations,
-    walk: _Walk,
     ids: tuple[pa.Array, pa.Array],
     unit: Longs,
-    context: tuple[dict[int, Problem], int, TransactionState, int | None],
+    bad: dict[int, Problem],
+    state: TransactionState,
 ) -> TransactionState:
-    bad, messages, state, length = context
-    last_unit = int(unit[-1]) if messages else 0
+    """Return the state after messages behind whose last one a transaction may be open."""
+    last_unit = int(unit[-1]) if len(unit) else 0
     inherited = last_unit == 0 and state.broken
-    broken = inherited or any(m >= 0 and unit[m] == last_unit for m in bad)
-    if broken:
+    if inherited or any(m >= 0 and unit[m] == last_unit for m in bad):
         # What is open in a broken unit has no meaning: it is left out to its end.
-        return TransactionState(broken=True, id_length=length)
+        return TransactionState(broken=True, id_length=state.id_length)
     mine = np.flatnonzero(unit[raw.message] == last_unit) if len(raw.message) else raw.message
     if not len(mine):
-        same = state if last_unit == 0 else TransactionState()
-        return TransactionState(same.tx_id, same.csn, id_length=length)
-    i = int(mine[-1])
-    if walk.depth[i] + int(walk.opens[i]) - int(walk.closes[i]) <= 0:
-        return TransactionState(id_length=length)
-    value: Any = ids[0][i].as_py()
-    return TransactionState(value, ids[1][i].as_py(), id_length=length)
+        return state
+    last = int(mine[-1])
+    return replace(state, tx_id=ids[0][last].as_py(), csn=ids[1][last].as_py(), broken=False)

@@ -6,29 +6,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.definitions.operations import to_operations, to_typed, typed_schema
-from trailgate.errors import OptionError, TrailgateError
-from trailgate.messages.capture import Capture, MessageBatch, Problem, TransactionState
-from trailgate.model.changes import ChangeBatch, Mask
+from trailgate.errors import OptionError
+from trailgate.messages.capture import Capture
+from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations import OPERATIONS_SCHEMA
 from trailgate.storage.loading import load_capture
-from trailgate.storage.segments import selected
+from trailgate.storage.owned import OwnedMessages
 from trailgate.storage.sources import (
     SPLIT_BYTES,
     MessageSource,
     Range,
     find_messages,
     plan_ranges,
-    read_messages,
 )
 
 
@@ -133,63 +131,8 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
 
 
 def owned_changes(capture: Capture, source: MessageSource, own: Range) -> Iterator[ChangeBatch]:
-    """Yield the operations of the units that begin in a range; raises at the first problem.
-
-    A unit is a message, or all messages of a transaction: it is read to its end, wherever
-    that is.
-    """
-    state = TransactionState()
-    begun = own.start == (0, 0)  # nothing is before the input
-    for messages, unreadable in read_messages(source, own.start):
-        inside = _inside(messages, own)
-        if not inside and not (begun and state.is_open):
-            return
-        parsed = capture.parse(messages, state)
-        starts = parsed.starts_unit if capture.spans_messages else np.ones(len(messages), bool)
-        begin = 0 if begun else _first(starts, 0)
-        if begin >= inside and not begun:
-            if inside < len(messages):
-                return
-            state = parsed.state
-            continue
-        stop = _first(starts, max(begin, inside))
-        bad = _first_problem((*unreadable, *parsed.problems), (-begun, begin, stop))
-        if bad is not None:
-            raise _located(bad, messages, source)
-        begun = True
-        yield selected(parsed.batch, (parsed.message >= begin) & (parsed.message < stop))
-        if stop < len(messages):
-            return
-        state = parsed.state
-    error = capture.finish(state) if begun else None
-    if error is not None:
-        raise error.located(source=source.path)
-
-
-def _inside(messages: MessageBatch, own: Range) -> int:
-    """Return how many messages of a batch begin in the range."""
-    file, offset = own.end
-    before = (messages.files < file) | ((messages.files == file) & (messages.offsets < offset))
-    return int(before.sum())
-
-
-def _first_problem(problems: tuple[Problem, ...], bounds: tuple[int, int, int]) -> Problem | None:
-    """Return the first problem of the messages in question; -1 is the unit before them."""
-    earlier, begin, stop = bounds
-    own = [p for p in problems if begin <= p.message < stop or p.message == earlier == -1]
-    return min(own, key=lambda problem: problem.message, default=None)
-
-
-def _located(problem: Problem, messages: MessageBatch, source: MessageSource) -> TrailgateError:
-    """Return a problem's error with its file and, where that has more, its message's place."""
-    error = problem.error
-    if problem.message >= 0:
-        number = int(messages.files[problem.message])
-        offset = int(messages.offsets[problem.message]) if source.lined(number) else None
-        error.where = replace(error.where, source=source.files[number].path, message=offset)
-    return error
-
-
-def _first(mask: Mask, begin: int) -> int:
-    found = np.flatnonzero(mask[begin:])
-    return begin + int(found[0]) if len(found) else len(mask)
+    """Yield the operations that a range owns; raises at the first problem."""
+    for piece in OwnedMessages(capture, source, own).pieces():
+        for error in piece.problems.values():
+            raise error
+        yield piece.operations
