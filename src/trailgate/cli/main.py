@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "capture": "Capture messages into a trail.",
         "show": "Show the operations of a trail.",
+        "analyze": "Show every byte of a trail file with its meaning.",
         "demo": "Capture the sample messages into a trail and show it.",
     }
 )

@@ -35,16 +35,35 @@ LABELS: Final[Mapping[tuple[int, int], str]] = MappingProxyType(
         (0x32, 0x32): "Database Name",
         (0x32, 0x36): "Oracle Banner",
         (0x32, 0x38): "Oracle Version",
-        (0x32, 0x3C): "Case sensitivity",
+        (0x32, 0x3C): "Case Sensitivity",
         (0x33, 0x30): "Extract Process",
         (0x33, 0x37): "GoldenGate Version",
     }
 )
 # Format notes 4.3.
 VENDORS: Final = (
-    "DB2 UDB,DB2 z/OS,c-tree,Ingres,MSSQL,MySQL,Oracle,SQL/MX,Sybase,Teradata,TimesTen,Informix,NonStop,"
-    "Enscribe,MS Access,ODBC,VSAM,DB2/400,Generic,DB2/400 remote,PostgreSQL"
-).split(",")
+    "DB2 UDB",
+    "DB2 z/OS",
+    "c-tree",
+    "Ingres",
+    "MSSQL",
+    "MySQL",
+    "Oracle",
+    "SQL/MX",
+    "Sybase",
+    "Teradata",
+    "TimesTen",
+    "Informix",
+    "NonStop",
+    "Enscribe",
+    "MS Access",
+    "ODBC",
+    "VSAM",
+    "DB2/400",
+    "Generic",
+    "DB2/400 remote",
+    "PostgreSQL",
+)
 
 
 def header_order(data: bytes) -> ByteOrder | None:

@@ -11,7 +11,7 @@ from trailgate.trail.analysis.data import explain_data
 from trailgate.trail.analysis.file_header import iso_time
 from trailgate.trail.analysis.parts import Area, Element, Part, elements, printable
 from trailgate.trail.byte_order import ByteOrder
-from trailgate.trail.metadata import IO_METADATA, MetadataKind
+from trailgate.trail.metadata import MetadataKind
 from trailgate.trail.record import NO_NODE
 from trailgate.trail.record_layout import (
     BY_PARTITION,
@@ -21,7 +21,7 @@ from trailgate.trail.record_layout import (
     INDICATOR,
     UNIFIED,
 )
-from trailgate.trail.record_types import type_name
+from trailgate.trail.record_types import IO_METADATA, type_name
 from trailgate.trail.times import unix_from_julian
 from trailgate.trail.tokens import (
     DATA,
@@ -75,7 +75,11 @@ def _indicator(value: int) -> str:
 
 
 def _trans_ind(value: int) -> str:
-    return f"{value} {TRANS_INDS[value]}" if value < len(TRANS_INDS) else f"{value}, above 3"
+    return (
+        f"{value} {TRANS_INDS[value]}"
+        if value < len(TRANS_INDS)
+        else f"{value}: above 3, perhaps byte 24 holds it"
+    )
 
 
 def _node(value: int) -> str:
@@ -109,9 +113,7 @@ def explain_record(raw: bytes, offset: int, order: ByteOrder) -> Element:
     """Return a record whose frame and trailer are right; what is wrong inside is told there."""
     area = Area(raw[FRAME:-FRAME], offset + FRAME, order)
     head = raw[2 * FRAME : 2 * FRAME + H_FIXED]
-    parts = tuple(
-        elements(area, (RECORD,), lambda token, payload: _part(token, payload, head))
-    )
+    parts = tuple(elements(area, (RECORD,), lambda token, payload: _part(token, payload, head)))
     whole = Element(offset, raw[:FRAME], len(raw), (RECORD,), parts, "record", "", raw[-FRAME:])
     if len(head) == H_FIXED:
         return replace(whole, value=type_name(head[IO_TYPE_AT]))
@@ -184,5 +186,3 @@ def _ggs_token(token: Element, area: Area) -> Element:
     )
     value = "" if whole or text is None else text
     return replace(token, name=name, value=value, parts=parts)
-
-

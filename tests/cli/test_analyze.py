@@ -1,0 +1,77 @@
+"""``trailgate analyze``: a listing or JSON lines, from a place on, of good and damaged files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sample_trail import Op, write_trail
+from trailgate.cli.main import run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    write_trail(tmp_path / "ot", [[[Op("I", 1, "a,b")], [Op("I", 2, "[bold]x\x1b")]]])
+    return tmp_path / "ot000000000"
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert run(["analyze", *arguments]) == code
+    return capsys.readouterr().out
+
+
+def test_the_listing_shows_header_and_records(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(capsys, str(file))
+
+    assert text.count("</46>") == 1
+    assert text.count("</47>") == 2
+    assert "# not null, 3 bytes: a,b" in text
+    assert "\x1b" not in text
+
+
+def test_json_is_one_object_a_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header, first, _ = map(json.loads, shown(capsys, str(file), "--json").splitlines())
+
+    assert (header["tag"], header["offset"]) == ("46", 0)
+    assert (first["tag"], first["offset"], first["value"]) == ("47", header["length"], "Insert")
+    assert [part["tag"] for part in first["parts"]] == ["47_48", "47_44", "47_54"]
+
+
+def test_from_and_records_choose(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys, str(file), "--json").splitlines()
+    second = json.loads(lines[2])["offset"]
+
+    assert shown(capsys, str(file), "--json", "--records", "1").splitlines() == lines[:2]
+    for place in (str(second), hex(second - 3)):
+        assert shown(capsys, str(file), "--json", "--from", place).splitlines() == lines[2:]
+
+
+def test_damage_is_shown_and_the_exit_code_says_so(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-9])
+
+    text = shown(capsys, str(file), code=1)
+
+    assert "the file ends inside a record" in text
+    assert text.count("</47>") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nowhere"], 1, "there is no such file"),
+        (["FILE", "--from", "x"], 2, "'x' is not an offset"),
+        ([], 2, "FILE"),
+    ],
+)
+def test_errors_are_short_and_have_their_codes(
+    file: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
+) -> None:
+    assert run(["analyze", *(str(file) if word == "FILE" else word for word in arguments)]) == code
+    assert said in capsys.readouterr().err
