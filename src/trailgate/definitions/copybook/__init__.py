@@ -1,0 +1,1 @@
+"""Copybooks: COBOL record descriptions to the layout model."""

@@ -1,0 +1,129 @@
+"""PICTURE strings: which category, how many characters, digits and decimal places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+
+class Category(Enum):
+    """What kind of data a picture describes."""
+
+    TEXT = "text"
+    NATIONAL = "national"
+    DBCS = "dbcs"
+    NUMBER = "number"
+    EDITED = "edited number"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture: ``characters`` is its printed width, ``size`` its bytes as DISPLAY without a sign byte."""
+
+    text: str
+    category: Category
+    characters: int
+    digits: int = 0
+    scale: int = 0
+    signed: bool = False
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of a DISPLAY item: national and double-byte characters take two."""
+        double = self.category in (Category.NATIONAL, Category.DBCS)
+        return 2 * self.characters if double else self.characters
+
+
+MAX_CHARACTERS: Final = 1 << 27  # the largest item that Enterprise COBOL allows
+_PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
+_SYMBOLS: Final = frozenset("AXNGU9SVPZ*+-,./$B0") | {"CR", "DB"}
+_FLOATING: Final = frozenset("+-$")
+# Bytes that a symbol takes in a DISPLAY item; S, V and P take none.
+_WIDTH: Final[Mapping[str, int]] = MappingProxyType(
+    {**dict.fromkeys(_SYMBOLS, 1), "S": 0, "V": 0, "P": 0, "CR": 2, "DB": 2}
+)
+
+
+class PictureError(ValueError):
+    """A picture is wrong; whoever knows its place says where."""
+
+
+def parse_picture(text: str) -> Picture:
+    """Return what a picture says; raises PictureError."""
+    symbols = _expanded(text)
+    used = {symbol for symbol, _ in symbols}
+    characters = sum(_WIDTH[symbol] * count for symbol, count in symbols)
+    if characters > MAX_CHARACTERS:
+        raise PictureError(f"a picture of {characters} characters is too long")
+    if used & {"N", "U"}:
+        return Picture(text, Category.NATIONAL, characters)
+    if "G" in used:
+        return Picture(text, Category.DBCS, characters)
+    if used & {"X", "A"}:
+        return Picture(text, Category.TEXT, characters)
+    return _number(text, symbols, characters)
+
+
+def _expanded(text: str) -> list[tuple[str, int]]:
+    """Return symbols with their repeats, in order."""
+    found = []
+    place = 0
+    upper = text.upper()
+    while place < len(upper):
+        part = _PART.match(upper, place)
+        symbol = part[1] if part else upper[place]
+        if part is None or symbol not in _SYMBOLS:
+            raise PictureError(f"{symbol!r} in the picture {text} is no picture symbol")
+        count = int(part[2] or 1)
+        if not count:
+            raise PictureError(f"the picture {text} repeats {symbol} no time")
+        found.append((symbol, count))
+        place = part.end()
+    if not found:
+        raise PictureError("an empty picture")
+    return found
+
+
+def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> Picture:
+    plain = all(symbol in "9SVP" for symbol, _ in symbols)
+    category = Category.NUMBER if plain else Category.EDITED
+    digits, scale = _digits(text, symbols)
+    signed = any(symbol in ("S", "+", "-", "CR", "DB") for symbol, _ in symbols)
+    return Picture(text, category, characters, digits, scale, signed)
+
+
+def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
+    """Return how many digits are held and how many stand behind the decimal point."""
+    floats = _floating(symbols)
+    digits = behind = lead = trail = 0
+    point = False
+    for symbol, count in symbols:
+        if symbol in ("V", "."):
+            point = True
+        elif symbol == "P":
+            if digits and not point:
+                trail += count  # 9(9)PPP: the digits stand left of the point
+            else:
+                lead, point = lead + count, True  # SPPP9(9), VPP9: right of it
+        elif symbol in "9Z*" or symbol in floats:
+            held = count
+            if floats.get(symbol):
+                held, floats[symbol] = count - 1, 0  # the first one is the sign or currency itself
+            digits += held
+            behind += held if point else 0
+    if not digits:
+        raise PictureError(f"the picture {text} has no digit")
+    return digits, behind + lead - trail
+
+
+def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
+    """Return the symbols of _FLOATING that occur more than once: they stand for digits."""
+    totals: dict[str, int] = {}
+    for symbol, count in symbols:
+        if symbol in _FLOATING:
+            totals[symbol] = totals.get(symbol, 0) + count
+    return {symbol: 1 for symbol, total in totals.items() if total > 1}

@@ -1,0 +1,136 @@
+"""What a fixed-width record looks like: fields with their places, a tree.
+
+Copybooks, definitions files and user-defined layouts all become this one model; whoever decodes
+a record does not know which notation it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Usage(Enum):
+    """How a field's value is held in its bytes."""
+
+    GROUP = "group"
+    TEXT = "text"  # PIC X and A, and edited text
+    NATIONAL = "national"  # PIC N: UTF-16, big-endian
+    DBCS = "dbcs"  # PIC G, DISPLAY-1: a double-byte code page without shifts
+    ZONED = "zoned"  # DISPLAY numbers: a digit a byte
+    EDITED = "edited"  # numbers as they are printed
+    PACKED = "packed"  # COMP-3
+    UNSIGNED_PACKED = "unsigned packed"  # COMP-6: no sign nibble
+    BINARY = "binary"  # COMP, COMP-4
+    NATIVE = "native"  # COMP-5
+    FLOAT = "float"  # COMP-1
+    DOUBLE = "double"  # COMP-2
+    RAW = "raw"  # POINTER, INDEX: bytes without a public meaning
+
+
+class Sign(Enum):
+    """Where the sign of a zoned number stands."""
+
+    NONE = "none"
+    TRAILING = "trailing"  # overpunched on the last digit
+    LEADING = "leading"
+    TRAILING_SEPARATE = "trailing separate"  # a byte of its own
+    LEADING_SEPARATE = "leading separate"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number's form: how many digits are held, and where the decimal point stands.
+
+    The value is the digits as an integer times 10 to the power of -``scale``, which is negative for trailing Ps.
+    """
+
+    digits: int
+    scale: int = 0
+    signed: bool = False
+    sign: Sign = Sign.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Occurs:
+    """How often a field is repeated: ``least`` to ``most`` times, as the field ``counter`` says."""
+
+    least: int
+    most: int
+    counter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a record.
+
+    ``offset`` counts from the record's begin to the first occurrence, with every OCCURS at its most;
+    ``size`` is one occurrence's bytes, ``stride`` the distance between two (larger where
+    SYNC leaves a gap). ``redefines`` names the field whose bytes these are again.
+    """
+
+    name: str
+    usage: Usage
+    offset: int
+    size: int
+    level: int = 5
+    picture: str = ""
+    number: Number | None = None
+    occurs: Occurs | None = None
+    redefines: str | None = None
+    children: tuple[Field, ...] = ()
+    stride: int = 0
+    filler: bool = False
+    key: bool = False
+    date_format: str | None = None
+    justified: bool = False
+    blank_when_zero: bool = False
+    code_page: str | None = None  # its own, instead of the record's
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def repeats(self) -> int:
+        """Return how often the field is there at most."""
+        return self.occurs.most if self.occurs else 1
+
+    @property
+    def extent(self) -> int:
+        """Return the bytes of all occurrences."""
+        return (self.stride or self.size) * self.repeats
+
+    def walk(self) -> Iterator[Field]:
+        """Yield this field and all below it, in their order."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A level 88 name: the values, or ranges of values, for which it is true."""
+
+    name: str
+    values: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A record: its root field, whose name is the record's."""
+
+    root: Field
+
+    @property
+    def name(self) -> str:
+        """Return the record's name."""
+        return self.root.name
+
+    @property
+    def size(self) -> int:
+        """Return the record's bytes with every OCCURS at its most."""
+        return self.root.extent
+
+    @property
+    def varies(self) -> bool:
+        """Return whether the record's length depends on a field in it."""
+        return any(f.occurs is not None and f.occurs.counter for f in self.root.walk())
