@@ -94,11 +94,11 @@ class _Cursor:
             if token.kind is Kind.PERIOD:
                 self._place += 1
                 return
+            if self._entry_follows():
+                return  # the period is missing, as in the manual's own examples
             if token.kind is Kind.COMMENT:
                 self._place += 1
                 continue
-            if self._at_entry():
-                return  # the period is missing, as in the manual's own examples
             clause = _CLAUSES.get(token.upper)
             if clause is None:
                 hint = "PIC, USAGE, OCCURS, REDEFINES, SIGN, VALUE, ... or the period at its end"
@@ -106,10 +106,16 @@ class _Cursor:
             self._place += 1
             clause(self, entry, token)
 
+    def _entry_follows(self) -> bool:
+        """Return whether, comments aside, an entry begins here."""
+        place = self._place
+        while place < len(self._tokens) and self._tokens[place].kind is Kind.COMMENT:
+            place += 1
+        return place < len(self._tokens) and _begins_entry(self._tokens[place])
+
     def _at_entry(self) -> bool:
-        """Return whether the next token can begin an entry: a level number first on its line."""
         token = self._peek()
-        return token is not None and token.first and token.upper.isdigit() and len(token.text) <= 2
+        return token is not None and _begins_entry(token)
 
     def _peek(self) -> Token | None:
         return self._tokens[self._place] if self._place < len(self._tokens) else None
@@ -259,6 +265,11 @@ class _Cursor:
 
     def nothing(self, entry: Entry, token: Token) -> None:
         """Pass over a word that says nothing of the layout."""
+
+
+def _begins_entry(token: Token) -> bool:
+    """Return whether a token can be a level number: one or two digits, first on its line."""
+    return token.first and token.upper.isdigit() and len(token.text) <= 2
 
 
 _Clause = Callable[[_Cursor, Entry, Token], None]
