@@ -19,8 +19,10 @@ from trailgate.columnar.delimiters import Dialect
 from trailgate.definitions.operations import to_operations
 from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
+from trailgate.messages.delimited import DelimitedParser
 from trailgate.messages.extract import CaptureRules
 from trailgate.messages.properties import DelimitedOptions, delimited_options, parse_properties
+from trailgate.messages.raw_operations import RawOperations
 from trailgate.model.tables import Column, Definitions, Table
 
 TABLE = Table(
@@ -227,6 +229,77 @@ def test_a_bad_message_leaves_the_others(data: st.DataObject, bodies: list[bytes
     assert [problem.message for problem in parsed.problems] == [place]
     assert rows_of(parsed) == rows_of(capture.parse(without))
     assert parsed.message.tolist() == kept[capture.parse(without).message].tolist()
+
+
+WRONG = (
+    b"I",
+    b"X,S.T,1,a",
+    b"I,S.U,1",
+    b"U,S.R,1,2",
+    b"I,S.T,1,a,b,c",
+    b"D,S.R,1,9999-99-99",
+    b"I,S.R,x,2026-01-01",
+    b"I,S.R,y,2026-01-01",
+    b'I,S.T,"',
+    b'I,S.T,"a"b',
+    b"\xff",
+    b"I,S.T," + 31 * b"a",
+)
+TWO_TABLES = Definitions(
+    (TABLE, Table("S.R", (Column("N", 134, 8, key=True), Column("D", 192, 19), Column("E", 64, 9))))
+)
+
+
+def facts_of(error: TrailgateError) -> tuple[object, ...]:
+    return error.problem, error.hint, replace(error.where, source=None)
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from([*WRONG, GOOD, b"I,S.R,1,2026-01-01"]), min_size=1, max_size=3
+        ).map(b"\n".join),
+        max_size=8,
+    ),
+    st.sampled_from([b"", b"\n"]),
+)
+def test_a_bad_message_has_the_error_that_it_has_alone(bodies: list[bytes], gap: bytes) -> None:
+    capture = Capture(options_of(PLAIN), TWO_TABLES)
+    alone = [capture.parse(batch_of([body])).problems for body in bodies]
+
+    parsed = capture.parse(batch_of(bodies, gap))
+
+    found = {problem.message: facts_of(problem.error) for problem in parsed.problems}
+    assert found == {i: facts_of(own[0].error) for i, own in enumerate(alone) if own}
+
+
+def test_many_bad_messages_are_found_in_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    bodies = [WRONG[i % len(WRONG)] if i % 3 else GOOD for i in range(3000)]
+    passes = []
+    parse = DelimitedParser.parse
+
+    def counted(parser: DelimitedParser, messages: MessageBatch) -> RawOperations:
+        passes.append(len(messages))
+        return parse(parser, messages)
+
+    monkeypatch.setattr(DelimitedParser, "parse", counted)
+    parsed = Capture(options_of(PLAIN), TWO_TABLES).parse(batch_of(bodies, b"\n"))
+
+    assert (len(parsed.problems), parsed.batch.rows) == (2000, 2000)
+    assert len(passes) <= 8
+
+
+def test_each_message_tells_by_itself_whether_its_times_are_milliseconds() -> None:
+    chosen = replace(
+        options_of(PLAIN.replace("optype,table", "optype,table,ts") + "delim.timestamp=ts\n"),
+        timestamp_format=None,
+    )
+    bodies = [b"I,S.T,2026-01-01 00:00:00,1", b"I,S.T,1767225600000,2", b"I,S.T,1767225600000,3"]
+
+    parsed = Capture(chosen, DEFINITIONS).parse(batch_of(bodies))
+
+    assert parsed.problems == ()
+    assert len({row["op_ts"] for row in rows_of(parsed)}) == 1
 
 
 def told(*marks: str) -> bytes:

@@ -1,7 +1,7 @@
 """Messages to operations: one object that parses batches of messages by given properties.
 
-Parsing is all or nothing for a message. A batch with a bad message is halved until the bad
-ones stand alone, so the good ones keep their speed and each bad one its own error.
+Parsing is all or nothing for a message: the good ones of a batch keep their speed, each bad
+one its own error.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import pyarrow as pa
 
 from trailgate.definitions.values import parser_for
 from trailgate.errors import TrailgateError
-from trailgate.messages.delimited import DelimitedParser, RawOperations
+from trailgate.messages.delimited import DelimitedParser
 from trailgate.messages.extract import CaptureRules
 from trailgate.messages.images import shaped
 from trailgate.messages.message import MessageBatch
 from trailgate.messages.properties import DelimitedOptions
+from trailgate.messages.raw_operations import RawOperations
+from trailgate.messages.sifting import sift
 from trailgate.messages.transactions import (
     Problem,
     Transactions,
@@ -101,10 +103,9 @@ class Capture:
         Never raises for a bad message: it stands in ``problems``, with those that are known to
         be ``unreadable`` already and have empty bodies.
         """
-        parts: list[tuple[int, RawOperations]] = []
-        problems = list(unreadable)
-        _parse_halving(self._parser, messages, 0, (parts, problems))
-        raw = RawOperations.joined(parts, indicated=self.spans_messages)
+        sifted = sift(self._parser, messages)
+        raw = RawOperations.joined(sifted.parts, indicated=self.spans_messages)
+        problems = (*unreadable, *sifted.problems)
         done = chain(raw, len(messages), problems, state or TransactionState())
         return self._finished(raw, done, messages)
 
@@ -135,25 +136,6 @@ class Capture:
     def finish(self, state: TransactionState) -> TrailgateError | None:
         """Return the error of a transaction that the input's end leaves open, if one is."""
         return open_at_end(state)
-
-
-def _parse_halving(
-    parser: DelimitedParser,
-    messages: MessageBatch,
-    first: int,
-    found: tuple[list[tuple[int, RawOperations]], list[Problem]],
-) -> None:
-    if not len(messages):
-        return
-    try:
-        found[0].append((first, parser.parse(messages)))
-    except TrailgateError as error:
-        if len(messages) == 1:
-            found[1].append(Problem(first, error))
-            return
-        half = len(messages) // 2
-        _parse_halving(parser, messages.slice(0, half), first, found)
-        _parse_halving(parser, messages.slice(half, len(messages)), first + half, found)
 
 
 def _sourced(problem: Problem, messages: MessageBatch) -> Problem:

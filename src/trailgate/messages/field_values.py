@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.delimiters import Fields, find_all, token_at
+from trailgate.columnar.delimiters import Fields
 from trailgate.columnar.gather import gather
-from trailgate.errors import DecodeError, Where
+from trailgate.columnar.tokens import find_all, token_at
+from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.messages.faults import BadMessagesError
 from trailgate.messages.message import MessageBatch
 from trailgate.messages.properties import DelimitedOptions
 
@@ -44,7 +44,7 @@ class FieldValues:
         ]
 
     def check_text(self, messages: MessageBatch) -> None:
-        """Check once that all bodies are UTF-8; raises DecodeError with the place of the first not.
+        """Check once that all bodies are UTF-8; raises BadMessagesError where some are not.
 
         Delimiters that are no ASCII may cut text: then each column is checked by itself.
         """
@@ -57,21 +57,26 @@ class FieldValues:
         try:
             whole.validate(full=True)
         except pa.ArrowInvalid:
-            self._find_bad_text(messages)
+            errors = self._bad_texts(messages)
+            if errors:  # else what is no text lies between the messages
+                raise BadMessagesError(errors) from None
         self.checked = True
 
-    def _find_bad_text(self, messages: MessageBatch) -> None:
-        for begin, end in zip(messages.starts.tolist(), messages.ends.tolist(), strict=True):
+    def _bad_texts(self, messages: MessageBatch) -> dict[int, TrailgateError]:
+        errors: dict[int, TrailgateError] = {}
+        bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
+        for message, (begin, end) in enumerate(bounds):
             body = self.data[begin:end].tobytes()
             try:
                 body.decode()
             except UnicodeDecodeError as error:
                 raw = body[max(0, error.start - 8) : error.end + 8]
-                raise DecodeError(
+                errors[message] = DecodeError(
                     "the message is not UTF-8 text",
                     where=Where(offset=error.start, raw=raw),
                     hint="Convert the messages to UTF-8 before capture",
-                ) from None
+                )
+        return errors
 
     def text(self, which: Longs) -> pa.Array:
         """Return the fields' text, quotes off and escapes undone."""
@@ -79,8 +84,8 @@ class FieldValues:
         values = gather(self.buffer, starts, ends, text=True, checked=self.checked)
         return self._plain(values, which, quoted)
 
-    def column(self, which: Longs, convert: Callable[[pa.Array], pa.Array]) -> pa.Array:
-        """Return the fields as column values: null where they are NULL, else converted."""
+    def nullable(self, which: Longs) -> pa.Array:
+        """Return the fields' text, null where they are NULL; an error's record is its row."""
         starts, ends, quoted = self._unquoted(which)
         nulls = self._nulls(starts, ends, quoted)
         try:
@@ -89,7 +94,7 @@ class FieldValues:
             row = int(np.flatnonzero(starts == (error.where.offset or 0))[0])
             where = Where(record=row, raw=error.where.raw)
             raise DecodeError(error.problem, where=where, hint=error.hint) from None
-        return convert(self._plain(values, which, quoted))
+        return self._plain(values, which, quoted)
 
     def _unquoted(self, which: Longs) -> tuple[Longs, Longs, Mask | None]:
         """Return where the values lie within their quotes, and which were quoted (None: none)."""

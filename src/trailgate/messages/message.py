@@ -45,6 +45,32 @@ class MessageBatch:
             self.source,
         )
 
+    def only(self, kept: Longs) -> MessageBatch:
+        """Return the messages named, ascending, without the bytes of the others.
+
+        What is left out may have open quotes, so it must not lie between bodies. Runs of kept
+        messages are copied whole, with a line feed between them.
+        """
+        breaks = np.flatnonzero(np.diff(kept) != 1) + 1
+        firsts = np.concatenate([np.zeros(min(1, len(kept)), np.int64), breaks])
+        counts = np.diff(np.append(firsts, len(kept)))
+        begins, ends = self.starts[kept[firsts]], self.ends[kept[firsts + counts - 1]]
+        whole = memoryview(self.data)
+        runs = zip(begins.tolist(), ends.tolist(), strict=True)
+        data = pa.py_buffer(b"\n".join(whole[begin:end] for begin, end in runs))
+        sizes = ends - begins + 1
+        moved = np.repeat(begins - (np.cumsum(sizes) - sizes), counts)
+        headers = self.headers
+        return MessageBatch(
+            data,
+            self.starts[kept] - moved,
+            self.ends[kept] - moved,
+            self.files[kept],
+            self.offsets[kept],
+            None if headers is None else tuple(headers[at] for at in kept.tolist()),
+            self.source,
+        )
+
     def place(self, message: int) -> tuple[str | None, int]:
         """Return the source's name and the byte offset of a message, for error texts."""
         return self.source or f"file {int(self.files[message])}", int(self.offsets[message])

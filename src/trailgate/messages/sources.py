@@ -6,19 +6,30 @@ are the same whenever the same messages are captured again.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.temporal import DEFAULT_FORMAT, compile_format, parse_timestamps
+from trailgate.columnar.temporal import (
+    DEFAULT_FORMAT,
+    DateFormat,
+    compile_format,
+    parse_timestamps,
+)
 from trailgate.errors import DecodeError
+from trailgate.messages.faults import refused
 from trailgate.messages.properties import DelimitedOptions, Source, SourceKind
 from trailgate.messages.records import Records
 
 Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+HEADERS_HINT: Final = (
+    "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
+    "brokers and Kafka; plain files have none"
+)
 
 # jms.id names the header that holds the message id; "ogg" and the providers' words are aliases.
 MESSAGE_ID_HEADERS: Final = {
@@ -36,17 +47,13 @@ class Sources:
         self._fields = {name.casefold(): i for i, name in enumerate(options.header)}
 
     def text(self, source: Source, generated: pa.Array | None, what: str) -> pa.Array:
-        """Return a value for each record; raises DecodeError where a message lacks the header."""
+        """Return a value for each record; raises BadMessagesError where messages lack the header."""
         values = self.optional(source, generated)
         assert values is not None
         if values.null_count:
-            row = int(np.flatnonzero(np.asarray(values.is_null()))[0])
-            raise self.records.error(
-                row,
-                f"the message has no header {self._header(source)} for {what}",
-                "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
-                "brokers and Kafka; plain files have none",
-            )
+            problem = f"the message has no header {self._header(source)} for {what}"
+            rows = np.flatnonzero(np.asarray(values.is_null()))
+            self.records.refuse(rows, lambda row: self.records.error(row, problem, HEADERS_HINT))
         return values
 
     def optional(self, source: Source | None, generated: pa.Array | None) -> pa.Array | None:
@@ -83,14 +90,38 @@ class Sources:
             return np.full(len(self.records.message), self.now, np.int64)
         values = self.text(source, None, "timestamp")
         given = self.options.timestamp_format
-        fmt = compile_format(given) if given else DEFAULT_FORMAT
-        digits = not given and len(values) > 0 and (values[0].as_py() or "").isdigit()
+        if given:
+            return self._times(values, np.arange(len(values)), compile_format(given))
+        digits = self._in_digits(values)
+        if digits.all() or not digits.any():
+            fmt = DEFAULT_FORMAT if not digits.any() else None
+            return self._times(values, np.arange(len(values)), fmt)
+        times = np.empty(len(values), np.int64)
+        for rows, fmt in ((~digits, DEFAULT_FORMAT), (digits, None)):
+            which = np.flatnonzero(rows)
+            times[which] = self._times(values.take(pa.array(which)), which, fmt)
+        return times
+
+    def _in_digits(self, values: pa.Array) -> Mask:
+        """Return the records of messages whose first record has a time in digits alone."""
+        first = np.searchsorted(self.records.message, self.records.message)
+        digits: Mask = pc.utf8_is_digit(values).to_numpy(zero_copy_only=False)[first]
+        return digits
+
+    def _times(self, values: pa.Array, rows: Longs, fmt: DateFormat | None) -> Longs:
+        """Return the times of these records' values; raises BadMessagesError."""
         try:
-            return parse_timestamps(values, None if digits else fmt)
+            return parse_timestamps(values, fmt)
         except DecodeError as error:
-            row = error.where.record or 0
-            placed = self.records.error(row, error.problem, error.hint, field="timestamp")
-            raise placed from None
+            errors = refused(lambda part: parse_timestamps(part, fmt), values, error)
+            self._refuse_times({int(rows[at]): errors[at] for at in errors})
+
+    def _refuse_times(self, errors: dict[int, DecodeError]) -> NoReturn:
+        def placed(row: int) -> DecodeError:
+            problem, hint = errors[row].problem, errors[row].hint
+            return self.records.error(row, problem, hint, field="timestamp")
+
+        self.records.refuse(np.fromiter(errors, np.int64, len(errors)), placed)
 
     def table_names(self) -> pa.Array:
         """Return each record's SCHEMA.TABLE."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.errors import TrailgateError, TransactionError
-from trailgate.messages.delimited import RawOperations
+from trailgate.messages.raw_operations import RawOperations
 from trailgate.messages.units import UnitMarks, unit_marks
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
