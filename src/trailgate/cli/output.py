@@ -33,6 +33,11 @@ def quiet_pipe() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def terminal_width() -> int:
+    """Return how many columns a table may have."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns
+
+
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
     """Yield small batches, together at most ``limit`` rows; what is behind is not read."""
     left = limit
@@ -99,7 +104,6 @@ def print_table(batches: Iterable[pa.RecordBatch], limit: int) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     shown = [row for batch in limited(batches, limit + 1) for row in rows(batch)]
-    width = shutil.get_terminal_size((WIDTH, 24)).columns
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("position", "time", "tx"):
         table.add_column(name, no_wrap=True)
@@ -107,7 +111,7 @@ def print_table(batches: Iterable[pa.RecordBatch], limit: int) -> None:
         table.add_column(name, overflow="fold")
     for row in shown[:limit]:
         table.add_row(*(Text(cell) for cell in _cells(row)))
-    console = Console(width=width, highlight=False)
+    console = Console(width=terminal_width(), highlight=False)
     console.print(table)
     if len(shown) > limit:
         console.print(f"... and more after these {limit}: --limit N shows N", style="dim")

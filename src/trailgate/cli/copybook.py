@@ -1,0 +1,142 @@
+"""``trailgate copybook``: the layout of a copybook's records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from trailgate.cli import output
+from trailgate.definitions.copybook.dialect import BinarySizes, Dialect, SourceFormat
+from trailgate.definitions.copybook.reading import read_copybook
+from trailgate.model.layouts import Field, Layout, Sign
+from trailgate.storage.copybooks import copy_members, read_source
+
+
+class Format(StrEnum):
+    """How layouts are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def command(
+    path: Annotated[Path, typer.Argument(help="The copybook.", metavar="FILE")],
+    *,
+    format: Annotated[  # noqa: A002  the option's name
+        Format, typer.Option(help="JSON is an object a field, one a line.")
+    ] = Format.TABLE,
+    copy_path: Annotated[
+        list[Path] | None, typer.Option(metavar="FOLDER", help="Where COPY finds its members.")
+    ] = None,
+    source_format: Annotated[
+        SourceFormat, typer.Option(help="Fixed: columns 8 to 72. Free: the whole line.")
+    ] = SourceFormat.AUTO,
+    binary_sizes: Annotated[
+        BinarySizes,
+        typer.Option(help="Bytes of binary numbers: 2, 4 or 8, or as few as hold them."),
+    ] = BinarySizes.IBM,
+) -> None:
+    """Show the layout of a copybook's records."""
+    dialect = Dialect(source_format=source_format, binary_sizes=binary_sizes)
+    folders = [*(copy_path or ()), path.parent]
+    layouts = read_copybook(
+        read_source(path), source=str(path), dialect=dialect, member=copy_members(folders)
+    )
+    with output.quiet_pipe():
+        if format is Format.JSON:
+            for layout in layouts:
+                for field in layout.root.walk():
+                    print(json.dumps(_facts(layout, field)))
+        else:
+            _print(layouts)
+
+
+def _facts(layout: Layout, field: Field) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "record": layout.name,
+        "level": field.level,
+        "name": field.name,
+        "picture": field.picture or None,
+        "type": _type(field),
+        "offset": field.offset,
+        "length": field.size,
+        "occurs": _occurs(field) or None,
+        "redefines": field.redefines,
+        "key": field.key,
+    }
+    if field.number is not None:
+        facts |= {"digits": field.number.digits, "scale": field.number.scale}
+    if field.conditions:
+        facts["conditions"] = {c.name: [list(v) for v in c.values] for c in field.conditions}
+    return facts
+
+
+def _print(layouts: list[Layout]) -> None:
+    from rich.console import Console  # noqa: PLC0415  only the table needs it
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("level", "name", "picture", "type"):
+        table.add_column(name, overflow="fold")
+    for name in ("offset", "length"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("key", "remarks"):
+        table.add_column(name, overflow="fold")
+    for layout in layouts:
+        for depth, field in _walk(layout.root, 0):
+            row = (
+                f"{'  ' * depth}{field.level:02d}",
+                field.name,
+                field.picture,
+                _type(field),
+                str(field.offset),
+                str(field.size),
+                "key" if field.key else "",
+                "; ".join(_remarks(field)),
+            )
+            table.add_row(*map(Text, row))
+    Console(width=output.terminal_width(), highlight=False).print(table)
+
+
+def _walk(field: Field, depth: int) -> Iterator[tuple[int, Field]]:
+    yield depth, field
+    for child in field.children:
+        yield from _walk(child, depth + 1)
+
+
+def _type(field: Field) -> str:
+    number = field.number
+    if number is None:
+        return field.usage.value
+    form = f"({number.digits},{number.scale})" if number.scale else f"({number.digits})"
+    signed = " signed" if number.signed else ""
+    return f"{field.usage.value}{form}{signed}"
+
+
+def _occurs(field: Field) -> str:
+    if field.occurs is None:
+        return ""
+    if field.occurs.counter:
+        return f"{field.occurs.least} to {field.occurs.most} by {field.occurs.counter}"
+    return str(field.occurs.most)
+
+
+def _remarks(field: Field) -> Iterator[str]:
+    if field.occurs is not None:
+        yield f"occurs {_occurs(field)}"
+    if field.number is not None and field.number.sign not in (Sign.NONE, Sign.TRAILING):
+        yield f"sign {field.number.sign.value}"
+    if field.redefines:
+        yield f"redefines {field.redefines}"
+    if field.date_format:
+        yield f"date {field.date_format}"
+    for condition in field.conditions:
+        yield f"{condition.name} if " + ", ".join(
+            f"{low} to {high}" if high else low for low, high in condition.values
+        )
