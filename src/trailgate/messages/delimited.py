@@ -71,44 +71,49 @@ class DelimitedParser:
         tables, table_of = self._tables(sources)
         kinds = self._codes(sources, self.options.optype, self.options.optype_values, "optype")
         rows = self._wanted(records, tables, table_of)
+        bare = self._bare(sources, kinds)
+        txind, marks = self.options.txind, None
+        if txind is not None:
+            marks = self._codes(sources, txind, self.options.txind_values, "txind")
+        tx_id = sources.text(self.options.txid, bare.position, "txid")
+        blocks = tuple(self._blocks(records, bare, (tables, table_of), rows))
+        every, which = len(rows) == len(table_of), pa.array(rows)
+        return RawOperations(
+            blocks,
+            records.message[rows],
+            None if marks is None else marks[rows],
+            tx_id if every else tx_id.take(which),
+            bare.csn if every else bare.csn.take(which),
+            self.options.txid.kind is SourceKind.TX_ID,
+        )
+
+    def _bare(self, sources: Sources, kinds: Octets) -> ChangeBlock:
+        """Return all records as operations, without their tables and images."""
+        options, records = self.options, sources.records
+        messages, count = records.messages, len(kinds)
         position = format_positions(
             messages.files[records.message] + self.first_file,
             messages.offsets[records.message] + records.offset,
         )
-        seq_id = sources.text(self.options.seqid, position, "seqid")
-        times = sources.times()
-        txind = self.options.txind
-        marks = None
-        if txind is not None:
-            marks = self._codes(sources, txind, self.options.txind_values, "txind")
-        owner = sources.optional(self.options.txowner, position)
-        name = sources.optional(self.options.txname, position)
-        whole = ChangeBlock(
+        seq_id = sources.text(options.seqid, position, "seqid")
+        return ChangeBlock(
             Table("", ()),
-            np.arange(len(table_of)),
+            np.arange(count),
             kinds,
-            times,
-            np.zeros(len(kinds), np.uint8),
+            sources.times(),
+            np.zeros(count, np.uint8),
             seq_id,
             seq_id,
             seq_id,
             position,
             (),
             (),
-            owner,
-            name,
+            sources.optional(options.txowner, position),
+            sources.optional(options.txname, position),
         )
-        tx_id = sources.text(self.options.txid, position, "txid")
-        numbers = np.arange(len(rows))
-        if len(rows) < len(table_of):
-            numbers = np.cumsum(np.isin(np.arange(len(table_of)), rows)) - 1
-            seq_id, tx_id = seq_id.take(pa.array(rows)), tx_id.take(pa.array(rows))
-            marks = None if marks is None else marks[rows]
-        blocks = tuple(self._blocks(records, whole, (tables, table_of), rows, numbers))
-        generated = self.options.txid.kind is SourceKind.TX_ID
-        return RawOperations(blocks, records.message[rows], marks, tx_id, seq_id, generated)
 
     def _records(self, messages: MessageBatch) -> Records:
+        """Return the records of the messages, each with all header fields."""
         messages = _apart(messages, self.dialect)
         data = octets(messages.data)
         full = np.flatnonzero(messages.ends > messages.starts)
@@ -192,28 +197,25 @@ class DelimitedParser:
         return np.flatnonzero(wanted[table_of])
 
     def _blocks(
-        self,
-        records: Records,
-        whole: ChangeBlock,
-        tables: tuple[list[Table], Longs],
-        rows: Longs,
-        numbers: Longs,
+        self, records: Records, bare: ChangeBlock, tables: tuple[list[Table], Longs], rows: Longs
     ) -> Iterator[ChangeBlock]:
-        """Yield one block for each table, operation type and number of fields."""
-        count = records.fields.count
-        group = (tables[1].astype(np.int64) * 256 + whole.op_type) * (int(count.max(initial=0)) + 1)
-        group = (group + count)[rows]
+        """Yield one block for each table, operation type and number of fields of these records."""
         if not len(rows):
             return
+        known, table_of = tables
+        count = records.fields.count
+        group = (table_of.astype(np.int64) * 256 + bare.op_type) * (int(count.max()) + 1) + count
+        group = group[rows]
+        order = np.zeros(len(bare), np.int64)
+        order[rows] = np.arange(len(rows))
         faults: dict[int, TrailgateError] = {}
         same = bool((group == group[0]).all())
         for value in [group[0]] if same else np.unique(group):
             mine = rows if same else rows[group == value]
-            table = tables[0][tables[1][mine[0]]]
-            block = whole if len(mine) == len(whole) else whole.take(mine)
-            kind = int(block.op_type[0])
+            block = bare if len(mine) == len(bare) else bare.take(mine)
+            table, kind = known[table_of[mine[0]]], int(block.op_type[0])
             before, after = self._images.images(records, table, kind, mine, faults)
-            yield replace(block, table=table, order=numbers[mine], before=before, after=after)
+            yield replace(block, table=table, order=order[mine], before=before, after=after)
         if faults:
             raise BadMessagesError(faults)
 
