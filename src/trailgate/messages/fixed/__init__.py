@@ -1,0 +1,1 @@
+"""Fixed-width records: bytes to columns by a layout, and back."""
