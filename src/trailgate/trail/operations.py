@@ -12,6 +12,7 @@ import pyarrow as pa
 from trailgate.columnar.gather import fixed_rows
 from trailgate.errors import DefinitionError
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, Image
+from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.columns import Area, read_image
 from trailgate.trail.grouping import Operations
@@ -37,6 +38,7 @@ class Chunk:
     definitions: Definitions
     file_number: int
     row: int
+    wanted: TablePatterns | None = None  # of which tables; None: all
 
 
 def read_blocks(
@@ -53,6 +55,8 @@ def read_blocks(
     tables = operations.heads.table[operations.first]
     blocks = []
     for code, known in enumerate(operations.heads.tables):
+        if chunk.wanted is not None and not chunk.wanted.fits(known.name):
+            continue
         rows = np.flatnonzero(tables == code)
         if len(rows):
             table = _table(chunk, operations, known, int(rows[0]))

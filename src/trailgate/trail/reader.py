@@ -12,6 +12,7 @@ import pyarrow as pa
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
+from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.grouping import Operations, group
@@ -32,7 +33,8 @@ CHUNK: Final = 1 << 14  # records decoded at once: their integer arrays stay in 
 class ReaderState:
     """What later records inherit: the file's byte order, the tables told, the transaction last seen.
 
-    None: not known (reading began inside a transaction), or not in the trail.
+    None: not known (reading began inside a transaction), or not in the trail. Of tables that are not ``wanted``
+    nothing is returned, and their columns are not looked at; None: all are.
     """
 
     tx_id: str | None = None
@@ -40,6 +42,7 @@ class ReaderState:
     tx_open: bool = False
     tables: TrailTables = NO_TABLES
     order: ByteOrder = ByteOrder.BIG
+    wanted: TablePatterns | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Decoded:
     state: ReaderState
 
 
-def decode(
+def decode(  # noqa: PLR0913  what is read, where it stands, and what is known
     data: Any,
     definitions: Definitions,
     *,
@@ -62,15 +65,19 @@ def decode(
     base_offset: int,
     state: ReaderState = ReaderState(),
     finish: bool = False,
+    records: Records | None = None,
 ) -> Decoded:
     """Return the operations of all complete records of ``data`` (pa.Buffer or bytes).
 
     The data begin at a record, ``base_offset`` bytes into the file. Not consumed: an unfinished last record, a before
     image whose after image is not there yet, and the last operation of an open transaction, of which pieces may follow.
     With ``finish`` the first two raise TruncatedError. Bad bytes raise DecodeError with their offset in the file.
+    ``records`` are the places of the records to be read, where they are known: those left out are as if they
+    were not there.
     """
     source = _source(data, base_offset, state.order)
-    records = _found(source, finish)
+    if records is None:
+        records = _found(source, finish)
     blocks: list[ChangeBlock] = []
     done = rows = 0
     size = CHUNK
@@ -84,7 +91,7 @@ def decode(
                 break
             size *= 2  # one operation of very many records
             continue
-        context = Chunk(source, definitions, file_number, rows)
+        context = Chunk(source, definitions, file_number, rows, state.wanted)
         blocks += read_blocks(context, chunk.operations, chunk.transactions, chunk.tokens)
         done, rows, state = done + chunk.records, rows + len(chunk.operations), chunk.state
         size = CHUNK
@@ -94,7 +101,15 @@ def decode(
             "the input ends between the before and the after image of an update",
             where=Where(offset=base_offset + consumed),
         )
-    return Decoded(ChangeBatch(blocks, rows), consumed, state)
+    batch = ChangeBatch(blocks, rows) if state.wanted is None else _closed_up(blocks)
+    return Decoded(batch, consumed, state)
+
+
+def _closed_up(blocks: list[ChangeBlock]) -> ChangeBatch:
+    """Return blocks as a batch where rows of other blocks are left out."""
+    order = np.sort(np.concatenate([np.zeros(0, np.int64), *(block.order for block in blocks)]))
+    moved = [replace(block, order=np.searchsorted(order, block.order)) for block in blocks]
+    return ChangeBatch(moved, len(order))
 
 
 @dataclass(frozen=True, slots=True)
