@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oracles.delimited_naive import MalformedError, split
-from trailgate.columnar.delimiters import Dialect, Fields, index_fields
+from trailgate.columnar.delimiters import BrokenQuotesError, Dialect, Fields, index_fields
 from trailgate.errors import DecodeError
 
 COMMAS = Dialect(b",", b"\n", b'"')
@@ -168,6 +168,28 @@ def test_the_place_of_a_broken_quote_is_told() -> None:
 
     assert unclosed.value.where.offset == 2
     assert trailing.value.where.offset == 4
+
+
+def test_all_bodies_with_broken_quotes_are_told_at_once() -> None:
+    bodies = [b'a,"b', b'a,"b"', b'"a"b,"c', b"d", b'"']
+
+    with pytest.raises(BrokenQuotesError) as caught:
+        indexed(bodies, COMMAS, b"\n")
+
+    errors = caught.value.bodies
+    assert {body: (error.problem, error.where.offset) for body, error in errors.items()} == {
+        0: ("a quoted value is not closed", 2),
+        2: ("text follows a closing quote", 2),
+        4: ("a quoted value is not closed", 0),
+    }
+    assert [error.where.raw for error in errors.values()] == [b'"b', b'"b,"c', b'"']
+
+
+@pytest.mark.parametrize("between", [b'\n"\n', b'\n""\n', b',"\n', b'\nx"y"\n'])
+def test_quotes_between_bodies_are_not_seen(between: bytes) -> None:
+    bodies = [b'a,"b"', b'"c,""d",e', b"f"]
+
+    assert indexed(bodies, COMMAS, between) == [split(body, COMMAS) for body in bodies]
 
 
 def test_many_rows_split_as_few_do() -> None:
