@@ -67,7 +67,6 @@ def patched(data: bytes, offset: int, text: str) -> bytes:
         (14, "74", "a piece of a change stands without the change"),
         (14, "FE", "type 254 .unknown. is no operation .*logdump"),
         (36, "07", ""),
-        (42, "58", "table X.T is not in the definitions"),
         (ROW_BYTES + 3, "20", "data token does not agree with the header"),
         (DATA_AT, "00 09", "column index 9 in a table of 7 .*table S.T"),
         (DATA_AT + 2, "FF FF", "runs over its data area"),

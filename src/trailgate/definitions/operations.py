@@ -107,6 +107,11 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
         for block in batch.blocks
         if len(block) and block.table.name.casefold() == table.name.casefold()
     ]
+    if any(block.table.guessed for block in wanted):
+        raise DefinitionError(
+            f"the columns of table {table.name} are numbered, since nothing in the trail defines them",
+            hint="Read it without its types, or give definitions that name it",
+        )
     parts = [_typed_of(block, schema) for block in wanted]
     return _in_order(parts, [block.order for block in wanted], schema)
 

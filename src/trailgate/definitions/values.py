@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.columnar.hexadecimal import from_hex, to_hex
 from trailgate.columnar.numbers import check_number_text, format_integers, parse_integers
 from trailgate.columnar.rows import row_error
 from trailgate.columnar.temporal import (
@@ -19,7 +20,7 @@ from trailgate.columnar.temporal import (
     iso_width,
     parse_datetimes,
 )
-from trailgate.errors import DefinitionError, OptionError
+from trailgate.errors import DecodeError, DefinitionError, OptionError
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
 
@@ -64,6 +65,8 @@ SPARK_TYPES: Final[Mapping[pa.DataType, str]] = MappingProxyType(
     {
         pa.string(): "string",
         pa.int64(): "bigint",
+        pa.float32(): "float",
+        pa.float64(): "double",
         pa.date32(): "date",
         pa.timestamp("us"): "timestamp_ntz",
     }
@@ -139,12 +142,65 @@ def _integer_typed(column: Column) -> tuple[pa.DataType, Convert]:
 
 
 def _datetime_parser(column: Column, date_format: DateFormat) -> Convert:
+    if column.zoned:
+        return _text_parser(column, date_format)
     width = _datetime_width(column)
 
     def parse(values: pa.Array) -> pa.Array:
         return parse_datetimes(values, date_format, width)
 
     return parse
+
+
+def _bytes_parser(column: Column, _: DateFormat) -> Convert:
+    """Return a check of the digits and of the length; digits are made upper case."""
+    most = column.external_length
+
+    def check(values: pa.Array) -> pa.Array:
+        raw = from_hex(values)
+        longest = pc.max(pc.binary_length(raw)).as_py() or 0
+        if longest > most:
+            row = pc.index(pc.binary_length(raw), longest).as_py()
+            raise row_error(f"more than {most} bytes", values, row)
+        return to_hex(raw)
+
+    return check
+
+
+def _float_parser(column: Column, _: DateFormat) -> Convert:
+    """Return the nearest float of a number's digits; one beyond its range is an error."""
+    kind = column.arrow_type
+
+    def parse(values: pa.Array) -> pa.Array:
+        try:
+            found = pc.cast(values, kind)
+        except pa.ArrowInvalid:
+            raise _not_a_float(values, kind) from None
+        infinite = pc.and_(pc.is_inf(found), pc.match_substring_regex(values, "[0-9]"))
+        if pc.any(infinite).as_py():
+            row = pc.index(infinite, True).as_py()
+            raise row_error(f"beyond the range of {column.type_row.name}", values, row)
+        return found
+
+    return parse
+
+
+def _not_a_float(values: pa.Array, kind: pa.DataType) -> DecodeError:
+    for row, value in enumerate(values):
+        try:
+            value.cast(kind)
+        except pa.ArrowInvalid:
+            return row_error("not a number", values, row)
+    return DecodeError("not a number")
+
+
+def _float_formatter(_: Column) -> Convert:
+    """Return the shortest digits that are read as the same float again."""
+    return lambda values: pc.cast(values, pa.string())
+
+
+def _float_typed(column: Column) -> tuple[pa.DataType, Convert]:
+    return column.arrow_type, _unchanged
 
 
 def _datetime_width(column: Column) -> int:
@@ -155,7 +211,9 @@ def _datetime_width(column: Column) -> int:
 
 
 def _datetime_typed(column: Column) -> tuple[pa.DataType, Convert]:
-    """Return date32 for dates, naive timestamp[us] for times; years and months stay text."""
+    """Return date32 for dates, naive timestamp[us] for times; years, months and zoned times stay text."""
+    if column.zoned:
+        return pa.string(), _unchanged
     width = _datetime_width(column)
     if width < 10:
         return pa.string(), _unchanged
@@ -174,12 +232,8 @@ def _unsupported_parser(column: Column, _: DateFormat) -> Convert:
     raise _refuse(column)
 
 
-def _unsupported_formatter(column: Column) -> Convert:
-    raise _refuse(column)
-
-
-def _unsupported_typed(column: Column) -> tuple[pa.DataType, Convert]:
-    raise _refuse(column)
+def _numbered_parser(column: Column, _: DateFormat) -> Convert:
+    raise DefinitionError(f"column {column.name} is numbered: what it holds is a guess")
 
 
 _INTEGER: Final = Codec(_integer_parser, _integer_formatter, _integer_typed)
@@ -191,6 +245,10 @@ CODECS: Final[Mapping[Family, Codec]] = MappingProxyType(
         Family.INTEGER: _INTEGER,
         Family.UNSIGNED: _INTEGER,
         Family.DATETIME: Codec(_datetime_parser, _as_it_is, _datetime_typed),
-        Family.UNSUPPORTED: Codec(_unsupported_parser, _unsupported_formatter, _unsupported_typed),
+        Family.BYTES: Codec(_bytes_parser, _as_it_is, _string_typed),
+        Family.FLOAT: Codec(_float_parser, _float_formatter, _float_typed),
+        Family.NUMBERED: Codec(_numbered_parser, _as_it_is, _string_typed),
+        # Such a column has no values but NULL; the others of its table can be read.
+        Family.UNSUPPORTED: Codec(_unsupported_parser, _as_it_is, _string_typed),
     }
 )

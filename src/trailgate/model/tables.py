@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Final
 
 import pyarrow as pa
 
 from trailgate.errors import DefinitionError
-from trailgate.model.types import NUMBER_SUB_TYPES, TYPES, Family, TypeRow
+from trailgate.model.types import (
+    BINARY_SUB_TYPE,
+    NUMBER_SUB_TYPES,
+    NUMBERED,
+    TYPES,
+    Family,
+    TypeRow,
+)
+
+NANOSECONDS: Final = 29  # characters of a date time with nine digits of fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,8 @@ class Column:
     @property
     def type_row(self) -> TypeRow:
         """Return the row of the type table; raises DefinitionError for an unknown code."""
+        if self.data_type == NUMBERED.code:
+            return NUMBERED
         try:
             return TYPES[self.data_type]
         except KeyError:
@@ -57,6 +69,8 @@ class Column:
         family = self.type_row.family
         if family is Family.TEXT and self.sub_type in NUMBER_SUB_TYPES:
             return Family.NUMBER_TEXT
+        if family is Family.TEXT and self.sub_type == BINARY_SUB_TYPE:
+            return Family.BYTES
         return family
 
     @property
@@ -66,7 +80,14 @@ class Column:
             return pa.decimal128(19, self.scale) if self.scale else pa.int64()
         if self.family is Family.UNSIGNED:
             return pa.decimal128(20, self.scale) if self.scale else pa.uint64()
+        if self.family is Family.FLOAT:
+            return pa.float32() if self.type_row.width == 4 else pa.float64()
         return pa.string()
+
+    @property
+    def zoned(self) -> bool:
+        """Return whether a datetime column has room for a time zone behind nanoseconds."""
+        return self.family is Family.DATETIME and self.external_length > NANOSECONDS
 
     @property
     def fraction_digits(self) -> int:
@@ -76,12 +97,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table definition: its name (SCHEMA.TABLE) and columns in order."""
+    """One table definition: its name (SCHEMA.TABLE) and columns in order.
+
+    ``guessed`` says that nothing defines it: its columns are numbered, their values as the bytes look.
+    """
 
     name: str
     columns: tuple[Column, ...]
     record_length: int = 0
     syskey: int = 0
+    guessed: bool = False
 
     @property
     def keys(self) -> tuple[int, ...]:

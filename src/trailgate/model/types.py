@@ -20,6 +20,9 @@ class Family(Enum):
     INTEGER = "integer"  # pa.int64(), or pa.decimal128(19, scale) where the scale is not 0
     UNSIGNED = "unsigned"  # pa.uint64(), or pa.decimal128(20, scale) where the scale is not 0
     DATETIME = "datetime"  # pa.string() in ISO form, "YYYY-MM-DD HH:MI:SS.ffffff", cut to the range
+    BYTES = "bytes"  # pa.string() of upper-case hexadecimal digits
+    FLOAT = "float"  # pa.float32() or pa.float64()
+    NUMBERED = "numbered"  # pa.string(): what the bytes alone let one say (no definition)
     UNSUPPORTED = "unsupported"  # defined by name only: no public layout of its values
 
 
@@ -59,10 +62,10 @@ def _rows() -> tuple[TypeRow, ...]:
     return (
         TypeRow(0, "ASCII_F", text, fixed=True),
         TypeRow(1, "ASCII_F_UP", text, fixed=True),
-        TypeRow(2, "DOUBLE_F", unsupported, fixed=True),
+        TypeRow(2, "DOUBLE_F", text, fixed=True),
         TypeRow(64, "ASCII_V", text),
         TypeRow(65, "ASCII_V_UP", text),
-        TypeRow(66, "DOUBLE_V", unsupported),
+        TypeRow(66, "DOUBLE_V", text),
         TypeRow(130, "BIN16_S", integer, 2),
         TypeRow(131, "BIN16_U", unsigned, 2),
         TypeRow(132, "BIN32_S", integer, 4),
@@ -71,8 +74,8 @@ def _rows() -> tuple[TypeRow, ...]:
         TypeRow(135, "BIN64_U", unsigned, 8),
         TypeRow(140, "REAL", unsupported, 4),
         TypeRow(141, "DOUBLE", unsupported, 8),
-        TypeRow(142, "IEEE_REAL", unsupported, 4),
-        TypeRow(143, "IEEE_DOUBLE", unsupported, 8),
+        TypeRow(142, "IEEE_REAL", Family.FLOAT, 4),
+        TypeRow(143, "IEEE_DOUBLE", Family.FLOAT, 8),
         TypeRow(150, "DEC_U", unsupported),
         TypeRow(151, "DEC_LSS", unsupported),
         TypeRow(152, "DEC_LSE", unsupported),
@@ -83,11 +86,22 @@ def _rows() -> tuple[TypeRow, ...]:
         TypeRow(189, "PACKED", unsupported),
         TypeRow(191, "DATETIME_V", Family.DATETIME),
         TypeRow(192, "DATETIME", Family.DATETIME),
-        *(TypeRow(195 + i, f"INTERVAL_{name}", unsupported) for i, name in enumerate(intervals)),
+        # Assumed: intervals are ASCII text of the column's length, as date times are.
+        *(
+            TypeRow(195 + i, f"INTERVAL_{name}", text, fixed=True)
+            for i, name in enumerate(intervals)
+        ),
     )
 
 
 TYPES: Final[Mapping[int, TypeRow]] = MappingProxyType({row.code: row for row in _rows()})
+# No Defgen code: a column of a table without a definition, which has a number for its name.
+NUMBERED: Final = TypeRow(-1, "NUMBERED", Family.NUMBERED)
 
 # Sub data types of type 64 whose text is a number (capture reference 9.4).
 NUMBER_SUB_TYPES: Final = frozenset({2, 3, 27, 37})
+
+# Sub data types that say what a value of a character type is in (capture reference 9.4).
+UTF_16_SUB_TYPE: Final = 1
+UTF_8_SUB_TYPES: Final = frozenset({7, 27, 37})
+BINARY_SUB_TYPE: Final = 4

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
+
+import pyarrow as pa
 
 from trailgate.errors import DefinitionError
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
-from trailgate.trail.number_values import decode_integer, encode_integer
+from trailgate.trail.charsets import UTF_8, charset_of
+from trailgate.trail.number_values import (
+    decode_float,
+    decode_integer,
+    encode_float,
+    encode_integer,
+)
+from trailgate.trail.numbered import decode_large_numbered, decode_numbered, encode_numbered
 from trailgate.trail.text_values import (
+    UNKNOWN_NATIONAL,
     decode_fixed,
+    decode_fixed_bytes,
+    decode_large_bytes,
+    decode_large_text,
     decode_variable,
+    decode_variable_bytes,
+    decode_zoned,
     encode_fixed,
+    encode_fixed_bytes,
+    encode_fixed_national,
+    encode_national,
     encode_variable,
+    encode_variable_bytes,
+    encode_zoned,
 )
 from trailgate.trail.time_values import decode_datetime, encode_datetime
-from trailgate.trail.values import ValueCodec
+from trailgate.trail.values import Cells, ValueCodec
 
 _TEXT, _PADDED = (
     ValueCodec(decode_variable, encode_variable),
@@ -35,6 +55,26 @@ CODECS: Final[Mapping[tuple[Family, bool], ValueCodec]] = MappingProxyType(
         (Family.INTEGER, False): _INTEGER,
         (Family.UNSIGNED, False): _INTEGER,
         (Family.DATETIME, False): ValueCodec(decode_datetime, encode_datetime),
+        (Family.BYTES, False): ValueCodec(decode_variable_bytes, encode_variable_bytes),
+        (Family.BYTES, True): ValueCodec(decode_fixed_bytes, encode_fixed_bytes),
+        (Family.FLOAT, False): ValueCodec(decode_float, encode_float),
+        (Family.NUMBERED, False): ValueCodec(decode_numbered, encode_numbered),
+    }
+)
+# Text in another character set than UTF-8 by its definition, by whether its type is of fixed length.
+_NATIONAL: Final = (
+    ValueCodec(decode_variable, encode_national),
+    ValueCodec(decode_fixed, encode_fixed_national),
+)
+_ZONED: Final = ValueCodec(decode_zoned, encode_zoned)
+
+# How the whole bytes of a large object become a value: those families that one can have.
+LARGE: Final[Mapping[Family, Callable[[Cells], pa.Array]]] = MappingProxyType(
+    {
+        Family.TEXT: decode_large_text,
+        Family.NUMBER_TEXT: decode_large_text,
+        Family.BYTES: decode_large_bytes,
+        Family.NUMBERED: decode_large_numbered,
     }
 )
 
@@ -44,6 +84,11 @@ def codec_of(column: Column) -> ValueCodec | None:
 
     Raises DefinitionError for an unknown type code.
     """
+    if column.zoned:
+        return _ZONED
+    if column.family is Family.TEXT and charset_of(column, UTF_8) != UTF_8:
+        known = charset_of(column, UTF_8) is not None
+        return _NATIONAL[column.type_row.fixed] if known else None
     return CODECS.get((column.family, column.type_row.fixed))
 
 
@@ -53,4 +98,6 @@ def unreadable(column: Column) -> str:
         row = column.type_row
     except DefinitionError as error:
         return error.problem
+    if row.family is Family.TEXT:
+        return UNKNOWN_NATIONAL
     return f"values of type {row.name} ({row.code}) have no public layout"

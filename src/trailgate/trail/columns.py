@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from trailgate.columnar.views import words
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Table
 from trailgate.trail.codecs import codec_of, unreadable
 from trailgate.trail.record_header import Mask, Source, Spans
-from trailgate.trail.values import INDICATOR_BYTES, Cells
+from trailgate.trail.values import CELL_HEAD, INDICATOR_BYTES, NULL, Cells
 
 Longs = npt.NDArray[np.int64]
-CELL_HEAD = 4  # column index and length
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +140,7 @@ def _read_column(area: Area, index: int, found: Found | None) -> StateColumn:
         return ABSENT
     column = area.table.columns[index]
     cells = Cells(area.source, area.table.name, column, found.starts, found.lengths)
-    try:
-        codec = codec_of(column)
-    except DefinitionError:
-        codec = None
-    if codec is None:
-        raise cells.error(unreadable(column), 0)
-    values = codec.decode(cells)
+    values = _values(cells)
     if found.rows is None:
         return StateColumn(values)
     missing = np.ones(area.count, bool)
@@ -154,6 +148,23 @@ def _read_column(area: Area, index: int, found: Found | None) -> StateColumn:
     slots = np.zeros(area.count, np.int64)
     slots[found.rows] = np.arange(len(found.rows))
     return StateColumn(values.take(pa.array(slots, mask=missing)), missing)
+
+
+def _values(cells: Cells) -> pa.Array:
+    try:
+        codec = codec_of(cells.column)
+    except DefinitionError:
+        codec = None
+    if codec is not None:
+        return codec.decode(cells)
+    # Of what has no public layout NULL can be told all the same.
+    head = words(cells.source.data, "u2")[cells.starts]
+    hint = "trailgate logdump shows the record's bytes"
+    if not (head == NULL).all():
+        error = cells.error(unreadable(cells.column), int(np.argmax(head != NULL)))
+        error.hint = hint
+        raise error
+    return pa.nulls(len(cells.starts), pa.string())
 
 
 def fits_as_image(source: Source, spans: Spans, columns: int) -> Mask:

@@ -7,6 +7,7 @@ notes 10.3); each with the fragments and pieces of large objects behind it (note
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from trailgate.trail.record_types import IO_UPDATE, Role
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+CONTINUED_AT: Final = 40  # in a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +58,26 @@ def group(source: Source, heads: Heads, *, more: bool) -> Operations:
     if len(changes) and _is_before(heads, changes[-1:])[0]:
         count, more = int(changes[-1]), False
     operations = _grouped(source, heads, count)
-    if more and len(operations) and count and heads.trans_ind[count - 1] < 2:
+    if more and len(operations) and _goes_on(source, heads, count):
         return _grouped(source, heads, int(operations.first[-1]))
     return operations
+
+
+def continued(source: Source, heads: Heads) -> Mask:
+    """Return which records say that a further one goes on with them (format notes 5)."""
+    found: Mask = source.data[heads.offsets + CONTINUED_AT] != 0
+    return found
+
+
+def last_change(operations: Operations, records: Longs) -> Longs:
+    """Return the change in front of each of these records, which are no changes themselves."""
+    changes = operations.of_role(Role.CHANGE)
+    return changes[np.searchsorted(changes, records) - 1]
+
+
+def _goes_on(source: Source, heads: Heads, count: int) -> bool:
+    last = heads.offsets[count - 1] + CONTINUED_AT
+    return bool(heads.trans_ind[count - 1] < 2 or source.data[last])
 
 
 def _is_before(heads: Heads, records: Longs) -> Mask:
@@ -98,7 +118,10 @@ def _pairs(source: Source, heads: Heads, changes: Longs) -> Longs:
 
 def _check_orphans(source: Source, heads: Heads, owner: Longs) -> None:
     role = heads.role[: len(owner)]
-    orphan = (owner < 0) & ((role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT))
+    piece = (role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)
+    if not piece.any():
+        return
+    orphan = (owner < 0) & piece
     if orphan.any():
         at = int(heads.offsets[int(np.argmax(orphan))])
         problem = "a piece of a change stands without the change it belongs to"

@@ -1,4 +1,4 @@
-"""Binary integers in trail form and back; always big-endian (format notes 3 and 10.2)."""
+"""Binary numbers in trail form and back; always big-endian (format notes 3 and 10.2)."""
 
 from __future__ import annotations
 
@@ -70,9 +70,32 @@ def encode_integer(target: Target, values: pa.Array) -> Written:
         bad = (found < limits.min) | (found > limits.max)
         if bad.any():
             raise _out_of_range(target, values, int(np.argmax(bad)))
-    head = heads(target.index, INDICATOR_BYTES + width, nulls, len(values))
+    head = heads(target, INDICATOR_BYTES + width, nulls, len(values))
     body = found.astype(">" + kind).view(np.uint8).reshape(len(values), width)
     return Written(np.concatenate([head, body], axis=1))
+
+
+def decode_float(cells: Cells) -> pa.Array:
+    """Return IEEE floats of four or eight bytes.
+
+    Assumed (format notes 10.2): big-endian, as integers are, in the width of the type.
+    """
+    width = cells.column.type_row.width or 8
+    nulls = null_cells(cells, width)
+    found = fixed_bytes(cells, width, nulls).view(f">f{width}").reshape(-1).astype(f"f{width}")
+    if nulls is None:
+        return pa.array(found)
+    return pa.array(found).take(pa.array(np.cumsum(~nulls) - 1, mask=nulls))
+
+
+def encode_float(target: Target, values: pa.Array) -> Written:
+    """Return IEEE floats as big-endian words."""
+    width = target.column.type_row.width or 8
+    nulls = null_mask(values)
+    filled = values if nulls is None else values.fill_null(0)
+    found = filled.to_numpy(zero_copy_only=False).astype(f">f{width}")
+    head = heads(target, INDICATOR_BYTES + width, nulls, len(values))
+    return Written(np.concatenate([head, found.view(np.uint8).reshape(-1, width)], axis=1))
 
 
 def _to_words(target: Target, values: pa.Array, nulls: Mask | None) -> Words:

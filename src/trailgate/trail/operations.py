@@ -10,15 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from trailgate.columnar.gather import fixed_rows
-from trailgate.errors import DefinitionError
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, Image
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.columns import Area, read_image
 from trailgate.trail.grouping import Operations
+from trailgate.trail.large_objects import NO_OBJECTS, LargeObjects, put_in
 from trailgate.trail.metadata import TrailTable
+from trailgate.trail.numbered import MAX_COLUMNS, columns_used, numbered_table
 from trailgate.trail.prefixes import split_images
-from trailgate.trail.record_header import Heads, Source
+from trailgate.trail.record_header import Heads, Source, Spans
 from trailgate.trail.record_tokens import Tokens, token_maps
 from trailgate.trail.record_types import IO_DELETE, IO_TRUNCATE, PREFIX_OF
 
@@ -38,6 +39,7 @@ class Chunk:
     definitions: Definitions
     file_number: int
     row: int
+    large: LargeObjects = NO_OBJECTS
     wanted: TablePatterns | None = None  # of which tables; None: all
 
 
@@ -59,36 +61,24 @@ def read_blocks(
             continue
         rows = np.flatnonzero(tables == code)
         if len(rows):
-            table = _table(chunk, operations, known, int(rows[0]))
-            blocks.append(_read_block(chunk, operations, (table, rows), shared))
+            blocks.append(_read_block(chunk, operations, (known, rows), shared))
     return blocks
-
-
-def _table(chunk: Chunk, operations: Operations, known: TrailTable, row: int) -> Table:
-    if known.table is not None:
-        return known.table
-    try:
-        return chunk.definitions.table(known.name)
-    except DefinitionError as error:
-        start = int(operations.heads.offsets[operations.first[row]])
-        span, hint = (start, start + 64), error.hint
-        raise chunk.source.error(error.problem, span, table=known.name, hint=hint) from None
 
 
 def _read_block(
     chunk: Chunk,
     operations: Operations,
-    chosen: tuple[Table, Longs],
+    chosen: tuple[TrailTable, Longs],
     shared: tuple[pa.Array, ...],
 ) -> ChangeBlock:
-    table, rows = chosen
+    known, rows = chosen
     heads = operations.heads
     first, after = operations.first[rows], operations.after[rows]
     if len(rows) < len(operations):
         index = pa.array(rows)
         shared = tuple(values.take(index) for values in shared)
     tx_id, csn, position, maps = shared
-    before_image, after_image = _read_images(chunk.source, heads, table, (first, after))
+    table, before_image, after_image = _read_images(chunk, heads, known, (first, after))
     return ChangeBlock(
         table=table,
         order=rows + chunk.row,
@@ -106,27 +96,56 @@ def _read_block(
 
 
 def _read_images(
-    source: Source, heads: Heads, table: Table, records: tuple[Longs, Longs]
-) -> tuple[Image, Image]:
-    """Return the before and after images of operations (first record, after record)."""
+    chunk: Chunk, heads: Heads, known: TrailTable, records: tuple[Longs, Longs]
+) -> tuple[Table, Image, Image]:
+    """Return the table and both images of operations (first record, after record)."""
+    source = chunk.source
     first, after = records
     io_type = heads.io_type[first]
     _check_truncates(source, heads, first[io_type == IO_TRUNCATE])
     prefixed = PREFIX_OF[io_type] > 0
     has_before = (io_type == IO_DELETE) | (first != after) | prefixed
-    # A before image without an after image is what is left of an update that was cut off.
     has_after = (io_type != IO_DELETE) & (io_type != IO_TRUNCATE)
     befores, afters = heads.data.take(first), heads.data.take(after)
+    table = known.table or chunk.definitions.get(known.name)
     if prefixed.any():
-        split_images(source, table, (befores, afters), PREFIX_OF[io_type])
+        columns = len(table.columns) if table is not None else MAX_COLUMNS
+        split_images(source, (known.name, columns), (befores, afters), PREFIX_OF[io_type])
+    if table is None:
+        table = _numbered(chunk, known.name, (befores, afters), np.unique(np.append(first, after)))
+    before_image = read_image(_area(source, table, befores, has_before))
+    after_image = read_image(_area(source, table, afters, has_after))
+    if not len(chunk.large):
+        return table, before_image, after_image
+    # A record of both images has its large objects in the after one.
+    only_before = np.flatnonzero(~has_after | (first != after))
+    rows = np.flatnonzero(has_after)
     return (
-        read_image(_area(source, table, (befores.starts, befores.ends), has_before)),
-        read_image(_area(source, table, (afters.starts, afters.ends), has_after)),
+        table,
+        _with_large(chunk, table, before_image, (only_before, first)),
+        _with_large(chunk, table, after_image, (rows, after)),
     )
 
 
-def _area(source: Source, table: Table, spans: tuple[Longs, Longs], chosen: Mask) -> Area:
-    starts, ends = spans
+def _numbered(chunk: Chunk, name: str, images: tuple[Spans, Spans], records: Longs) -> Table:
+    """Return a table of as many numbered columns as these data have."""
+    columns = max(columns_used(chunk.source, spans) for spans in images)
+    large, _ = chunk.large.within(records)
+    columns = max(columns, 1 + int(large.column.max(initial=-1)))
+    return numbered_table(name, min(columns, MAX_COLUMNS))
+
+
+def _with_large(chunk: Chunk, table: Table, image: Image, side: tuple[Longs, Longs]) -> Image:
+    """Return an image with the large objects of its records; ``side``: rows, and all their records."""
+    rows, records = side
+    objects, at = chunk.large.within(records[rows])
+    if not len(objects):
+        return image
+    return put_in(chunk.source, table, image, (objects, rows[at], len(records)))
+
+
+def _area(source: Source, table: Table, spans: Spans, chosen: Mask) -> Area:
+    starts, ends = spans.starts, spans.ends
     if chosen.all():
         return Area(source, table, starts, ends, None, len(chosen))
     rows = np.flatnonzero(chosen)

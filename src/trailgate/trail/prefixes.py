@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from trailgate.model.tables import Table
 from trailgate.trail.columns import fits_as_image
 from trailgate.trail.record_header import Source, Spans
 from trailgate.trail.record_types import Prefix
@@ -18,9 +17,15 @@ Longs = npt.NDArray[np.int64]
 
 
 def split_images(
-    source: Source, table: Table, images: tuple[Spans, Spans], prefixes: npt.NDArray[np.uint8]
+    source: Source,
+    table: tuple[str, int],
+    images: tuple[Spans, Spans],
+    prefixes: npt.NDArray[np.uint8],
 ) -> None:
-    """Set the before and after spans of the rows with a prefix; both hold the whole data there."""
+    """Set the before and after spans of the rows with a prefix; both hold the whole data there.
+
+    ``table`` is a name and a number of columns.
+    """
     befores, afters = images
     for prefix in np.unique(prefixes).tolist():
         if prefix == Prefix.NONE:
@@ -32,7 +37,9 @@ def split_images(
         befores.ends[rows] = afters.starts[rows] = middle
 
 
-def _split(source: Source, table: Table, data: Spans, prefix: Prefix) -> tuple[Longs, Longs]:
+def _split(
+    source: Source, table: tuple[str, int], data: Spans, prefix: Prefix
+) -> tuple[Longs, Longs]:
     """Return the bytes of each prefix, and where the before images end."""
     if prefix is not Prefix.EITHER:
         middle = _middles(source, data, int(prefix))
@@ -51,7 +58,7 @@ def _split(source: Source, table: Table, data: Spans, prefix: Prefix) -> tuple[L
     if neither.any():
         row = int(np.argmax(neither))
         problem = "a unified update's images fit neither a u16 nor a u32 length"
-        raise source.error(problem, (int(data.starts[row]), int(data.ends[row])), table=table.name)
+        raise source.error(problem, (int(data.starts[row]), int(data.ends[row])), table=table[0])
     width = np.where(fits_short, int(Prefix.SHORT), int(Prefix.LONG)).astype(np.int64)
     return width, np.where(fits_short, short, long)
 
@@ -66,13 +73,13 @@ def _middles(source: Source, data: Spans, width: int) -> Longs:
 
 
 def _both_fit(
-    source: Source, table: Table, data: Spans, split: tuple[Longs, int]
+    source: Source, table: tuple[str, int], data: Spans, split: tuple[Longs, int]
 ) -> npt.NDArray[np.bool_]:
     middle, width = split
     possible = middle >= 0
     rows = np.flatnonzero(possible)
     starts, ends, middles = data.starts[rows] + width, data.ends[rows], middle[rows]
-    columns = len(table.columns)
+    _, columns = table
     good = fits_as_image(source, Spans(starts, middles), columns)
     good &= fits_as_image(source, Spans(middles, ends), columns)
     possible[rows] = good

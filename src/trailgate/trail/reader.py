@@ -15,7 +15,10 @@ from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.trail.byte_order import ByteOrder
+from trailgate.trail.charsets import UTF_8, charset_named
+from trailgate.trail.fragments import join_fragments
 from trailgate.trail.grouping import Operations, group
+from trailgate.trail.large_objects import LargeObjects, read_large_objects
 from trailgate.trail.metadata import NO_TABLES, TrailTables
 from trailgate.trail.operations import Chunk, read_blocks
 from trailgate.trail.rare import without_rare
@@ -33,8 +36,9 @@ CHUNK: Final = 1 << 14  # records decoded at once: their integer arrays stay in 
 class ReaderState:
     """What later records inherit: the file's byte order, the tables told, the transaction last seen.
 
-    None: not known (reading began inside a transaction), or not in the trail. Of tables that are not ``wanted``
-    nothing is returned, and their columns are not looked at; None: all are.
+    None: not known (reading began inside a transaction), or not in the trail. ``charset`` is what the source's
+    texts are in, by one of the names in ``charsets``. Of tables that are not ``wanted`` nothing is returned, and their
+    columns are not looked at; None: all are.
     """
 
     tx_id: str | None = None
@@ -42,6 +46,7 @@ class ReaderState:
     tx_open: bool = False
     tables: TrailTables = NO_TABLES
     order: ByteOrder = ByteOrder.BIG
+    charset: str = UTF_8
     wanted: TablePatterns | None = None
 
 
@@ -75,7 +80,7 @@ def decode(  # noqa: PLR0913  what is read, where it stands, and what is known
     ``records`` are the places of the records to be read, where they are known: those left out are as if they
     were not there.
     """
-    source = _source(data, base_offset, state.order)
+    source = _source(data, base_offset, state)
     if records is None:
         records = _found(source, finish)
     blocks: list[ChangeBlock] = []
@@ -84,14 +89,14 @@ def decode(  # noqa: PLR0913  what is read, where it stands, and what is known
     while done < len(records.offsets):
         stop = done + size
         more = stop < len(records.offsets) or not finish
-        places = Records(records.offsets[done:stop], records.lengths[done:stop], 0)
-        chunk = _read_chunk(source, places, state, more=more)
+        part, places = _portion(source, records, slice(done, stop))
+        chunk = _read_chunk(part, places, state, more=more)
         if not chunk.records:
             if stop >= len(records.offsets):
                 break
             size *= 2  # one operation of very many records
             continue
-        context = Chunk(source, definitions, file_number, rows, state.wanted)
+        context = Chunk(chunk.source, definitions, file_number, rows, chunk.large, state.wanted)
         blocks += read_blocks(context, chunk.operations, chunk.transactions, chunk.tokens)
         done, rows, state = done + chunk.records, rows + len(chunk.operations), chunk.state
         size = CHUNK
@@ -114,18 +119,31 @@ def _closed_up(blocks: list[ChangeBlock]) -> ChangeBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What one chunk of records holds; ``records`` counts those consumed."""
+    """What one chunk of records holds; ``records`` counts those consumed.
+
+    ``source`` has what was split over records, put together, at its end.
+    """
 
     records: int
+    source: Source
+    large: LargeObjects
     operations: Operations
     transactions: tuple[pa.Array, pa.Array]
     tokens: Tokens
     state: ReaderState
 
 
-def _source(data: Any, base_offset: int, order: ByteOrder) -> Source:
+def _source(data: Any, base_offset: int, state: ReaderState) -> Source:
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
-    return Source(buffer, octets(buffer), base_offset, order)
+    charset = charset_named(state.charset)
+    return Source(buffer, octets(buffer), base_offset, state.order, charset)
+
+
+def _portion(source: Source, records: Records, rows: slice) -> tuple[Source, Records]:
+    """Return some records with no more than their own bytes."""
+    offsets, lengths = records.offsets[rows], records.lengths[rows]
+    start, end = int(offsets[0]), int(offsets[-1] + lengths[-1])
+    return source.part(start, end), Records(offsets - start, lengths, end - start)
 
 
 def _found(source: Source, finish: bool) -> Records:
@@ -142,6 +160,8 @@ def _read_chunk(source: Source, places: Records, state: ReaderState, *, more: bo
     more = more or plain.cut < len(places.offsets)
     heads = read_heads(source, plain.offsets, plain.lengths, plain.tables)
     operations = group(source, heads, more=more)
+    whole, operations = join_fragments(source, operations)
+    whole, large = read_large_objects(whole, operations)
     tokens = read_tokens(source, heads)
     indicators = heads.trans_ind
     begins = (indicators == 0) | (indicators == 3)
@@ -157,4 +177,5 @@ def _read_chunk(source: Source, places: Records, state: ReaderState, *, more: bo
     state = replace(state, tables=plain.tables)
     first = pa.array(operations.first)
     transactions = (tx_id.take(first), csn.take(first))
-    return _Read(plain.taken(operations.records), operations, transactions, tokens, state)
+    records = plain.taken(operations.records)
+    return _Read(records, whole, large, operations, transactions, tokens, state)

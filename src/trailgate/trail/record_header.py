@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.views import Octets, rows_at
 from trailgate.errors import DecodeError, Where
 from trailgate.trail.byte_order import ByteOrder
+from trailgate.trail.joined import NOT_JOINED, Joined
 from trailgate.trail.metadata import NO_TABLES, TrailTable, TrailTables
 from trailgate.trail.record_layout import (
     AFTER_IMAGE,
@@ -39,15 +40,22 @@ Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Head = npt.NDArray[np.void]
 
+SPARE = 8  # bytes behind joined data: no word is wider
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The bytes being read, as a buffer and as an array, where they stand in the file, their order."""
+    """The bytes being read, as a buffer and as an array, where they stand in the file, their order.
+
+    ``charset`` is Python's name of what texts are in; ``joined`` tells of bytes copied behind the data.
+    """
 
     buffer: pa.Buffer
     data: Octets
     base: int = 0
     order: ByteOrder = ByteOrder.BIG
+    charset: str = "utf-8"
+    joined: Joined = NOT_JOINED
 
     def error(
         self, problem: str, span: tuple[int, int], *, table: str | None = None, hint: str = ""
@@ -55,8 +63,30 @@ class Source:
         """Return an error about the bytes [start, end) of the data."""
         start, end = span
         raw = self.data[start : max(start, end)].tobytes()
-        where = Where(offset=self.base + start, table=table, raw=raw)
+        where = Where(offset=self.base + self.joined.origin(start), table=table, raw=raw)
         return DecodeError(problem, where=where, hint=hint)
+
+    def part(self, start: int, end: int) -> Source:
+        """Return the bytes [start, end) as a source of their own."""
+        return replace(
+            self,
+            buffer=self.buffer.slice(start, end - start),
+            data=self.data[start:end],
+            base=self.base + start,
+        )
+
+    def extended(self, spans: Spans) -> tuple[Source, Longs]:
+        """Return a source with copies of these bytes behind its own, and where each copy begins."""
+        sizes = spans.ends - spans.starts
+        ends = len(self.data) + np.cumsum(sizes)
+        places = ends - sizes
+        # Whoever reads a word at the last value's begin must not reach beyond the end.
+        data = np.zeros(int(ends[-1]) + SPARE, np.uint8)
+        data[: len(self.data)] = self.data
+        for place, start, end in zip(places, spans.starts, spans.ends, strict=True):
+            data[place : place + end - start] = self.data[start:end]
+        joined = self.joined.and_then(Joined(places, spans.starts))
+        return replace(self, buffer=pa.py_buffer(data), data=data, joined=joined), places
 
 
 @dataclass(frozen=True, slots=True)

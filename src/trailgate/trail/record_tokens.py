@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.columnar.gather import gather
+from trailgate.columnar.hexadecimal import LOWER, to_hex
 from trailgate.errors import DecodeError
 from trailgate.trail.record_header import Heads, Source
 from trailgate.trail.tokens import FRAME, GGS_TOKEN_ROWS, token_name
@@ -19,7 +20,6 @@ Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 NAMES: Final = pa.array([token_name(code) for code in range(256)])
-HEX: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +84,7 @@ def _values(source: Source, code: Longs, starts: Longs, ends: Longs) -> pa.Array
         return values
     raw = gather(source.buffer, starts[~known], ends[~known])
     slots = np.where(known, 0, np.cumsum(~known) - 1)
-    return pc.coalesce(values, _hex(raw).take(pa.array(slots, mask=known)))
-
-
-def _hex(raw: pa.Array) -> pa.Array:
-    _, offsets, data = raw.buffers()
-    places = np.frombuffer(offsets, np.int32)[: len(raw) + 1] * 2
-    content = np.frombuffer(data or b"", np.uint8)
-    digits = pa.py_buffer(np.ascontiguousarray(HEX[content]))
-    return pa.Array.from_buffers(pa.string(), len(raw), [None, pa.py_buffer(places), digits])
+    return pc.coalesce(values, to_hex(raw, LOWER).take(pa.array(slots, mask=known)))
 
 
 def token_maps(tokens: Tokens, operation: Longs, operations: int) -> pa.Array:

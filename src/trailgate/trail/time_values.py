@@ -58,7 +58,7 @@ def encode_datetime(target: Target, values: pa.Array) -> Written:
             value = values[int(np.argmin(good))].as_py()
             raise target.error("a date and a time with a blank in between were expected", value)
         matrix[:, BETWEEN] = COLON
-    head = heads(target.index, INDICATOR_BYTES + width, nulls, len(values))
+    head = heads(target, INDICATOR_BYTES + width, nulls, len(values))
     return Written(np.concatenate([head, matrix], axis=1))
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from trailgate.columnar.views import Octets
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.tables import Column
+from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.record_header import Source
 
 Longs = npt.NDArray[np.int64]
@@ -23,6 +24,7 @@ Mask = npt.NDArray[np.bool_]
 
 NULL: Final = 0xFFFF
 INDICATOR_BYTES: Final = 2
+CELL_HEAD: Final = 4  # column index and length, in front of each value
 MAX_CELL: Final = 0xFFFF  # a value's length is u16
 
 
@@ -58,11 +60,12 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The column that is written: for errors, and its index in the record."""
+    """The column that is written: for errors, its index in the record, and the trail's byte order."""
 
     table: str
     column: Column
     index: int
+    order: ByteOrder = ByteOrder.BIG
 
     def error(self, problem: str, value: str | bytes = b"") -> EncodeError:
         """Return an error about one value."""
@@ -78,10 +81,10 @@ class ValueCodec(NamedTuple):
     encode: Callable[[Target, pa.Array], Written]
 
 
-def heads(index: int, lengths: Longs | int, nulls: Mask | None, count: int) -> Octets:
+def heads(target: Target, lengths: Longs | int, nulls: Mask | None, count: int) -> Octets:
     """Return column index, value length and null indicator of ``count`` values (6 bytes each)."""
-    words = np.zeros((count, 3), ">u2")
-    words[:, 0] = index
+    words = np.zeros((count, 3), target.order.value + "u2")
+    words[:, 0] = target.index
     words[:, 1] = lengths
     if nulls is not None:
         words[nulls, 2] = NULL
