@@ -21,6 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "capture": "Capture messages into a trail.",
         "show": "Show the operations of a trail.",
         "analyze": "Show every byte of a trail file with its meaning.",
+        "check": "Tell whether a trail is whole, and save what is.",
         "copybook": "Show the layout of a copybook's records.",
         "demo": "Capture the sample messages into a trail and show it.",
     }

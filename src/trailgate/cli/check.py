@@ -1,0 +1,132 @@
+"""``trailgate check``: whether a trail is whole, on one screen; with ``--salvage`` what is whole is saved."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Annotated, Any
+
+import typer
+
+from trailgate.cli import output
+from trailgate.storage.checking import Report, check_trail
+from trailgate.storage.salvage import Salvaged, salvage
+from trailgate.trail.checking.findings import KINDS, Finding, Severity
+
+SHOWN = 20  # findings on one screen
+
+
+def command(
+    path: Annotated[str, typer.Argument(help="The trail: its prefix (dirdat/ot), file or folder.")],
+    *,
+    definitions: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Definitions, if not in PATH.def.")
+    ] = None,
+    salvage_to: Annotated[
+        str | None,
+        typer.Option(
+            "--salvage", metavar="OUT", help="Write all whole transactions to a new trail."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print an object, nothing else.")] = False,
+) -> None:
+    """Tell whether a trail is whole; the exit code is 1 where it is not."""
+    if salvage_to is not None:
+        salvaged = salvage(path, salvage_to, definitions)
+        report = salvaged.report
+    else:
+        salvaged, report = None, check_trail(path, definitions)
+    with output.quiet_pipe():
+        if as_json:
+            print(json.dumps(_values(report, salvaged), ensure_ascii=False))
+        else:
+            _print(report, salvaged)
+    if not report.whole:
+        raise typer.Exit(1)
+
+
+def _values(report: Report, salvaged: Salvaged | None) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "path": report.path,
+        "whole": report.whole,
+        "files": [
+            {name: getattr(file, name) for name in file.__slots__} | {"by_type": dict(file.by_type)}
+            for file in report.files
+        ],
+        "findings": [_finding_values(found) for found in report.findings],
+    }
+    if salvaged is not None:
+        values["salvaged"] = {
+            "prefix": salvaged.prefix,
+            "files": list(salvaged.files),
+            "transactions": salvaged.transactions,
+            "operations": salvaged.operations,
+            "left_out": salvaged.left_out,
+            "left_out_bytes": salvaged.left_out_bytes,
+            "list": salvaged.listed,
+        }
+    return values
+
+
+def _finding_values(found: Finding) -> dict[str, Any]:
+    values = {name: getattr(found, name) for name in found.__slots__}
+    values |= {"before": found.before.hex(), "raw": found.raw.hex()}
+    told = {name: value for name, value in values.items() if value not in (None, "", 0)}
+    statement = KINDS[found.kind].statement
+    return {"severity": found.severity.value, "statement": statement, **told}
+
+
+def _print(report: Report, salvaged: Salvaged | None) -> None:
+    from rich.console import Console  # noqa: PLC0415  only a report for the eye needs it
+    from rich.table import Table  # noqa: PLC0415
+
+    width = shutil.get_terminal_size((output.WIDTH, 24)).columns
+    console = Console(width=width, highlight=False, soft_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("file")
+    for name in ("bytes", "records", "transactions", "operations"):
+        table.add_column(name, justify="right")
+    table.add_column("records by type")
+    shown, rest = report.files[:SHOWN], report.files[SHOWN:]
+    for file in shown:
+        numbers = (file.bytes, file.records, file.transactions, file.operations)
+        kinds = ", ".join(f"{name} {count:,}" for name, count in file.by_type.items())
+        table.add_row(file.name, *(f"{number:,}" for number in numbers), kinds)
+    if rest:
+        numbers = tuple(
+            sum(getattr(file, name) for file in rest)
+            for name in ("bytes", "records", "transactions", "operations")
+        )
+        table.add_row(f"{len(rest)} more", *(f"{number:,}" for number in numbers), "")
+    console.print(table)
+    _print_findings(console, report)
+    if salvaged is not None:
+        console.print(
+            f"salvaged {salvaged.transactions:,} transactions of {salvaged.operations:,} operations "
+            f"to {salvaged.prefix}; {salvaged.left_out:,} parts of {salvaged.left_out_bytes:,} bytes "
+            f"left out, listed in {salvaged.listed}",
+            markup=False,
+        )
+
+
+STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+
+
+def _print_findings(console: Any, report: Report) -> None:
+    ranked = sorted(report.findings, key=lambda found: list(Severity).index(found.severity))
+    for found in ranked[:SHOWN]:
+        more = f" (and {found.more:,} more)" if found.more else ""
+        text = f"{found.severity.value}: {found}{more}"
+        console.print(_printable(text), style=STYLES[found.severity], markup=False)
+        if found.raw and found.severity is Severity.ERROR:
+            around = f"{found.before[-8:].hex(' ')} | {found.raw[:24].hex(' ')}"
+            following = "" if found.next is None else f"   next good record: {found.next}"
+            console.print(f"    {around}{following}", markup=False)
+    hidden = len(ranked) - SHOWN
+    if hidden > 0:
+        console.print(f"... and {hidden} more findings: --json shows them", style="dim")
+    console.print("whole" if report.whole else "DAMAGED", style="green" if report.whole else "red")
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

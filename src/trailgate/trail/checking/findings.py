@@ -1,0 +1,112 @@
+"""What a check can find: one row a kind, with how bad it is and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+
+class Severity(StrEnum):
+    """How bad a finding is; a trail with an error is not whole."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Kind(NamedTuple):
+    """One kind of finding: its name, its severity and what it says of what it is found at."""
+
+    name: str
+    severity: Severity
+    statement: str
+
+
+ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
+
+# Bytes.
+FRAMING = Kind("framing", ERROR, "the bytes are no record")
+CUT = Kind("cut", ERROR, "the file ends inside a record: it was cut, or is still being written")
+# Single records; a transaction with a record of such an error is not whole.
+UNREADABLE = Kind("unreadable", ERROR, "the record's header makes no sense")
+PARTS = Kind("parts", ERROR, "the record's parts do not fit into it, or contradict its header")
+EXTRA_PART = Kind("extra part", ERROR, "the record has a part of an unknown id, or one twice")
+TYPE = Kind("type", ERROR, "the record's type (IOType) is not known")
+NOT_READ = Kind("not read", WARNING, "the record's type is known by name only and is not read")
+IMAGE = Kind("image", ERROR, "BeforeAfter is neither A nor B, or not what the type has")
+TRANS_IND = Kind("indicator", ERROR, "TransInd is above 3")
+FORMAT = Kind("format", WARNING, "FormatType is neither R nor F")
+IO_TIME = Kind("io time", WARNING, "the IO time is not between 1990 and 2100")
+NAME = Kind("name", ERROR, "the table's name or index does not fit its area")
+LAYOUT = Kind("layout", ERROR, "the data are not index, length and value (partition byte)")
+COLUMNS = Kind("columns", ERROR, "the columns do not fill the data, or one is too short")
+TOKENS = Kind("tokens", ERROR, "the tokens do not fill their area, or an id is no text")
+PIECE = Kind("piece", ERROR, "a piece of a large object does not have the length it says")
+ORPHAN = Kind("orphan", ERROR, "a piece or fragment stands without the change it belongs to")
+PAIR = Kind("pair", ERROR, "a before image is not followed by the after image of its update")
+TORN = Kind("torn", ERROR, "a record without ids begins a transaction while another is open")
+METADATA = Kind("metadata", ERROR, "the metadata record cannot be read, or may mean another index")
+TABLE = Kind("table", ERROR, "the table has no definition")
+INDEX = Kind("index", ERROR, "no metadata in front of the record tell its table index")
+# Transactions.
+UNENDED = Kind("unended", ERROR, "the transaction is not ended when the next one begins")
+HEADLESS = Kind("headless", ERROR, "the record's transaction has no begin")
+OPEN = Kind("open", ERROR, "the last transaction is not ended")
+BROKEN = Kind("broken", ERROR, "damage inside the transaction")
+EARLIER = Kind("earlier", WARNING, "the first transaction begins in a file that is not here")
+ABANDONED = Kind(
+    "abandoned", NOTE, "the open transaction was abandoned at a restart; it comes again"
+)
+CSN_ORDER = Kind("csn order", WARNING, "the CSN is lower than the one before")
+# Files.
+HEADER = Kind("header", ERROR, "the file header cannot be read")
+SIZE = Kind("size", ERROR, "the file does not have the size its header says")
+SEQNO = Kind("number", ERROR, "the header's sequence number is not that of the file's name")
+FACT = Kind("fact", WARNING, "the header does not say what the records say")
+GAP = Kind("gap", ERROR, "files are missing")
+TWICE = Kind("twice", ERROR, "two files have the same number")
+DIGITS = Kind("digits", WARNING, "file names differ in their number of digits")
+MANIFEST = Kind("manifest", ERROR, "the manifest does not agree with the files")
+UNLISTED = Kind("unlisted", NOTE, "the manifest does not list the file, so it is not looked at")
+COUNT = Kind("count", ERROR, "the manifest does not say how many operations the file has")
+DEFINITIONS = Kind("definitions", ERROR, "the definitions file cannot be read")
+NO_DEFINITIONS = Kind(
+    "no definitions", WARNING, "neither a definitions file nor metadata tell of tables"
+)
+
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+    {row.name: row for row in tuple(globals().values()) if isinstance(row, Kind)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found: of which kind, where, and the bytes there.
+
+    ``more`` counts others of the kind in the same file that are not told one by one. ``raw`` is what stands
+    at the place, ``before`` what stands in front of it, ``next`` where the next good record begins.
+    """
+
+    kind: str
+    file: str = ""
+    offset: int | None = None
+    detail: str = ""
+    length: int = 0
+    before: bytes = b""
+    raw: bytes = b""
+    next: int | None = None
+    transaction: str | None = None
+    more: int = 0
+
+    @property
+    def severity(self) -> Severity:
+        """Return how bad it is."""
+        return KINDS[self.kind].severity
+
+    def __str__(self) -> str:
+        place = f"{self.file}{'' if self.offset is None else f' at {self.offset}'}"
+        text = f"{KINDS[self.kind].statement}{f': {self.detail}' if self.detail else ''}"
+        return f"{place}: {text}" if place else text

@@ -1,0 +1,103 @@
+"""Follow transactions through records by TransInd: where each begins, and what is out of order.
+
+TransInd is 0 first, 1 middle, 2 last, 3 only record; records of one transaction are contiguous (format notes 8),
+but for metadata, which stand wherever a table is used first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from trailgate.trail.checking import findings as kinds
+from trailgate.trail.checking.records import Inspected
+from trailgate.trail.record_types import IO_RESTART_OK, Role
+
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+BEGINS: Final = (0, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What earlier records leave behind.
+
+    ``is_open``: a transaction is not ended yet. ``elsewhere``: what comes first may belong to a transaction
+    whose begin is not here. ``has_ids``: some transaction had a LOGCSN or TRANID. ``csn`` is the last one.
+    """
+
+    is_open: bool = False
+    elsewhere: bool = False
+    has_ids: bool = False
+    csn: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Groups of records: ``rows`` are all records but metadata, ``starts`` those that begin a group.
+
+    A group is a transaction, or what is there of one. ``headless`` are groups' first records whose begin is missing.
+    """
+
+    rows: Longs
+    starts: Mask
+    closed: Mask
+    headless: Mask
+    bounds: Bounds
+
+
+def follow(found: Inspected, bounds: Bounds) -> Followed:
+    """Return the groups of these records and note what contradicts; the records follow each other."""
+    rows = np.flatnonzero(found.role != Role.METADATA)
+    indicator, role = found.trans_ind[rows], found.role[rows]
+    unreadable = ~found.readable[rows]
+    restart = (role == Role.ABEND) | (found.io_type[rows] == IO_RESTART_OK)
+    is_open = (indicator < 2) & ~restart & ~unreadable
+    was_open = np.concatenate([[bounds.is_open], is_open[:-1]]) if len(rows) else is_open
+    opens = np.isin(indicator, BEGINS) | restart
+    headless = ~opens & ~was_open & ~unreadable
+    _note(found, rows, bounds, headless)
+    unended = opens & was_open & ~restart
+    found.note(kinds.UNENDED, rows[unended])
+    found.note(kinds.ABANDONED, rows[restart & was_open])
+    with_ids = np.union1d(found.csn[0], found.tx[0])
+    has_ids = bounds.has_ids or bool(len(with_ids))
+    if has_ids:
+        found.note(kinds.TORN, np.setdiff1d(rows[unended], with_ids))
+    starts = opens | ~was_open | unreadable
+    csn = found.csn[1][-1] if found.csn[1] else bounds.csn
+    bounds = replace(bounds, has_ids=has_ids, csn=csn)
+    if len(rows):
+        bounds = replace(bounds, is_open=bool(is_open[-1]), elsewhere=False)
+    return Followed(rows, starts, (indicator >= 2) | restart, headless, bounds)
+
+
+def _note(found: Inspected, rows: Longs, bounds: Bounds, headless: Mask) -> None:
+    """Note records without a begin; those at the very first may have it in an earlier file."""
+    if bounds.elsewhere and len(rows) and headless[0]:
+        found.note(kinds.EARLIER, rows[:1])
+        headless = headless.copy()
+        headless[0] = False
+    found.note(kinds.HEADLESS, rows[headless])
+
+
+def csn_key(csn: str) -> tuple[int, int | str]:
+    """Return what CSNs are ordered by: digits as a number, other forms, of fixed width, as text."""
+    return (0, int(csn)) if csn.isascii() and csn.isdigit() else (len(csn), csn)
+
+
+def check_csns(found: Inspected, last: str | None) -> None:
+    """Note records whose CSN is lower than the one before; ``last`` is that of earlier records."""
+    rows, texts = found.csn
+    if not texts:
+        return
+    before = [] if last is None else [last]
+    keys = [csn_key(text) for text in before + texts]
+    compared = zip(rows[1 - len(before) :].tolist(), pairwise(keys), strict=True)
+    lower = [row for row, (one, two) in compared if one[0] == two[0] and two < one]
+    found.note(kinds.CSN_ORDER, np.array(lower, np.int64))
