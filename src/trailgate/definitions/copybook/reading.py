@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import PurePath
 
 from trailgate.definitions.copybook.clauses import parse_entries
 from trailgate.definitions.copybook.copying import expand
@@ -40,5 +39,5 @@ def read_copybook(
     entries = parse_entries(expand(tokens_of(text, source), members))
     if not entries:
         raise DefinitionError("the copybook has no item", where=Where(source=source))
-    stem = PurePath(source).stem.upper()
+    stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
     return build(entries, dialect, stem)
