@@ -22,6 +22,7 @@ from trailgate.definitions.sourcedefs import read_sourcedefs, write_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.messages.capture import Capture
 from trailgate.model.tables import Definitions
+from trailgate.storage.checkpoints import checkpoint_path
 from trailgate.storage.quarantine import append_lines
 from trailgate.storage.segments import MAX_BYTES, Segment, SegmentWriter
 from trailgate.storage.sources import SPLIT_BYTES, MessageSource
@@ -222,18 +223,27 @@ def check_trail(prefix: str, manifest: Manifest | None, options: CaptureOptions)
     """Raise StorageError or OptionError where a trail cannot be added to."""
     target = Path(prefix)
     if manifest is None:
-        for path in target.parent.glob(f"{glob.escape(target.name)}*"):
-            matched = NUMBERED.fullmatch(path.name)
-            if matched and matched["prefix"] == target.name:
-                problem = "there is a trail without a manifest here"
-                hint = "Capture into a new trail: only our own are added to"
-                raise StorageError(problem, where=Where(source=prefix), hint=hint)
+        if numbered_files(prefix) or checkpoint_path(prefix).exists():
+            problem = "there is a trail without a manifest here"
+            hint = "Capture into a new trail: only our own are added to"
+            raise StorageError(problem, where=Where(source=prefix), hint=hint)
     elif manifest.files:
         digits = len(manifest.files[-1].name) - len(target.name)
         if digits != options.seq_digits:
             raise OptionError(
                 f"the trail's file names end in {digits} digits: --seq-digits {digits}"
             )
+
+
+def numbered_files(prefix: str) -> list[Path]:
+    """Return the files that are named like those of a trail."""
+    target = Path(prefix)
+    found = []
+    for path in target.parent.glob(f"{glob.escape(target.name)}*"):
+        matched = NUMBERED.fullmatch(path.name)
+        if matched and matched["prefix"] == target.name:
+            found.append(path)
+    return found
 
 
 def _merged(prefix: str, capture: Capture) -> Definitions:

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from trailgate.errors import TrailgateError
-from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch, Longs, Mask
+from trailgate.model.changes import BEGIN, WHOLE, Bytes, ChangeBatch, ChangeBlock, Longs, Mask
 from trailgate.trail.writer import Encoded, encode
 
 MAX_BYTES: Final = 500 * 1000 * 1000  # GoldenGate's default size of a trail file
@@ -118,12 +118,25 @@ class SegmentWriter:
 
 def _facts(batch: ChangeBatch, order: int) -> tuple[str | None, int | None]:
     """Return CSN and time of an operation."""
+    block, row = find_operation(batch, order)
+    return block.csn[row].as_py(), int(block.op_ts[row])
+
+
+def find_operation(batch: ChangeBatch, order: int) -> tuple[ChangeBlock, int]:
+    """Return the block and the row in it that hold an operation."""
     for block in batch.blocks:
         found = np.flatnonzero(block.order == order)
         if len(found):
-            at = int(found[0])
-            return block.csn[at].as_py(), int(block.op_ts[at])
-    return None, None
+            return block, int(found[0])
+    raise IndexError(f"operation {order} of {batch.rows}")
+
+
+def tx_indicators(batch: ChangeBatch) -> Bytes:
+    """Return the transaction indicators of all operations in their order."""
+    found = np.zeros(batch.rows, np.uint8)
+    for block in batch.blocks:
+        found[block.order] = block.tx_ind
+    return found
 
 
 def encoded_or_blamed(

@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from trailgate.definitions.defgen_layout import complete
 from trailgate.definitions.operations import from_operations
 from trailgate.definitions.sourcedefs import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
@@ -70,7 +71,7 @@ def prepare_writing(
 
     Definitions may be left out where the trail has them already. Raises OptionError.
     """
-    prefix = _local(path)
+    prefix = local_prefix(path)
     manifest = read_manifest(prefix)
     options = CaptureOptions(
         max_bytes=max_bytes, seq_digits=seq_digits or _digits(prefix, manifest)
@@ -79,7 +80,7 @@ def prepare_writing(
     run = uuid.uuid4().hex
     staging = Path(prefix).with_name(f".{Path(prefix).name}.write-{run}")
     header = file_header(prefix, options.seq_digits, time_ns() // 1000)
-    tables = _definitions(prefix, definitions)
+    tables = tables_of(prefix, definitions)
     return WriteJob(Target(prefix, staging, run, header, tables), options)
 
 
@@ -91,7 +92,7 @@ def write_part(job: WriteJob, stem: str, batches: Iterable[pa.RecordBatch]) -> P
     rows = 0
     for batch in batches:
         try:
-            changes = from_operations(_conformed(batch), job.target.definitions)
+            changes = from_operations(conformed(batch), job.target.definitions)
             encoded = encode(changes)
         except TrailgateError as error:
             if error.where.record is not None:
@@ -130,7 +131,8 @@ def discard(job: WriteJob) -> None:
     job.target.discard()
 
 
-def _local(path: Place) -> str:
+def local_prefix(path: Place) -> str:
+    """Return a prefix on a local disk as an absolute path; raises OptionError for anything else."""
     store, place = locate(path)
     if store.type_name != "local" or URI.match(place) or not Path(place).name:
         raise OptionError(f"{path} is no prefix of a trail on a local disk")
@@ -148,18 +150,22 @@ def _existing(prefix: str) -> Definitions | None:
     return read_sourcedefs(path.read_bytes(), source=str(path)) if path.exists() else None
 
 
-def _definitions(prefix: str, given: Place | None) -> Definitions:
+def tables_of(prefix: str, given: Place | Definitions | None) -> Definitions:
+    """Return the definitions of a trail's tables with those given; raises where there are none."""
     existing = _existing(prefix)
     if given is None:
         if existing is not None:
             return existing
         problem = "a new trail needs definitions of its tables"
         raise StorageError(problem, where=Where(source=prefix), hint="Give the option definitions")
-    tables = read_sourcedefs(read_whole(given), source=str(given))
+    if isinstance(given, Definitions):
+        tables = Definitions(tuple(complete(table) for table in given), given.database)
+    else:
+        tables = read_sourcedefs(read_whole(given), source=str(given))
     return tables if existing is None else existing.merged(tables)
 
 
-def _conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
+def conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch with all columns of the operations table in its types."""
     arrays = [
         batch.column(field.name).cast(field.type)

@@ -1,0 +1,189 @@
+"""What stands in a live trail behind its checkpoint: whole transactions, an open one, a torn record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from trailgate.columnar.views import Octets, rows_at
+from trailgate.errors import DecodeError, StorageError, Where
+from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch, Mask
+from trailgate.storage.checkpoints import HINT, Checkpoint, TransactionMark
+from trailgate.storage.segments import find_operation, selected, tx_indicators
+from trailgate.storage.trail_files import TrailFile
+from trailgate.storage.trail_reader import TrailFileReader
+from trailgate.trail.byte_order import ByteOrder
+from trailgate.trail.record import decode_record
+from trailgate.trail.record_layout import NAME_AT, RECORD_HEADS
+from trailgate.trail.record_types import IO_RESTART_OK, ROLE_OF, Role
+from trailgate.trail.records import Records, find_records
+from trailgate.trail.times import unix_from_julian
+from trailgate.trail.tokens import LOGCSN, TRANID
+
+PORTION: Final = 4 << 20  # read at once: memory stays flat however long a transaction is
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Where the source goes on: from ``source_position``, without the first ``transactions``.
+
+    ``source_position`` is that of the last commit, None where there was none. Behind that commit
+    ``transactions`` whole ones were found; ``last`` is the last whole transaction of the trail.
+    ``abandoned`` says that an unfinished one was found, which the source gives again.
+    """
+
+    source_position: str | None = None
+    transactions: int = 0
+    last: TransactionMark | None = None
+    abandoned: bool = False
+
+    def skip(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
+        """Yield what the source gives from its position on, without what the trail has already.
+
+        Raises StorageError where the source gives other transactions than before, or fewer.
+        """
+        seen = 0
+        for batch in batches:
+            if seen > self.transactions or not self.transactions:
+                yield batch
+                continue
+            begins = np.isin(tx_indicators(batch), (BEGIN, WHOLE))
+            number = seen + np.cumsum(begins)
+            self._check(batch, begins & (number == self.transactions))
+            seen = int(number[-1]) if batch.rows else seen
+            if seen > self.transactions:
+                yield selected(batch, number > self.transactions)
+        if seen < self.transactions:
+            problem = f"the source gave {seen} of {self.transactions} transactions again"
+            raise StorageError(f"{problem} that the trail has already")
+
+    def _check(self, batch: ChangeBatch, last: Mask) -> None:
+        """Raise StorageError where the last transaction that is passed over is not the trail's."""
+        for order in np.flatnonzero(last).tolist():
+            given, kept = mark_of(batch, order), self.last
+            if kept is None or (given.tx_id, given.csn) != (kept.tx_id, kept.csn):
+                problem = f"the source gives {given} where the trail has {kept}"
+                raise StorageError(problem, hint="Does it begin at the position it was told?")
+
+
+def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
+    """Return the transaction and commit time of an operation."""
+    block, row = find_operation(batch, order)
+    return TransactionMark(block.tx_id[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row]))
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What a trail holds up to its end; ``file`` and ``offset`` are the end of its last whole record.
+
+    ``last`` is the last whole transaction, ``current`` that of the last change. ``torn`` says that
+    the last file has more bytes; where its header is not whole, ``offset`` is 0. ``path`` is that file's, if there is one.
+    """
+
+    file: int
+    offset: int
+    transactions: int = 0
+    last: TransactionMark | None = None
+    current: TransactionMark | None = None
+    is_open: bool = False
+    torn: bool = False
+    path: Path | None = None
+
+
+def file_path(prefix: str, number: int, digits: int) -> Path:
+    """Return the path of a trail's file."""
+    return Path(f"{prefix}{number:0{digits}}")
+
+
+def files_behind(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
+    """Return the checkpoint's file and those behind it; raises StorageError where one is not ours."""
+    found: list[TrailFile] = []
+    for number in range(checkpoint.file, checkpoint.begun + 2):
+        path = file_path(prefix, number, checkpoint.digits)
+        if not path.exists():
+            continue
+        if number > checkpoint.begun or number > checkpoint.file + len(found):
+            problem = f"the checkpoint does not know of file {path.name}, or of a gap before it"
+            raise StorageError(problem, where=Where(source=prefix))
+        found.append(TrailFile(str(path), number, path.stat().st_size))
+    if checkpoint.offset and (not found or found[0].size < checkpoint.offset):
+        problem = (
+            f"file {checkpoint.file} is shorter than the checkpoint's {checkpoint.offset} bytes"
+        )
+        raise StorageError(problem, where=Where(source=prefix), hint=HINT)
+    return found
+
+
+def follow(prefix: str, checkpoint: Checkpoint) -> Tail:
+    """Return what stands behind a checkpoint, record headers read in columns."""
+    tail = Tail(checkpoint.file, checkpoint.offset, 0, checkpoint.last, checkpoint.last)
+    for file in files_behind(prefix, checkpoint):
+        if tail.torn:
+            problem = f"file {tail.file} ends inside a record and is not the last one"
+            raise StorageError(problem, where=Where(source=prefix))
+        tail = _through(file, replace(tail, file=file.number, path=Path(file.path)), checkpoint)
+    return tail
+
+
+def _through(file: TrailFile, tail: Tail, checkpoint: Checkpoint) -> Tail:
+    place = checkpoint.offset if file.number == checkpoint.file else 0
+    with TrailFileReader(file) as reader:
+        try:
+            place = max(place, reader.begin)
+        except DecodeError:
+            return replace(tail, offset=0, torn=True)
+        while True:
+            data = reader.read(place, PORTION)
+            records = _whole_records(data)
+            if not len(records.offsets):
+                return replace(tail, offset=place, torn=place < file.size)
+            tail = _with_records(tail, data, records)
+            place += records.end
+
+
+def _whole_records(data: Octets) -> Records:
+    """Return the records up to the first bytes that are none: nothing vouches for those."""
+    try:
+        return find_records(data)
+    except DecodeError as error:
+        return find_records(data[: error.where.offset])
+
+
+def _with_records(tail: Tail, data: Octets, records: Records) -> Tail:
+    head = rows_at(data, records.offsets, NAME_AT).view(RECORD_HEADS[ByteOrder.BIG]).reshape(-1)
+    indicator, kind = head["trans_ind"], head["io_type"]
+    change = (ROLE_OF[kind] != Role.ABEND) & (kind != IO_RESTART_OK)
+    ends = np.flatnonzero(change & (indicator >= 2))
+    begins = np.flatnonzero(change & np.isin(indicator, (0, 3)))
+    times = head["io_time"]
+
+    def mark(record: int) -> TransactionMark | None:
+        """Return the transaction of a record, whose begin may be in an earlier portion."""
+        before = begins[begins <= record]
+        known = tail.current
+        if len(before):
+            known = _mark(data, int(records.offsets[before[-1]]))
+        return (
+            None if known is None else replace(known, io_time=unix_from_julian(int(times[record])))
+        )
+
+    changes = np.flatnonzero(change)
+    return replace(
+        tail,
+        transactions=tail.transactions + len(ends),
+        last=mark(int(ends[-1])) if len(ends) else tail.last,
+        current=mark(int(changes[-1])) if len(changes) else tail.current,
+        is_open=bool(change[-1] and indicator[-1] < 2),
+    )
+
+
+def _mark(data: Octets, place: int) -> TransactionMark:
+    record = decode_record(data, place)
+    tx_id, csn = record.token(TRANID), record.token(LOGCSN)
+    return TransactionMark(
+        None if tx_id is None else tx_id.decode(), None if csn is None else csn.decode(), 0
+    )
