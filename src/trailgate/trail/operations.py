@@ -10,10 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from trailgate.columnar.gather import fixed_rows
+from trailgate.errors import DecodeError
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, Image
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.columns import Area, read_image
+from trailgate.trail.encryption import explained
 from trailgate.trail.grouping import Operations
 from trailgate.trail.large_objects import NO_OBJECTS, LargeObjects, put_in
 from trailgate.trail.metadata import TrailTable
@@ -22,6 +24,7 @@ from trailgate.trail.prefixes import split_images
 from trailgate.trail.record_header import Heads, Source, Spans
 from trailgate.trail.record_tokens import Tokens, token_maps
 from trailgate.trail.record_types import IO_DELETE, IO_TRUNCATE, PREFIX_OF
+from trailgate.trail.user_tokens import named_tokens
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -49,7 +52,8 @@ def read_blocks(
     """Return one block a table, in the order in which the tables appear."""
     if not len(operations):
         return []
-    maps = token_maps(tokens, operations.owner, len(operations))
+    user = named_tokens(chunk.source, operations.heads, operations.records)
+    maps = token_maps(tokens, operations.owner, len(operations), user)
     positions = position_texts(
         chunk.file_number, operations.heads.offsets[operations.first] + chunk.source.base
     )
@@ -61,7 +65,10 @@ def read_blocks(
             continue
         rows = np.flatnonzero(tables == code)
         if len(rows):
-            blocks.append(_read_block(chunk, operations, (known, rows), shared))
+            try:
+                blocks.append(_read_block(chunk, operations, (known, rows), shared))
+            except DecodeError as error:
+                raise explained(error, chunk.source, operations) from None
     return blocks
 
 

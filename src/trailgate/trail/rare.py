@@ -20,6 +20,7 @@ from trailgate.trail.records import IO_TYPE_AT, MIN_RECORD, Records
 Longs = npt.NDArray[np.int64]
 
 TRANS_IND_AT = 36  # in a record
+ALONE = 3  # TransInd of a record that is a transaction of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +44,37 @@ class Plain:
 
 
 def without_rare(source: Source, places: Records, tables: TrailTables, *, tx_open: bool) -> Plain:
-    """Return the records without metadata and restart records.
+    """Return the records without metadata, restart records and notes that stand alone.
 
-    A chunk is cut where an index gets a new meaning. Raises DecodeError at a restart inside a
+    A note within a transaction (a sequence's) stays, since it may be what begins or ends it; one that says it is a
+    transaction of its own (a DDL record) tells nothing of the transaction around it. A chunk is cut where an index gets a new meaning. Raises DecodeError at a restart inside a
     transaction: whoever has the whole file leaves out what was abandoned.
     """
     types = source.data[np.minimum(places.offsets + IO_TYPE_AT, len(source.data) - 1)]
     role = ROLE_OF[types]
     rare = (role == Role.METADATA) | (role == Role.ABEND)
-    if not rare.any():
+    note = role == Role.NOTE
+    if not rare.any() and not note.any():
         return Plain(places.offsets, places.lengths, tables, len(places.offsets))
+    dropped = rare | (note & (_indicators(source, places) == ALONE))
     cut = len(places.offsets)
     for row in np.flatnonzero(rare).tolist():
         if role[row] == Role.ABEND:
-            _check_closed(source, places, role[:row], tx_open=tx_open)
+            _check_closed(source, places, dropped[:row], tx_open=tx_open)
             continue
         place = int(places.offsets[row])
         record = decode_record(source.data, place, order=source.order, base=source.base)
         known = tables.with_record(record)
-        if _changes(tables, known, record) and (~rare[:row]).any():
+        if _changes(tables, known, record) and (~dropped[:row]).any():
             cut = row
             break
         tables = known
-    kept = np.flatnonzero(~rare[:cut])
+    kept = np.flatnonzero(~dropped[:cut])
     return Plain(places.offsets[kept], places.lengths[kept], tables, cut, kept)
+
+
+def _indicators(source: Source, places: Records) -> npt.NDArray[np.uint8]:
+    return source.data[np.minimum(places.offsets + TRANS_IND_AT, len(source.data) - 1)]
 
 
 def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:
@@ -79,14 +87,14 @@ def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:
 
 
 def _check_closed(
-    source: Source, places: Records, role: npt.NDArray[np.uint8], *, tx_open: bool
+    source: Source, places: Records, dropped: npt.NDArray[np.bool_], *, tx_open: bool
 ) -> None:
-    rows = np.flatnonzero((role != Role.METADATA) & (role != Role.ABEND))
+    rows = np.flatnonzero(~dropped)
     if len(rows):
         at = int(places.offsets[rows[-1]]) + TRANS_IND_AT
         tx_open = bool(source.data[at] < 2)
     if tx_open:
-        start = int(places.offsets[len(role)])
+        start = int(places.offsets[len(dropped)])
         raise source.error(
             "a restart record inside a transaction: what stands in front of it was abandoned",
             (start, start + MIN_RECORD),

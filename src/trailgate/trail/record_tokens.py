@@ -15,6 +15,7 @@ from trailgate.columnar.hexadecimal import LOWER, to_hex
 from trailgate.errors import DecodeError
 from trailgate.trail.record_header import Heads, Source
 from trailgate.trail.tokens import FRAME, GGS_TOKEN_ROWS, token_name
+from trailgate.trail.user_tokens import NamedTokens
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -87,11 +88,14 @@ def _values(source: Source, code: Longs, starts: Longs, ends: Longs) -> pa.Array
     return pc.coalesce(values, to_hex(raw, LOWER).take(pa.array(slots, mask=known)))
 
 
-def token_maps(tokens: Tokens, operation: Longs, operations: int) -> pa.Array:
+def token_maps(
+    tokens: Tokens, operation: Longs, operations: int, user: NamedTokens | None = None
+) -> pa.Array:
     """Return one map an operation; ``operation`` names the operation of each record.
 
     Records of one operation share a map; of a token that two of them have, the first counts.
-    Records beyond ``operation``, or whose operation is negative, are left out.
+    Records beyond ``operation``, or whose operation is negative, are left out. User tokens follow; one with a GGS
+    token's name has USER: in front of it.
     """
     begin, stop = np.searchsorted(
         tokens.record, [int(np.searchsorted(operation, 0)), len(operation)]
@@ -101,10 +105,34 @@ def token_maps(tokens: Tokens, operation: Longs, operations: int) -> pa.Array:
     _, found = np.unique(owner * 256 + tokens.code[kept], return_index=True)
     first = found + kept.start
     owner = owner[found]
-    offsets = np.searchsorted(owner, np.arange(operations + 1)).astype(np.int32)
     keys = NAMES.take(pa.array(tokens.code[first]))
     items = tokens.values.take(pa.array(first))
+    if user is not None:
+        owner, keys, items = _with_user((owner, keys, items), user, operation)
+    offsets = np.searchsorted(owner, np.arange(operations + 1)).astype(np.int32)
     return pa.MapArray.from_arrays(pa.array(offsets), keys, items)
+
+
+_Maps = tuple[Longs, pa.Array, pa.Array]  # each pair's operation, ascending, its key and its value
+
+
+def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
+    owner, keys, items = maps
+    mine = operation[user.record]
+    rows = np.flatnonzero(mine >= 0)
+    names = user.names.take(pa.array(rows))
+    taken = pc.is_in(names, value_set=NAMES)
+    names = pc.if_else(taken, pc.binary_join_element_wise("USER:", names, ""), names)
+    owner = np.concatenate([owner, mine[rows]])
+    keys = pa.concat_arrays([keys, names])
+    items = pa.concat_arrays([items, user.values.take(pa.array(rows))])
+    # A map has each key once: of equal ones the first counts.
+    codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
+    _, first = np.unique(owner * (len(keys) + 1) + codes, return_index=True)
+    first.sort()
+    order = first[np.argsort(owner[first], kind="stable")]
+    index = pa.array(order)
+    return owner[order], keys.take(index), items.take(index)
 
 
 def carried(sources: Mask, found: tuple[Longs, pa.Array], before: str | None) -> pa.Array:
