@@ -61,6 +61,8 @@ class Pieces:
     def joined(self) -> pa.Array:
         """Return the records as one binary column."""
         self._close()
+        if not self._closed:
+            return pa.array([b""] * self.count, pa.binary())
         if len(self._closed) == 1:
             return self._closed[0]
         separator: Any = pa.scalar(b"", pa.binary())

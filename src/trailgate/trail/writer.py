@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,20 +24,30 @@ from trailgate.model.changes import (
     ChangeBlock,
     StateColumn,
 )
+from trailgate.model.tables import Definitions
+from trailgate.trail.compact_updates import compacted
+from trailgate.trail.long_records import long_records
 from trailgate.trail.record_types import (
     IO_DELETE,
     IO_INSERT,
     IO_KEY_UPDATE,
     IO_TRUNCATE,
+    IO_UNIFIED_KEY_UPDATE,
+    IO_UNIFIED_UPDATE,
     IO_UPDATE,
 )
-from trailgate.trail.written_records import Group, encode_group
+from trailgate.trail.tokens import MAX_LENGTH
+from trailgate.trail.trail_format import LEVEL_3, TrailFormat, UpdateFormat
+from trailgate.trail.written_large_objects import NO_VALUES, part_large
+from trailgate.trail.written_records import Group, Naming, lay_out, naming_of
+from trailgate.trail.written_tokens import own_tokens
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 CHUNK: Final = 1 << 14  # records laid out at once: their matrices stay in cache
 MAX_INT32: Final = 2**31 - 1
+NO_DEFINITIONS: Final = Definitions(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +58,48 @@ class Encoded:
     starts: Longs
 
 
-def encode(batch: ChangeBatch) -> Encoded:
+def encode(
+    batch: ChangeBatch,
+    trail_format: TrailFormat = LEVEL_3,
+    definitions: Definitions = NO_DEFINITIONS,
+) -> Encoded:
     """Return the records of all operations in their order; raises EncodeError.
 
-    An update with before columns becomes two records, before image and after image. A key update
-    becomes one whose prefix holds the before values of the key columns only: other before
-    values have no place in it (format notes 10.4), so capture passes none.
+    An update with before columns becomes two records, before image and after image, or a unified one. A key update
+    becomes one whose prefix holds the before values of the key columns only, and of all columns if it is unified: other
+    before values have no place in it (format notes 10.4), so capture passes none. ``definitions`` are those of the
+    metadata that a file of level 5 or above begins with: its records name tables by their place there.
     """
-    parts: list[pa.Array] = []
-    orders: list[Longs] = []
+    parts: list[tuple[pa.Array, Longs]] = []
     for block in batch.blocks:
+        naming = naming_of(block.table, trail_format, definitions)
         for start in range(0, len(block), CHUNK):
             part = _sliced(block, start, min(start + CHUNK, len(block)))
-            for group in _groups(part):
-                parts.append(encode_group(group))
-                orders.append(group.order)
-    return _in_order(parts, orders, batch.rows)
+            parts += _encoded(part, naming, trail_format.updates)
+    return _in_order([part for part, _ in parts], [order for _, order in parts], batch.rows)
+
+
+def _encoded(
+    block: ChangeBlock, naming: Naming, updates: UpdateFormat
+) -> Iterator[tuple[pa.Array, Longs]]:
+    """Yield records and their orders."""
+    if updates is UpdateFormat.COMPACT:
+        block = compacted(block)
+    parted = part_large(block, updates)
+    if parted is not None:
+        block = parted.plain
+        for group in _groups(parted.rest, naming, updates):
+            yield long_records(group, parted.values), group.order
+    for group in _groups(block, naming, updates) if len(block) else ():
+        laid = lay_out(group)
+        long = laid.lengths > MAX_LENGTH
+        if not long.any():
+            yield laid.joined(), group.order
+            continue
+        short, rest = (group.take(np.flatnonzero(chosen)) for chosen in (~long, long))
+        yield long_records(rest, NO_VALUES), rest.order
+        if len(short.order):
+            yield lay_out(short).joined(), short.order
 
 
 def _sliced(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
@@ -87,56 +124,64 @@ def _sliced(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
         position=pa.nulls(stop - start),
         tx_owner=None,
         tx_name=None,
-        tokens=None,
+        tokens=own_tokens(None if block.tokens is None else block.tokens[part]),
         before=tuple(column(state) for state in block.before),
         after=tuple(column(state) for state in block.after),
     )
 
 
-def _groups(block: ChangeBlock) -> list[Group]:
-    """Return the block's records in groups that are laid out alike.
+def _groups(block: ChangeBlock, naming: Naming, updates: UpdateFormat) -> Iterator[Group]:
+    """Yield the block's records in groups that are laid out alike.
 
     The order of a record is twice that of its operation, plus one for a second record.
     """
     kind = block.op_type
     _check_kinds(block)
-    paired = _paired(block) & (kind == UPDATE)
+    has_before = _has_before(block)
+    unified = has_before & ((kind == UPDATE) | (kind == KEY_UPDATE))
+    paired = has_before & (kind == UPDATE)
+    if updates is UpdateFormat.SEPARATE:
+        unified = np.zeros(len(block), bool)
+    else:
+        paired = unified & False
     begins = (block.tx_ind == BEGIN) | (block.tx_ind == WHOLE)
     ends = (block.tx_ind == END) | (block.tx_ind == WHOLE)
     # TransInd is 0 first, 1 middle, 2 last, 3 only record; a pair is split between its records.
     whole = np.where(begins, np.where(ends, 3, 0), np.where(ends, 2, 1)).astype(np.uint8)
     head = np.where(begins, 0, 1).astype(np.uint8)
     tail = np.where(ends, 2, 1).astype(np.uint8)
-    io_type = _IO_TYPES[kind]
-    groups = []
+    after = (kind == INSERT) | ((kind == UPDATE) & ~unified)
     for name, chosen, indicator, second in (
         ("before", paired | (kind == DELETE), np.where(paired, head, whole), 0),
-        ("after", (kind == INSERT) | (kind == UPDATE), np.where(paired, tail, whole), paired),
-        ("key", kind == KEY_UPDATE, whole, 0),
+        ("after", after, np.where(paired, tail, whole), paired),
+        ("key", (kind == KEY_UPDATE) & ~unified, whole, 0),
+        ("unified", unified, whole, 0),
         ("none", kind == TRUNCATE, whole, 0),
     ):
         if chosen.any():
-            group = Group(
-                name, block, 2 * block.order + second, io_type, indicator, begins & (second == 0)
-            )
-            groups.append(group if chosen.all() else group.take(np.flatnonzero(chosen)))
-    return groups
+            types = (_UNIFIED_TYPES if name == "unified" else _IO_TYPES)[kind]
+            order, first = 2 * block.order + second, begins & (second == 0)
+            group = Group(name, block, naming, order, types, indicator, first)
+            yield group if chosen.all() else group.take(np.flatnonzero(chosen))
 
 
-def _io_types() -> npt.NDArray[np.uint8]:
+def _io_types(types: dict[int, int]) -> npt.NDArray[np.uint8]:
     table = np.zeros(256, np.uint8)
-    table[[INSERT, UPDATE, KEY_UPDATE, DELETE, TRUNCATE]] = (
-        IO_INSERT,
-        IO_UPDATE,
-        IO_KEY_UPDATE,
-        IO_DELETE,
-        IO_TRUNCATE,
-    )
+    table[list(types)] = list(types.values())
     table.setflags(write=False)
     return table
 
 
-_IO_TYPES: Final = _io_types()
+_IO_TYPES: Final = _io_types(
+    {
+        INSERT: IO_INSERT,
+        UPDATE: IO_UPDATE,
+        KEY_UPDATE: IO_KEY_UPDATE,
+        DELETE: IO_DELETE,
+        TRUNCATE: IO_TRUNCATE,
+    }
+)
+_UNIFIED_TYPES: Final = _io_types({UPDATE: IO_UNIFIED_UPDATE, KEY_UPDATE: IO_UNIFIED_KEY_UPDATE})
 
 
 def _check_kinds(block: ChangeBlock) -> None:
@@ -145,15 +190,15 @@ def _check_kinds(block: ChangeBlock) -> None:
         raise EncodeError(f"unknown operation type {bad!r}", where=Where(table=block.table.name))
 
 
-def _paired(block: ChangeBlock) -> Mask:
+def _has_before(block: ChangeBlock) -> Mask:
     """Return the rows that have any before column."""
-    paired = np.zeros(len(block), bool)
+    found = np.zeros(len(block), bool)
     for column in block.before:
         if column.values is not None:
             if column.missing is None:
                 return np.ones(len(block), bool)
-            paired |= ~column.missing
-    return paired
+            found |= ~column.missing
+    return found
 
 
 def _in_order(parts: list[pa.Array], orders: list[Longs], rows: int) -> Encoded:
@@ -175,7 +220,7 @@ def _in_order(parts: list[pa.Array], orders: list[Longs], rows: int) -> Encoded:
 
 
 def _taken(parts: list[pa.Array], order: Longs, size: int) -> memoryview:
-    if size > MAX_INT32:
+    if size > MAX_INT32 or any(pa.types.is_large_binary(part.type) for part in parts):
         parts = [part.cast(pa.large_binary()) for part in parts]
     return _content(pa.concat_arrays(parts).take(pa.array(order)))
 

@@ -106,7 +106,7 @@ def _leaf(token: Element, area: Area, rows: tuple[Leaf, ...]) -> Element:
         inner = elements(area, token.path, lambda one, raw: _history(one, raw, label))
         return replace(token, name=row.name, parts=tuple(inner))
     try:
-        value = row.codec.decode(_big_endian(area))
+        value = row.codec.decode(area.raw, area.order)
     except TrailgateError as error:
         bad = replace(area.bytes()[0], problem=error.problem) if area.raw else None
         return replace(token, name=row.name, parts=(bad,) if bad else ())
@@ -125,11 +125,6 @@ def _string(area: Area, label: str) -> tuple[Part, ...]:
     if len(area.raw) < 2 or area.number(0, 2) != len(area.raw) - 2:
         return area.bytes(problem="the string's length does not agree with its token")
     return (Bytes(area.offset, area.raw, label=label, text=printable(area.raw[2:])),)
-
-
-def _big_endian(area: Area) -> bytes:
-    """Return a leaf's bytes as the codecs want them; only numbers depend on the order."""
-    return area.raw
 
 
 def _shown(row: Leaf, value: Any) -> str:

@@ -1,0 +1,146 @@
+"""Large objects: values that stand in records of their own (116) behind the one of their image.
+
+The record itself holds NULL for them; each piece says which part of the value it is (format notes 11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.hexadecimal import from_hex
+from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, Image, StateColumn
+from trailgate.model.tables import Column
+from trailgate.model.types import Family
+from trailgate.trail.byte_order import ByteOrder
+from trailgate.trail.charsets import UTF_8, charset_of, encoded_texts
+from trailgate.trail.text_values import VARIABLE_HEAD
+from trailgate.trail.trail_format import UpdateFormat
+from trailgate.trail.values import MAX_CELL
+
+Mask = npt.NDArray[np.bool_]
+
+# Assumed: a value of a column that is a large object by its definition (lob_type) stays in its record up to the length
+# of Oracle's longest VARCHAR2; one printed LONG of 513 bytes is in its record, one of 7,070 is not (format notes 11).
+INLINE_BYTES: Final = 4000
+PIECE_BYTES: Final = (
+    2000  # of the printed large object, whose odd piece comes first (format notes 11)
+)
+WIDEST: Final = 2  # bytes in a character set of one byte of UTF-8
+
+
+def _text_bytes(column: Column, values: pa.Array) -> pa.Array:
+    charset = charset_of(column, UTF_8)
+    if charset is None or charset == UTF_8:
+        return values.view(pa.binary())
+    return encoded_texts(values, charset)
+
+
+# How a block column's values become the bytes of large objects: those families that can have one.
+LARGE_BYTES: Final[Mapping[Family, Callable[[Column, pa.Array], pa.Array]]] = MappingProxyType(
+    {
+        Family.TEXT: _text_bytes,
+        Family.NUMBER_TEXT: _text_bytes,
+        Family.BYTES: lambda _, values: from_hex(values),
+    }
+)
+
+# (order of the operation, whether of its before image) to (column, value).
+LargeValues = Mapping[tuple[int, bool], tuple[tuple[int, bytes], ...]]
+NO_VALUES: Final[LargeValues] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """A block without the rows that have large objects; and those rows, with NULL for them."""
+
+    plain: ChangeBlock
+    rest: ChangeBlock
+    values: LargeValues
+
+
+def part_large(block: ChangeBlock, updates: UpdateFormat) -> Parted | None:
+    """Return a block in two parts; None where no row has a large object.
+
+    Nothing says to which image of a record with two a piece belongs, so before values stay in such records.
+    """
+    befores = block.op_type == DELETE
+    if updates is UpdateFormat.SEPARATE:
+        befores |= block.op_type == UPDATE
+    found: list[tuple[bool, int, Mask]] = []
+    for is_before, image, rows in ((True, block.before, befores), (False, block.after, None)):
+        for index, state in enumerate(image):
+            large = _large(block.table.columns[index], state, rows)
+            if large is not None:
+                found.append((is_before, index, large))
+    if not found:
+        return None
+    any_large = np.logical_or.reduce([large for _, _, large in found])
+    rows = np.flatnonzero(any_large)
+    return Parted(
+        block.take(np.flatnonzero(~any_large)),
+        _without(block, found).take(rows),
+        _values(block, found),
+    )
+
+
+def _large(column: Column, state: StateColumn, rows: Mask | None) -> Mask | None:
+    """Return the rows whose value stands in pieces; None where there is none."""
+    to_bytes = LARGE_BYTES.get(column.family)
+    if state.values is None or to_bytes is None or column.type_row.fixed:
+        return None
+    limit = INLINE_BYTES if column.lob_type else MAX_CELL - VARIABLE_HEAD
+    longest = pc.max(pc.binary_length(state.values)).as_py() or 0
+    if longest * WIDEST <= limit:
+        return None
+    sizes = pc.binary_length(to_bytes(column, state.values)).fill_null(0).to_numpy()
+    large: Mask = sizes > limit
+    if rows is not None:
+        large &= rows
+    return large if large.any() else None
+
+
+def _without(block: ChangeBlock, found: list[tuple[bool, int, Mask]]) -> ChangeBlock:
+    images: dict[bool, list[StateColumn]] = {True: list(block.before), False: list(block.after)}
+    for is_before, index, large in found:
+        state = images[is_before][index]
+        assert state.values is not None
+        null = pa.scalar(None, state.values.type)
+        values = pc.if_else(pa.array(large), null, state.values)
+        images[is_before][index] = replace(state, values=values)
+    before: Image = tuple(images[True])
+    return replace(block, before=before, after=tuple(images[False]))
+
+
+def _values(block: ChangeBlock, found: list[tuple[bool, int, Mask]]) -> LargeValues:
+    values: dict[tuple[int, bool], tuple[tuple[int, bytes], ...]] = {}
+    for is_before, index, large in found:
+        column, state = (
+            block.table.columns[index],
+            (block.before if is_before else block.after)[index],
+        )
+        assert state.values is not None
+        rows = np.flatnonzero(large)
+        raw = LARGE_BYTES[column.family](column, state.values.take(pa.array(rows)))
+        for order, value in zip(block.order[rows].tolist(), raw.to_pylist(), strict=True):
+            key = (order, is_before)
+            values[key] = (*values.get(key, ()), (index, value))
+    return values
+
+
+def piece_data(column: int, value: bytes, order: ByteOrder) -> Iterator[bytes]:
+    """Yield the data of a value's pieces: five words of 4 bytes, then a part of it."""
+    count = -(-len(value) // PIECE_BYTES)
+    end = len(value) - (count - 1) * PIECE_BYTES
+    start = 0
+    for number in range(1, count + 1):
+        words = (column, count, number, start, end - start)
+        yield b"".join(order.raw(word, 4) for word in words) + value[start:end]
+        start, end = end, end + PIECE_BYTES
