@@ -28,7 +28,7 @@ from trailgate.trail.metadata import METADATA_LEVEL, NO_TABLES, TrailTables
 from trailgate.trail.reader import ReaderState, decode
 from trailgate.trail.record_header import swapped_indicators
 from trailgate.trail.record_layout import BEFORE_IMAGE, NAME_AT, RECORD_HEADS
-from trailgate.trail.record_types import IO_DELETE
+from trailgate.trail.record_types import IO_DELETE, ROLE_OF, Role
 
 __all__ = ["TrailFiles", "TrailSplit", "find_trail", "plan_splits", "read_split", "read_trail"]
 
@@ -247,7 +247,8 @@ def _begins(
 ) -> tuple[Mask, bool]:
     """Return which records begin a transaction, and whether the last is an update's before image.
 
-    The two records of an update are never torn apart, whatever their indicators say.
+    The two records of an update are never torn apart, whatever their indicators say, nor are fragments and pieces
+    torn from their change. Metadata and DDL records may stand within a transaction and say that they are one.
     """
     head = rows_at(data, offsets, NAME_AT).view(RECORD_HEADS[order]).reshape(-1)
     indicator = head["trans_ind"]
@@ -255,4 +256,7 @@ def _begins(
     is_before = (head["image"] == BEFORE_IMAGE) & (head["io_type"] != IO_DELETE)
     follows = np.concatenate([[after_before], is_before[:-1]])
     torn = follows & (head["image"] != BEFORE_IMAGE)
-    return ((indicator == 0) | (indicator == 3)) & ~torn, bool(is_before[-1])
+    role = ROLE_OF[head["io_type"]]
+    begins = (indicator == 0) & ((role == Role.CHANGE) | (role == Role.NOTE))
+    begins |= (indicator == 3) & ((role == Role.CHANGE) | (role == Role.REFUSED))
+    return begins & ~torn, bool(is_before[-1])
