@@ -17,12 +17,13 @@ from trailgate.trail.checking.records import Inspected, inspect, trailing_before
 from trailgate.trail.checking.tables import Known, check_tables
 from trailgate.trail.checking.transactions import Bounds, Followed, check_csns, follow
 from trailgate.trail.good_records import LONGEST, find_good, guess_order
-from trailgate.trail.header import FileHeader, decode_header
+from trailgate.trail.header import SIGNATURE, FileHeader, decode_header
 from trailgate.trail.metadata import TrailTables
 from trailgate.trail.records import Records, find_records
 from trailgate.trail.tokens import FRAME, RECORD
 
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
+SIGNATURE_AT: Final = 3 * FRAME  # behind the frames of F, its first group and its first leaf
 UNFINISHED: Final = "the file ends inside a record"
 
 
@@ -114,6 +115,8 @@ def _begin(number: int, reader: TrailFileReader) -> tuple[FileBegun, int]:
         return FileBegun(number, file, guess_order(reader.read, 0, file.size)), 0
     try:
         header, length = decode_header(head)
+        if head[SIGNATURE_AT : SIGNATURE_AT + len(SIGNATURE)] != SIGNATURE:
+            raise DecodeError("the header's signature is missing")
     except TrailgateError as error:
         length = _framed(head)
         order = guess_order(reader.read, length, file.size)

@@ -42,7 +42,7 @@ from trailgate.storage.trail_files import NUMBERED, URI, TrailFile
 from trailgate.storage.trail_reader import TrailFileReader
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.checking.findings import SEQNO, SIZE, Finding, Severity
-from trailgate.trail.header import encode_header
+from trailgate.trail.header import decode_header, encode_header
 from trailgate.trail.header_patching import HeaderFacts, patched_header
 
 COPIED: Final = 4 << 20  # bytes copied at once
@@ -135,21 +135,29 @@ class _Work:
     def take(self, step: Step) -> None:
         """Take one step of the check."""
         if isinstance(step, FileBegun):
-            self.headers.append(self._header(step))
-            path = self.folder / self.name(step.number)
-            path.write_bytes(self._patched(step.number, HeaderFacts("", self.first + step.number)))
+            self._begin(step)
         elif isinstance(step, FileEnded):
             for told in step.tables.tables.values():
                 if told.table is not None:
                     self.tables.setdefault(told.name.casefold(), told.table)
         self.rescue.take(step)
 
-    def _header(self, step: FileBegun) -> tuple[bytes, ByteOrder]:
-        """Return the header that a new file is given: its own, or one made where it has none."""
+    def _begin(self, step: FileBegun) -> None:
+        """Begin a file with its own header, or with one that is made where that is damaged or missing."""
+        if step.problem and step.raw:
+            self.leave(LeftOut(step.number, 0, len(step.raw), step.problem))
+        facts = HeaderFacts("", self.first + step.number)
         if step.header is not None:
-            return step.raw, step.header.order
+            self.headers.append((step.raw, step.header.order))
+            patched = self._patched(step.number, facts)
+            if decode_header(patched)[0].trail.seqno == facts.seqno:
+                (self.folder / self.name(step.number)).write_bytes(patched)
+                return
+            self.headers.pop()  # it has no place for what a header must say
         made = file_header(self.prefix, self.digits, self.now)
-        return encode_header(made), made.order
+        self.headers.append((encode_header(made), made.order))
+        patched = self._patched(step.number, facts)
+        (self.folder / self.name(step.number)).write_bytes(patched)
 
     def _patched(self, number: int, facts: HeaderFacts) -> bytes:
         raw, order = self.headers[number]

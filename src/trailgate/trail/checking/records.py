@@ -58,6 +58,7 @@ EARLIEST: Final = 631_152_000_000_000 + JULIAN_EPOCH
 LATEST: Final = 4_102_444_800_000_000 + JULIAN_EPOCH
 PIECE_HEAD: Final = 20  # bytes in front of the data of a piece (format notes 11)
 UNNAMED: Final = -1
+UNKNOWN: Final = 0xFF  # a TransInd
 
 
 def _by_type(image: str) -> Mask:
@@ -75,7 +76,7 @@ _NEVER: Final = (_by_type("A"), _by_type("B"))
 class Inspected:
     """Records in columns, and their faults. A record of a fault that is an error is ``bad``.
 
-    ``trans_ind`` is 1 where it cannot be known. ``name`` is an index into ``names``, ``index`` a table index of
+    ``trans_ind`` is ``UNKNOWN`` where it cannot be known. ``name`` is an index into ``names``, ``index`` a table index of
     the file's metadata; -1 where a record has none. ``csn`` and ``tx`` are the ids that records carry.
     """
 
@@ -170,7 +171,7 @@ def _trans_ind(head: npt.NDArray[Any], order: ByteOrder, readable: Mask) -> Byte
     found = head["trans_ind"]
     if (found > 3).any():
         found = np.where(found > 3, swapped_indicators(head, order), found)
-    return np.where(readable & (found <= 3), found, 1).astype(np.uint8)
+    return np.where(readable & (found <= 3), found, UNKNOWN).astype(np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +272,8 @@ def _check_fixed(found: Inspected, head: npt.NDArray[Any]) -> None:
         found.note(kinds.TYPE, readable & unknown & ~named)
         found.note(kinds.NOT_READ, readable & unknown & named)
     odd = readable & (head["trans_ind"] > 3)
-    # One printed 11.2.1.0.1 record has TransInd elsewhere (format notes 5): then it is not 1.
-    found.note(kinds.TRANS_IND, odd & (found.trans_ind == 1))
+    # One printed 11.2.1.0.1 record has TransInd elsewhere (format notes 5): then it is known.
+    found.note(kinds.TRANS_IND, odd & (found.trans_ind == UNKNOWN))
     change = found.role == Role.CHANGE
     untimely = (head["io_time"] < EARLIEST) | (head["io_time"] > LATEST)
     found.note(kinds.IO_TIME, readable & change & untimely)

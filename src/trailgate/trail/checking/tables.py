@@ -41,14 +41,16 @@ def check_tables(found: Inspected, data: Octets, order: ByteOrder, known: Known)
     metadata = np.flatnonzero(found.role == Role.METADATA)
     wanted = np.isin(found.role, WITH_TABLE)
     # Any of these may have been metadata before it was damaged.
-    doubtful = np.flatnonzero((found.role == Role.REFUSED) | found.bad)
+    bad = found.bad
+    doubtful = np.flatnonzero((found.role == Role.REFUSED) | bad)
     _check_names(found, wanted, known)
     first = int(doubtful[0]) if len(doubtful) else len(found)
     start = 0
     for row in metadata.tolist():
         known = _check_indexes(found, wanted, (start, row), known)
         known = replace(known, lost=known.lost or first <= row)
-        known = _with_record(found, (data, order), row, known)
+        if not bad[row]:
+            known = _with_record(found, (data, order), row, known)
         start = row
     known = _check_indexes(found, wanted, (start, len(found)), known)
     return replace(known, lost=known.lost or bool(len(doubtful)))

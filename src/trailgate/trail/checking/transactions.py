@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trailgate.trail.checking import findings as kinds
-from trailgate.trail.checking.records import Inspected
+from trailgate.trail.checking.records import UNKNOWN, Inspected
 from trailgate.trail.record_types import IO_RESTART_OK, Role
 
 Longs = npt.NDArray[np.int64]
@@ -55,12 +55,12 @@ def follow(found: Inspected, bounds: Bounds) -> Followed:
     """Return the groups of these records and note what contradicts; the records follow each other."""
     rows = np.flatnonzero(found.role != Role.METADATA)
     indicator, role = found.trans_ind[rows], found.role[rows]
-    unreadable = ~found.readable[rows]
+    unknown = indicator == UNKNOWN
     restart = (role == Role.ABEND) | (found.io_type[rows] == IO_RESTART_OK)
-    is_open = (indicator < 2) & ~restart & ~unreadable
+    is_open = (indicator < 2) & ~restart & ~unknown
     was_open = np.concatenate([[bounds.is_open], is_open[:-1]]) if len(rows) else is_open
     opens = np.isin(indicator, BEGINS) | restart
-    headless = ~opens & ~was_open & ~unreadable
+    headless = ~opens & ~was_open & ~restart & ~unknown
     _note(found, rows, bounds, headless)
     unended = opens & was_open & ~restart
     found.note(kinds.UNENDED, rows[unended])
@@ -69,12 +69,13 @@ def follow(found: Inspected, bounds: Bounds) -> Followed:
     has_ids = bounds.has_ids or bool(len(with_ids))
     if has_ids:
         found.note(kinds.TORN, np.setdiff1d(rows[unended], with_ids))
-    starts = opens | ~was_open | unreadable
+    starts = opens | ~was_open | unknown
     csn = found.csn[1][-1] if found.csn[1] else bounds.csn
     bounds = replace(bounds, has_ids=has_ids, csn=csn)
     if len(rows):
         bounds = replace(bounds, is_open=bool(is_open[-1]), elsewhere=False)
-    return Followed(rows, starts, (indicator >= 2) | restart, headless, bounds)
+    closed = ((indicator >= 2) & ~unknown) | restart
+    return Followed(rows, starts, closed, headless, bounds)
 
 
 def _note(found: Inspected, rows: Longs, bounds: Bounds, headless: Mask) -> None:
