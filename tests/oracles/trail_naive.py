@@ -1,8 +1,9 @@
-"""The shortest reading and writing of level 3 records, value by value, to be checked by eye.
+"""The shortest reading and writing of trail records, value by value, to be checked by eye.
 
 A record is a dict: table, image ("A", "B"), io_type, trans_ind, op_ts (unix microseconds),
 tokens (name -> text) and columns (index -> value, or None for NULL); a key update has its
-before columns under "before".
+before columns under "before". ``order`` is ">" or "<", as struct has it. ``read_operations`` reads
+what level 3 does not have as well: table indexes, metadata, fragments, large objects, unified updates.
 """
 
 from __future__ import annotations
@@ -18,22 +19,31 @@ NAMES = {b"L": "LOGCSN", b"6": "TRANID", b"R": "ORAROWID", b"t": "ORATAG", b"D":
 IDS = {name: code for code, name in NAMES.items()}
 
 
-def read_value(column: Column, raw: bytes) -> Any:
+def read_value(column: Column, raw: bytes, order: str = ">") -> Any:
     if raw[:2] == b"\xff\xff":
         return None
     body = raw[2:]
+    if column.family is Family.FLOAT:
+        return struct.unpack(">f" if column.data_type == 142 else ">d", body)[0]
+    if column.family is Family.BYTES and not column.type_row.fixed:
+        return body[2:].hex().upper()
     if column.family in (Family.INTEGER, Family.UNSIGNED):
         return int.from_bytes(body, "big", signed=column.family is Family.INTEGER)
     if column.family is Family.DATETIME:
         return body.decode()[:10] + body.decode()[10:].replace(":", " ", 1)
     if column.type_row.fixed:
         return body.decode().rstrip(" ")
-    return body[2 : 2 + struct.unpack(">H", body[:2])[0]].decode()
+    return body[2 : 2 + struct.unpack(order + "H", body[:2])[0]].decode()
 
 
-def write_value(column: Column, value: Any) -> bytes:
+def write_value(column: Column, value: Any, order: str = ">") -> bytes:
     null = value is None
     front = b"\xff\xff" if null else b"\0\0"
+    if column.family is Family.FLOAT:
+        return front + struct.pack(">f" if column.data_type == 142 else ">d", value or 0)
+    if column.family is Family.BYTES and not column.type_row.fixed:
+        raw = bytes.fromhex(value or "")
+        return front + struct.pack(order + "H", len(raw)) + raw
     if column.family in (Family.INTEGER, Family.UNSIGNED):
         width = column.type_row.width or 0
         signed = column.family is Family.INTEGER
@@ -45,31 +55,32 @@ def write_value(column: Column, value: Any) -> bytes:
         width = column.external_length
         return front + (b"\0" * width if null else value.encode().ljust(width, b" "))
     raw = b"" if null else value.encode()
-    return front + struct.pack(">H", len(raw)) + raw
+    return front + struct.pack(order + "H", len(raw)) + raw
 
 
-def read_columns(table: Table, data: bytes) -> dict[int, Any]:
+def read_columns(table: Table, data: bytes, order: str = ">") -> dict[int, Any]:
     columns, place = {}, 0
     while place < len(data):
-        index, length = struct.unpack_from(">HH", data, place)
+        index, length = struct.unpack_from(order + "HH", data, place)
         raw = data[place + 4 : place + 4 + length]
-        columns[index] = read_value(table.columns[index], raw)
+        columns[index] = read_value(table.columns[index], raw, order)
         place += 4 + length
     return columns
 
 
-def write_columns(table: Table, columns: dict[int, Any]) -> bytes:
+def write_columns(table: Table, columns: dict[int, Any], order: str = ">") -> bytes:
     data = b""
     for index, value in columns.items():
-        raw = write_value(table.columns[index], value)
-        data += struct.pack(">HH", index, len(raw)) + raw
+        raw = write_value(table.columns[index], value, order)
+        data += struct.pack(order + "HH", index, len(raw)) + raw
     return data
 
 
-def read_tokens(data: bytes) -> dict[str, str]:
-    tokens, place = {}, 0
+def read_tokens(data: bytes, order: str = ">") -> dict[str, str]:
+    tokens: dict[str, str] = {}
+    place = 0
     while place < len(data):
-        length = struct.unpack_from(">H", data, place + 2)[0]
+        length = struct.unpack_from(order + "H", data, place + 2)[0]
         name = NAMES[data[place : place + 1]]
         raw = data[place + 4 : place + 4 + length]
         tokens[name] = (raw[:18] if name == "ORAROWID" else raw).decode()
@@ -124,3 +135,119 @@ def write_record(record: dict[str, Any], table: Table) -> bytes:
     inner += b"T\0" + struct.pack(">H", len(tokens)) + tokens
     frame = b"\x01" + struct.pack(">H", len(inner) + 8)
     return b"G" + frame + inner + b"Z" + frame
+
+
+def read_parts(data: bytes, order: str) -> list[dict[str, Any]]:
+    """Return the records of a trail as they lie: header fields and the bytes of D, T and U."""
+    records, start = [], 0
+    while start < len(data):
+        end = start + struct.unpack_from(order + "H", data, start + 2)[0]
+        parts, place = {b"D": b"", b"T": b"", b"U": b""}, start + 4
+        while place < end - 4:
+            length = struct.unpack_from(order + "H", data, place + 2)[0]
+            parts[data[place : place + 1]] = data[place + 4 : place + 4 + length]
+            place += 4 + length
+        head = parts[b"H"]
+        image, _, io_type, node, time, _, rba = struct.unpack_from(order + "cHBBQQ4s", head, 3)
+        records.append(
+            {
+                "partition": head[1],
+                "image": image.decode(),
+                "io_type": io_type,
+                "node": node,
+                "op_ts": time - JULIAN,
+                "indexes": struct.unpack(order + "HH", rba),
+                "trans_ind": head[28],
+                "area": head[34:],
+                "data": parts[b"D"],
+                "tokens": parts[b"T"],
+                "user": parts[b"U"],
+            }
+        )
+        start = end
+    return records
+
+
+def read_table(name: str, data: bytes, order: str) -> Table:
+    """Return the table of a table definition record by its assumed layout (format notes 12)."""
+    columns, place = [], 34
+    while place < len(data):
+        length = struct.unpack_from(order + "H", data, place)[0]
+        title = data[place + 2 : place + 2 + length].decode()
+        place += 2 + length
+        values = struct.unpack_from(order + "3Hh14H2h3H", data, place)
+        columns.append(Column(title, values[0], values[1], scale=values[3], sub_type=values[17]))
+        place += 46 + 2 + struct.unpack_from(order + "H", data, place + 46)[0]
+    return Table(name, tuple(columns))
+
+
+def read_operations(data: bytes, definitions: Definitions, order: str) -> list[dict[str, Any]]:
+    """Return op_type, table, op_ts, before and after (name -> value) of each operation."""
+    known: dict[int, Table] = {}
+    changes: list[dict[str, Any]] = []
+    for record in read_parts(data, order):
+        name = record["area"][:-1].decode(errors="replace")
+        if record["io_type"] == 170 and record["node"] == 2:
+            known[record["indexes"][1]] = read_table(name, record["data"], order)
+        elif record["io_type"] == 161:
+            changes[-1]["data"] += record["data"]
+        elif record["io_type"] == 116:
+            column, _, _, offset, _ = struct.unpack_from(order + "5I", record["data"])
+            changes[-1]["pieces"].setdefault(column, {})[offset] = record["data"][20:]
+        elif record["io_type"] in OP_TYPES:
+            by_index = record["partition"] & 8
+            index = struct.unpack_from(order + "H", record["area"])[0] if by_index else 0
+            table = known[index] if by_index else definitions.table(name)
+            changes.append(record | {"table": table, "pieces": {}})
+    operations: list[dict[str, Any]] = []
+    waiting = None
+    for change in changes:
+        before, after = images(change, order)
+        if change["io_type"] == 15 and change["image"] == "B":
+            waiting = after
+            continue
+        if waiting is not None:
+            before, waiting = waiting, None
+        operations.append(
+            {
+                "op_type": OP_TYPES[change["io_type"]],
+                "table": change["table"].name,
+                "op_ts": change["op_ts"],
+                "before": before,
+                "after": after,
+            }
+        )
+    return operations
+
+
+OP_TYPES = {3: "D", 5: "I", 10: "U", 15: "U", 100: "T", 115: "K", 117: "K", 134: "U", 135: "K"}
+
+
+def is_list(table: Table, data: bytes, order: str) -> bool:
+    """Return whether data are a list of columns that ends where they end."""
+    place = 0
+    while place + 6 <= len(data):
+        index, length = struct.unpack_from(order + "HH", data, place)
+        if index >= len(table.columns) or length < 2:
+            return False
+        place += 4 + length
+    return place == len(data)
+
+
+def images(change: dict[str, Any], order: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return before and after columns by name; a lone image counts as after, but for deletes."""
+    table, data = change["table"], change["data"]
+    before, after = b"", data
+    if change["io_type"] in (115, 117, 134, 135):
+        for width in {115: (2,), 117: (4,)}.get(change["io_type"], (2, 4)):
+            middle = width + int.from_bytes(data[:width], "big" if order == ">" else "little")
+            before, after = data[width:middle], data[middle:]
+            if is_list(table, before, order) and is_list(table, after, order):
+                break
+    one, two = (read_columns(table, part, order) for part in (before, after))
+    for column, pieces in change["pieces"].items():
+        raw = b"".join(pieces[offset] for offset in sorted(pieces))
+        binary = table.columns[column].family is Family.BYTES
+        two[column] = raw.hex().upper() if binary else raw.decode()
+    named = [{table.columns[i].name: v for i, v in part.items()} for part in (one, two)]
+    return (named[1], {}) if change["io_type"] == 3 else (named[0], named[1])

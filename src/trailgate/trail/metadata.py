@@ -110,6 +110,7 @@ _ATTRIBUTES: Final = (
     ("partial_type", "u2"),
 )
 _FLAGS: Final = ("nullable", "key")
+MAX_SCALE: Final = 38  # a greater one is no scale but bytes that fit by accident
 
 
 def _layout(order: ByteOrder) -> np.dtype[np.void]:
@@ -145,6 +146,7 @@ def _column(raw: bytes, values: np.void) -> Column | None:
         return None
     found = {key: int(values[key]) for key, _ in _ATTRIBUTES}
     flags = all(found[key] in (0, 1) for key in _FLAGS)
+    flags = flags and abs(found["scale"]) <= MAX_SCALE
     if not name.isprintable() or not name or found["data_type"] not in TYPES or not flags:
         return None
     found |= {key: bool(found[key]) for key in _FLAGS}
