@@ -1,0 +1,91 @@
+"""``trailgate logdump``: look into trail files with Logdump's commands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from trailgate.cli import output
+from trailgate.errors import MissingDependencyError
+from trailgate.logdump.conversation import Conversation
+
+HISTORY = "~/.trailgate_logdump_history"
+
+
+def command(
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="A trail file to open first.")
+    ] = None,
+    *,
+    commands: Annotated[
+        list[str] | None,
+        typer.Option("--command", "-c", metavar="COMMAND", help="Run this and leave; repeatable."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="An object a line, one for each result.")
+    ] = False,
+) -> None:
+    """Look into trail files with Logdump's commands."""
+    talk = Conversation(lambda: datetime.now(UTC), as_values=as_json)
+    interactive = commands is None and sys.stdin.isatty()
+    lines = _prompted(talk) if interactive else iter(commands or _typed(sys.stdin))
+    with output.quiet_pipe():
+        try:
+            if file is not None:
+                _say(talk, f"OPEN {file}")
+            _converse(talk, lines)
+        finally:
+            talk.close()
+    if talk.failed and not interactive:
+        raise typer.Exit(1)
+
+
+def _converse(talk: Conversation, lines: Iterator[str]) -> None:
+    while not talk.over:
+        line = next(lines, None)
+        if line is None:
+            return
+        if line.strip():
+            _say(talk, line)
+
+
+def _say(talk: Conversation, line: str) -> None:
+    for text in talk.answer(line):
+        print(text)
+
+
+def _typed(stream: Iterable[str]) -> Iterator[str]:
+    return (line.rstrip("\r\n") for line in stream)
+
+
+def _prompted(talk: Conversation) -> Iterator[str]:
+    """Yield what is typed at a terminal, until its end is typed."""
+    prompt = _prompt_session(talk)
+    while True:
+        try:
+            yield prompt.prompt(talk.prompt, default=talk.edit)
+        except KeyboardInterrupt:
+            continue  # the line is given up, the session goes on
+        except EOFError:
+            return
+
+
+def _prompt_session(talk: Conversation) -> Any:
+    """Return what reads lines with history and completion; only a terminal needs it."""
+    try:
+        from prompt_toolkit import PromptSession  # noqa: PLC0415
+        from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+    except ImportError:
+        raise MissingDependencyError(
+            "commands typed at a terminal need prompt_toolkit",
+            hint="pip install 'trailgate[cli]', or give commands on standard input",
+        ) from None
+    from trailgate.cli.logdump_completion import completer  # noqa: PLC0415
+
+    history = FileHistory(str(Path(HISTORY).expanduser()))
+    return PromptSession(history=history, completer=completer(talk.session))

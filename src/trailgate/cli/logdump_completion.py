@@ -1,0 +1,52 @@
+"""What the Tab key offers: commands, the words behind them, and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
+from prompt_toolkit.document import Document
+
+from trailgate.errors import OptionError
+from trailgate.logdump.session import Session
+
+FILES = frozenset(("OPEN", "OBEY", "SAVE", "CD", "VOLUME", "LOG", "FILES"))
+
+
+def completer(session: Session) -> Completer:
+    """Return what completes a session's commands."""
+    return _Commands(session)
+
+
+class _Commands(Completer):
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._paths = PathCompleter(expanduser=True, get_paths=lambda: [session.folder or "."])
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        text = document.text_before_cursor.rpartition(";")[2].lstrip()
+        name, blank, rest = text.partition(" ")
+        if not blank:
+            yield from _matching(name, sorted(self._session.commands))
+            return
+        try:
+            command, _ = self._session.find(name)
+        except OptionError:
+            return
+        words = command.words
+        if command.names[0] == "HELP":
+            words = tuple(self._session.commands)
+        yield from _matching(rest.rpartition(" ")[2], words)
+        if command.names[0] in FILES:
+            inner = Document(rest.rpartition(" ")[2])
+            yield from self._paths.get_completions(inner, complete_event)
+
+
+def _matching(begun: str, words: Iterable[str]) -> Iterable[Completion]:
+    return (
+        Completion(word, start_position=-len(begun))
+        for word in words
+        if word.startswith(begun.upper())
+    )

@@ -1,0 +1,1 @@
+"""Logdump's commands and its way of printing, over trail records; knows no terminal."""

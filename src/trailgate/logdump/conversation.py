@@ -1,0 +1,61 @@
+"""A session that is spoken to: lines in, lines out, and both into its log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from trailgate.logdump.as_json import as_json
+from trailgate.logdump.command_table import COMMANDS
+from trailgate.logdump.results import Edit, Failure, Goodbye, Result
+from trailgate.logdump.session import Session
+from trailgate.logdump.text import text_lines
+
+
+class Conversation:
+    """Answers command lines; says whether it is over, whether all went well, and what to edit."""
+
+    def __init__(self, now: Callable[[], datetime], *, as_values: bool = False) -> None:
+        self.session = Session(COMMANDS, now)
+        self.over = False
+        self.failed = False
+        self.edit = ""
+        self._json = as_values
+
+    @property
+    def prompt(self) -> str:
+        """Return the prompt of the next command."""
+        return f"Logdump {len(self.session.history) + 1} >"
+
+    def answer(self, line: str) -> Iterator[str]:
+        """Yield the lines that answer a command line."""
+        self.edit = ""
+        self._write_log(f"{self.prompt}{line}")
+        for result in self.session.run(line):
+            self._mind(result)
+            text = list(text_lines(result))
+            for one in text:
+                self._write_log(one)
+            if self._json:
+                yield json.dumps({"command": line, **as_json(result)}, ensure_ascii=False)
+            else:
+                yield from text
+
+    def close(self) -> None:
+        """Close the open file and the log."""
+        self.session.close()
+        if self.session.log is not None:
+            self.session.log.close()
+            self.session.log = None
+
+    def _mind(self, result: Result) -> None:
+        self.over |= isinstance(result, Goodbye)
+        self.failed |= isinstance(result, Failure)
+        if isinstance(result, Edit):
+            self.edit = result.line
+
+    def _write_log(self, text: str) -> None:
+        if self.session.log is not None:
+            self.session.log.write(f"{text}\n")
+            self.session.log.flush()
