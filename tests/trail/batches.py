@@ -52,7 +52,16 @@ def _block(table: Table, order: Any, ops: Sequence[Operation]) -> ChangeBlock:
         pa.array([""] * len(ops)),
         image_of(table, [op["before"] for op in ops]),
         image_of(table, [op["after"] for op in ops]),
+        tokens=tokens_of(ops),
     )
+
+
+def tokens_of(ops: Sequence[Operation]) -> pa.MapArray | None:
+    """Return the tokens of operations that have any beside those of their columns."""
+    if not any(op.get("tokens") for op in ops):
+        return None
+    rows = [list(op.get("tokens", {}).items()) for op in ops]
+    return pa.array(rows, pa.map_(pa.string(), pa.string()))
 
 
 def operations_of(batch: ChangeBatch) -> list[Operation]:

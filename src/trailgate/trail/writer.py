@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -85,12 +85,14 @@ def _encoded(
     """Yield records and their orders."""
     if updates is UpdateFormat.COMPACT:
         block = compacted(block)
-    parted = part_large(block, updates)
+    unified = () if updates is UpdateFormat.SEPARATE else (UPDATE, KEY_UPDATE)
+    parted = part_large(block)
     if parted is not None:
         block = parted.plain
-        for group in _groups(parted.rest, naming, updates):
+        # Nothing says to which image of a record with two a piece belongs.
+        for group in _groups(parted.rest, naming, unified[1:]):
             yield long_records(group, parted.values), group.order
-    for group in _groups(block, naming, updates) if len(block) else ():
+    for group in _groups(block, naming, unified) if len(block) else ():
         laid = lay_out(group)
         long = laid.lengths > MAX_LENGTH
         if not long.any():
@@ -130,20 +132,16 @@ def _sliced(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
     )
 
 
-def _groups(block: ChangeBlock, naming: Naming, updates: UpdateFormat) -> Iterator[Group]:
-    """Yield the block's records in groups that are laid out alike.
+def _groups(block: ChangeBlock, naming: Naming, kinds: Sequence[int]) -> Iterator[Group]:
+    """Yield the block's records in groups that are laid out alike; ``kinds`` of operation are unified.
 
     The order of a record is twice that of its operation, plus one for a second record.
     """
     kind = block.op_type
     _check_kinds(block)
     has_before = _has_before(block)
-    unified = has_before & ((kind == UPDATE) | (kind == KEY_UPDATE))
-    paired = has_before & (kind == UPDATE)
-    if updates is UpdateFormat.SEPARATE:
-        unified = np.zeros(len(block), bool)
-    else:
-        paired = unified & False
+    unified = has_before & np.isin(kind, kinds)
+    paired = has_before & (kind == UPDATE) & ~unified
     begins = (block.tx_ind == BEGIN) | (block.tx_ind == WHOLE)
     ends = (block.tx_ind == END) | (block.tx_ind == WHOLE)
     # TransInd is 0 first, 1 middle, 2 last, 3 only record; a pair is split between its records.

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.columnar.hexadecimal import from_hex
+from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, Image, StateColumn
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.charsets import UTF_8, charset_of, encoded_texts
 from trailgate.trail.text_values import VARIABLE_HEAD
-from trailgate.trail.trail_format import UpdateFormat
 from trailgate.trail.values import MAX_CELL
 
 Mask = npt.NDArray[np.bool_]
@@ -66,18 +66,16 @@ class Parted:
     values: LargeValues
 
 
-def part_large(block: ChangeBlock, updates: UpdateFormat) -> Parted | None:
+def part_large(block: ChangeBlock) -> Parted | None:
     """Return a block in two parts; None where no row has a large object.
 
-    Nothing says to which image of a record with two a piece belongs, so before values stay in such records.
+    The before values of a key update stay in its record, which has both images.
     """
-    befores = block.op_type == DELETE
-    if updates is UpdateFormat.SEPARATE:
-        befores |= block.op_type == UPDATE
+    befores = (block.op_type == DELETE) | (block.op_type == UPDATE)
     found: list[tuple[bool, int, Mask]] = []
     for is_before, image, rows in ((True, block.before, befores), (False, block.after, None)):
         for index, state in enumerate(image):
-            large = _large(block.table.columns[index], state, rows)
+            large = _large(block, index, state, rows)
             if large is not None:
                 found.append((is_before, index, large))
     if not found:
@@ -91,20 +89,29 @@ def part_large(block: ChangeBlock, updates: UpdateFormat) -> Parted | None:
     )
 
 
-def _large(column: Column, state: StateColumn, rows: Mask | None) -> Mask | None:
+def _large(block: ChangeBlock, index: int, state: StateColumn, rows: Mask | None) -> Mask | None:
     """Return the rows whose value stands in pieces; None where there is none."""
-    to_bytes = LARGE_BYTES.get(column.family)
-    if state.values is None or to_bytes is None or column.type_row.fixed:
+    column = block.table.columns[index]
+    if state.values is None or column.family not in LARGE_BYTES or column.type_row.fixed:
         return None
     limit = INLINE_BYTES if column.lob_type else MAX_CELL - VARIABLE_HEAD
     longest = pc.max(pc.binary_length(state.values)).as_py() or 0
     if longest * WIDEST <= limit:
         return None
-    sizes = pc.binary_length(to_bytes(column, state.values)).fill_null(0).to_numpy()
+    sizes = pc.binary_length(_bytes_of(block, index, state.values)).fill_null(0).to_numpy()
     large: Mask = sizes > limit
     if rows is not None:
         large &= rows
     return large if large.any() else None
+
+
+def _bytes_of(block: ChangeBlock, index: int, values: pa.Array) -> pa.Array:
+    column = block.table.columns[index]
+    try:
+        return LARGE_BYTES[column.family](column, values)
+    except (DecodeError, EncodeError) as error:
+        where = Where(table=block.table.name, field=column.name, raw=error.where.raw)
+        raise EncodeError(error.problem, where=where) from None
 
 
 def _without(block: ChangeBlock, found: list[tuple[bool, int, Mask]]) -> ChangeBlock:
@@ -122,13 +129,10 @@ def _without(block: ChangeBlock, found: list[tuple[bool, int, Mask]]) -> ChangeB
 def _values(block: ChangeBlock, found: list[tuple[bool, int, Mask]]) -> LargeValues:
     values: dict[tuple[int, bool], tuple[tuple[int, bytes], ...]] = {}
     for is_before, index, large in found:
-        column, state = (
-            block.table.columns[index],
-            (block.before if is_before else block.after)[index],
-        )
+        state = (block.before if is_before else block.after)[index]
         assert state.values is not None
         rows = np.flatnonzero(large)
-        raw = LARGE_BYTES[column.family](column, state.values.take(pa.array(rows)))
+        raw = _bytes_of(block, index, state.values.take(pa.array(rows)))
         for order, value in zip(block.order[rows].tolist(), raw.to_pylist(), strict=True):
             key = (order, is_before)
             values[key] = (*values.get(key, ()), (index, value))

@@ -35,6 +35,7 @@ from trailgate.trail.tokens import (
     TRANID,
     USER_TOKENS,
 )
+from trailgate.trail.user_tokens import user_token_bytes
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -47,11 +48,6 @@ ROWID_CHARACTERS: Final = 18
 EMPTY_TAG_INFO: Final = 1  # info of an empty ORATAG (format notes 2)
 FROM_COLUMNS: Final = frozenset({"LOGCSN", "TRANID"})  # written from csn and tx_id
 UNNAMED: Final = re.compile(r"x([0-9a-f]{2})")  # how the reader names an id that is not public
-
-
-def user_token_bytes(pairs: list[tuple[str, str]]) -> bytes:
-    """Return what stands in U for these user tokens."""
-    return b"".join(f"{name}\0{value}\0".encode() for name, value in pairs)
 
 
 def frames(
@@ -269,4 +265,7 @@ def _user_areas(
             problem = "a token has no value"
             raise EncodeError(problem, where=Where(table=block.table.name, field=name))
         pairs[row].append((name, text))
-    return pa.array([user_token_bytes(each) if each else b"" for each in pairs], pa.binary())
+    try:
+        return pa.array([user_token_bytes(each) if each else b"" for each in pairs], pa.binary())
+    except EncodeError as error:
+        raise error.located(table=block.table.name) from None
