@@ -28,10 +28,14 @@ class CodePage(Protocol):
     """Bytes to characters and back; ``blank`` is what pads a field."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Return what it is called in messages."""
+        ...
 
     @property
-    def blank(self) -> bytes: ...
+    def blank(self) -> bytes:
+        """Return the bytes of a blank."""
+        ...
 
     def decode(self, matrix: Octets) -> Text:
         """Return the text of each row of bytes."""

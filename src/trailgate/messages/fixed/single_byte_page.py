@@ -29,7 +29,7 @@ class SingleBytePage:
 
     def __post_init__(self) -> None:
         # A byte that is no ASCII character becomes 0x80, so one look tells whether all are.
-        ascii_of = (ord(c) if ord(c) < 0x80 else 0x80 for c in self.characters)
+        ascii_of = (min(ord(c), 0x80) for c in self.characters)
         sizes = [0 if c == NONE else len(c.encode()) for c in self.characters]
         object.__setattr__(self, "_ascii", bytes(ascii_of))
         object.__setattr__(self, "_sizes", np.array(sizes, np.uint8))
