@@ -10,8 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sample_trail import NOTES, Op, write_trail
-from trailgate.spark.trail_source import packed_splits
-from trailgate.storage.trails import TrailSplit, read_trail
+from trailgate.storage.trails import read_trail
 
 FILES = [
     [[Op("I", 1)], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],
@@ -82,11 +81,3 @@ def test_an_error_tells_the_place(spark: SparkSession, prefix: str) -> None:
 def test_a_missing_path_is_told(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match="needs a path"):
         spark.read.format("trail").load().count()
-
-
-def test_small_files_share_a_partition_and_large_ones_do_not() -> None:
-    splits = [TrailSplit("f", i, 0, size) for i, size in enumerate([10, 20, 90, 100, 5, 5])]
-
-    packs = packed_splits(splits, 100)
-
-    assert [[split.number for split in pack] for pack in packs] == [[0, 1], [2], [3], [4, 5]]

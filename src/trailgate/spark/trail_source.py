@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,53 +10,25 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from trailgate.definitions.operations import typed_schema
-from trailgate.errors import OptionError
-from trailgate.model.operations import OPERATIONS_SCHEMA
-from trailgate.storage.trails import (
-    SPLIT_BYTES,
-    TrailFiles,
-    TrailSplit,
-    find_trail,
-    plan_splits,
-    read_split,
+from trailgate.model.tables import Table
+from trailgate.spark.trail_options import TrailOptions
+from trailgate.storage.trail_files import TrailFiles
+from trailgate.storage.trail_options import ReadOptions
+from trailgate.storage.trails import TrailSplit, plan_reading, read_split, wanted_table
+
+AHEAD: Final = (
+    16  # files that a task is told of behind its split; most transactions end in the first
 )
-
-# Spark reserves none of these; "path" is what load() is given.
-OPTIONS: Final = ("path", "table", "definitions", "splitBytes")
-
-
-@dataclass(frozen=True, slots=True)
-class TrailOptions:
-    """What a trail is read by."""
-
-    path: str
-    table: str | None = None
-    definitions: str | None = None
-    split_bytes: int = SPLIT_BYTES
-
-    @classmethod
-    def read(cls, options: Any) -> TrailOptions:
-        """Return the options of Spark's texts; raises OptionError."""
-        if not options.get("path"):
-            raise OptionError("the format trail needs a path", hint='As in .load("dirdat/ot")')
-        size = options.get("splitBytes", str(SPLIT_BYTES))
-        if not size.isdecimal() or int(size) < 1:
-            raise OptionError(f"splitBytes must be a number of bytes, not {size!r}")
-        return cls(options["path"], options.get("table"), options.get("definitions"), int(size))
-
-    def trail(self) -> TrailFiles:
-        """Return the trail as it lies there now."""
-        return find_trail(self.path, self.definitions)
 
 
 class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
-    """Operations of a trail, or with the option ``table`` that table's rows in their types."""
+    """Operations of a trail, one table's rows in their types, or records: by the options."""
 
     @classmethod
     def name(cls) -> str:
@@ -65,16 +36,18 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         return "trail"
 
     def schema(self) -> StructType:
-        """Return the operations' schema, or the table's."""
-        options = TrailOptions.read(self.options)
-        if options.table is None:
-            return from_arrow_schema(OPERATIONS_SCHEMA)
-        table = options.trail().definitions.table(options.table)
-        return from_arrow_schema(typed_schema(table))
+        """Return the schema of what the options ask for."""
+        return TrailOptions.of(self.options).schema()
 
     def reader(self, schema: StructType) -> TrailReader:
         """Return the batch reader."""
-        return TrailReader(TrailOptions.read(self.options), schema)
+        return TrailReader(TrailOptions.of(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """Return the stream reader."""
+        from trailgate.spark.trail_stream import stream_reader  # noqa: PLC0415  not for batches
+
+        return stream_reader(TrailOptions.of(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the batch writer."""
@@ -84,12 +57,37 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
 
 
 class TrailPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
-    """Splits that one task reads, and the trail they belong to."""
+    """A split that one task reads, the files of the trail that it needs, and the table asked for."""
 
-    def __init__(self, trail: TrailFiles, splits: tuple[TrailSplit, ...]) -> None:
+    def __init__(self, trail: TrailFiles, split: TrailSplit, table: Table | None) -> None:
         super().__init__(None)
         self.trail = trail
-        self.splits = splits
+        self.split = split
+        self.table = table
+
+
+def partitions_of(
+    trail: TrailFiles, splits: Sequence[TrailSplit], options: ReadOptions
+) -> list[InputPartition]:
+    """Return one partition a split."""
+    last = trail.end.number
+    table = wanted_table(trail, options)
+    found = []
+    for split in splits:
+        window = trail.window(split.start.number, min(split.end.number + AHEAD, last))
+        found.append(TrailPartition(window, split, table))
+    return found
+
+
+def read_partition(
+    partition: InputPartition | None, options: ReadOptions, schema: StructType
+) -> Iterator[pa.RecordBatch]:
+    """Yield a partition's batches in exactly the schema that Spark expects."""
+    if not isinstance(partition, TrailPartition):
+        return  # Spark asks once with None where there are no partitions
+    exact: Any = to_arrow_schema(schema, timezone="UTC")
+    for batch in read_split(partition.trail, partition.split, options, partition.table):
+        yield batch.select(exact.names).cast(exact)
 
 
 class TrailReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
@@ -103,31 +101,12 @@ class TrailReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types ar
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions: large files split, small ones packed together."""
-        trail = self._options.trail()
-        splits = plan_splits(trail, self._options.split_bytes)
-        packed = packed_splits(splits, self._options.split_bytes)
-        return [TrailPartition(trail, part) for part in packed]
+        """Return the partitions: large files split, small ones put together."""
+        options = self._options
+        trail = options.trail()
+        splits = plan_reading(trail, options.reading, options.split_bytes)
+        return partitions_of(trail, splits, options.reading)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Yield a partition's batches in exactly the schema that Spark expects."""
-        if not isinstance(partition, TrailPartition):
-            return  # Spark asks once with None where there are no partitions
-        schema = to_arrow_schema(self._schema, timezone="UTC")
-        for split in partition.splits:
-            for batch in read_split(partition.trail, split, self._options.table):
-                yield batch.select(schema.names).cast(schema)
-
-
-def packed_splits(splits: list[TrailSplit], size: int) -> list[tuple[TrailSplit, ...]]:
-    """Return neighbouring splits put together up to a size."""
-    packs: list[list[TrailSplit]] = []
-    room = 0
-    for split in splits:
-        length = split.end - split.start
-        if not packs or length > room:
-            packs.append([])
-            room = size
-        packs[-1].append(split)
-        room -= length
-    return [tuple(pack) for pack in packs]
+        """Yield a partition's batches."""
+        return read_partition(partition, self._options.reading, self._schema)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pyarrow import fs
 
@@ -21,6 +21,16 @@ NUMBERED: Final = re.compile(r"(?P<prefix>.*?)(?P<number>\d{9}|\d{6})")
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 Place = str | os.PathLike[str]
+
+LAST_LISTED: Final = 16  # files that a writer may have gone through while they were listed
+NO_DEFINITIONS: Final = Definitions(())
+
+
+class TrailPlace(NamedTuple):
+    """A file's number and a byte offset in it; places compare in the trail's order."""
+
+    number: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +47,84 @@ class TrailFiles:
     """The files of a trail in order, and what its tables look like.
 
     ``growing`` says that nothing vouches for the end of the last file: an unfinished record
-    there has not been written yet.
+    there has not been written yet. ``cut_off`` says that the trail goes on behind the last of these files.
     """
 
     prefix: str
     files: tuple[TrailFile, ...]
     definitions: Definitions
     growing: bool = True
+    cut_off: bool = False
+
+    @property
+    def begin(self) -> TrailPlace:
+        """Return where the trail begins."""
+        return TrailPlace(self.files[0].number, 0)
+
+    @property
+    def end(self) -> TrailPlace:
+        """Return where the trail ends."""
+        return TrailPlace(self.files[-1].number, self.files[-1].size)
+
+    def file(self, number: int) -> TrailFile:
+        """Return the file of a number; raises StorageError."""
+        at = number - self.files[0].number
+        if not 0 <= at < len(self.files):
+            where = Where(source=self.prefix)
+            raise StorageError(f"file number {number} is not in the trail", where=where)
+        return self.files[at]
+
+    def following(self, number: int) -> Iterator[TrailFile]:
+        """Yield the files from a number on; those that were cut off are looked up."""
+        yield from self.files[max(0, number - self.files[0].number) :]
+        if self.cut_off:
+            rest = find_trail(self.prefix, self.definitions)
+            yield from rest.following(max(number, self.files[-1].number + 1))
+
+    def may_grow(self, file: TrailFile) -> bool:
+        """Return whether a record may be unfinished at the end of a file."""
+        return self.growing and not self.cut_off and file.number >= self.files[-1].number
+
+    def window(self, first: int, last: int) -> TrailFiles:
+        """Return the files with these numbers alone: a task is not sent ten thousand names."""
+        start = self.files[0].number
+        files = self.files[first - start : last + 1 - start]
+        return replace(self, files=files, cut_off=last < self.files[-1].number or self.cut_off)
+
+    def until(self, end: TrailPlace) -> TrailFiles:
+        """Return the trail as if it ended at a place, where a record ends."""
+        files = self.files[: end.number + (end.offset > 0) - self.files[0].number]
+        if not files or files[-1].number < end.number:
+            return replace(self, files=files, growing=False, cut_off=False)
+        last = replace(files[-1], size=min(end.offset, files[-1].size))
+        return replace(self, files=(*files[:-1], last), growing=False, cut_off=False)
 
 
 def find_trail(path: Place, definitions: Place | Definitions | None = None) -> TrailFiles:
     """Return the trail at a prefix (``dirdat/ot``), of one file, or alone in a directory.
 
     Where ``<prefix>.manifest.json`` exists, only what it lists is read. Definitions come from
-    the argument (a file's path, or definitions) or from ``<prefix>.def``.
-    Raises StorageError.
+    the argument (a file's path, or definitions) or from ``<prefix>.def``; where there is neither,
+    there are none. Raises StorageError.
     """
+    found = find_begun_trail(path, definitions)
+    if found is None:
+        raise StorageError("no trail files here", where=Where(source=str(path)), hint=HINT)
+    return found
+
+
+def find_begun_trail(
+    path: Place, definitions: Place | Definitions | None = None
+) -> TrailFiles | None:
+    """Return the trail as ``find_trail`` does, or None while it has no file."""
     store, place = locate(path)
     prefix, files = _listed(store, place)
+    files = _sized_again(store, files)
     published = _manifest(store, f"{prefix}.manifest.json")
     if published is not None:
         files = [_published(file, published) for file in files if _name(file.path) in published]
     if not files:
-        raise StorageError("no trail files here", where=Where(source=str(path)), hint=HINT)
+        return None
     _check_numbers(files, prefix)
     spell = _speller(str(path), place)
     return TrailFiles(
@@ -136,6 +201,18 @@ def _numbered(store: fs.FileSystem, folder: str, stem: str | None = None) -> lis
     return sorted(found, key=lambda pair: pair[1].number)
 
 
+def _sized_again(store: fs.FileSystem, files: list[TrailFile]) -> list[TrailFile]:
+    """Return the files with the last ones' sizes as they are after the listing.
+
+    A file that has a successor is whole, but its size may have been asked for before it was.
+    """
+    if len(files) < 2:
+        return files
+    infos = store.get_file_info([file.path for file in files[-LAST_LISTED:]])
+    last = zip(files[-LAST_LISTED:], infos, strict=True)
+    return files[:-LAST_LISTED] + [replace(file, size=info.size) for file, info in last]
+
+
 def _manifest(store: fs.FileSystem, place: str) -> dict[str, int] | None:
     """Return the sizes by name that a manifest lists; None where there is no manifest."""
     if store.get_file_info(place).type != fs.FileType.File:
@@ -177,8 +254,7 @@ def _definitions(
         return read_sourcedefs(read_whole(given), source=str(given))
     beside = f"{prefix}.def"
     if store.get_file_info(beside).type != fs.FileType.File:
-        problem = f"the trail has no definitions file {beside}"
-        raise StorageError(problem, hint="Name one: --definitions FILE, or the option definitions")
+        return NO_DEFINITIONS
     with store.open_input_file(beside) as file:
         return read_sourcedefs(bytes(file.read()), source=beside)
 

@@ -13,7 +13,7 @@ from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.storage.trail_files import TrailFile, locate
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.header import FileHeader, decode_header
-from trailgate.trail.metadata import TrailTables
+from trailgate.trail.metadata import NO_TABLES, TrailTables
 from trailgate.trail.record import decode_record
 from trailgate.trail.record_types import IO_METADATA
 from trailgate.trail.records import Records, find_order, find_records, find_typed, resync
@@ -86,8 +86,12 @@ class TrailFileReader:
     def records(self, place: int, size: int = SEARCH) -> tuple[Octets, Records]:
         """Return bytes from a record's begin on, and the places of the records in them."""
         data = self.read(place, size)
+        return data, self.places(data, place)
+
+    def places(self, data: Octets, place: int, *, finish: bool = False) -> Records:
+        """Return the records of bytes read at a place; with ``finish`` they must end with one."""
         try:
-            return data, find_records(data, order=self.order)
+            return find_records(data, order=self.order, finish=finish)
         except DecodeError as error:
             error.where = replace(error.where, offset=place + (error.where.offset or 0))
             raise
@@ -102,10 +106,15 @@ class TrailFileReader:
             return None
         raise DecodeError("no record begins in the bytes from here", where=Where(offset=place))
 
-    def tables(self, until: int) -> TrailTables:
-        """Return what the metadata records in front of a place tell; nothing else is decoded."""
-        tables = TrailTables()
-        for place in range(self.begin, min(until, self.file.size), SCAN):
+    def tables(
+        self, until: int, start: int | None = None, tables: TrailTables = NO_TABLES
+    ) -> TrailTables:
+        """Return what the metadata records in front of a place tell; nothing else is decoded.
+
+        ``tables`` is what those in front of ``start`` have told.
+        """
+        begin = self.begin if start is None else start
+        for place in range(begin, min(until, self.file.size), SCAN):
             data = self.read(place, SCAN + LONGEST)
             stop = min(SCAN, until - place)
             for offset in find_typed(data, self.order, IO_METADATA).tolist():
