@@ -1,0 +1,112 @@
+"""A source that can be asked again from any transaction, and its writer: what a crash must not show in.
+
+Run as a program it writes a trail until it is done or killed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from sample_trail import DEFINITIONS, Op, Transaction, changes
+from trailgate.model.changes import ChangeBatch
+from trailgate.storage.appending import AppendOptions, Recovered, Recovery, TrailAppender
+from trailgate.storage.disk import Disk
+from trailgate.storage.segments import selected
+from trailgate.trail.writer import encode
+
+ABEND, OK = 150, 151
+
+
+def records(data: bytes) -> Iterator[bytes]:
+    """Yield the records of a file's body that are all there."""
+    place = 0
+    while place + 4 <= len(data):
+        length = int.from_bytes(data[place + 2 : place + 4], "big")
+        if place + length > len(data):
+            return
+        yield data[place : place + length]
+        place += length
+
+
+def body(path: Path) -> bytes:
+    """Return what stands behind a file's header, if it has one."""
+    data = path.read_bytes()
+    return data[int.from_bytes(data[2:4], "big") :] if data[:1] == b"F" else data
+
+
+def kept(prefix: Path) -> list[bytes]:
+    """Return the records of whole transactions, without what was abandoned: the shortest reading."""
+    whole: list[bytes] = []
+    unfinished: list[bytes] = []
+    for path in sorted(prefix.parent.glob(f"{prefix.name}0*")):
+        for record in records(body(path)):
+            io_type, indicator = record[14], record[36]
+            if io_type == ABEND:
+                assert unfinished, "nothing was open to be abandoned"
+                unfinished = []
+            elif io_type == OK:
+                assert not unfinished, "something open was not abandoned"
+            else:
+                unfinished.append(record)
+                if indicator >= 2:
+                    whole += unfinished
+                    unfinished = []
+    assert not unfinished
+    return whole
+
+
+def expected(source: Sequence[Transaction]) -> list[bytes]:
+    """Return the records of a run without a crash."""
+    return list(records(bytes(encode(changes(source)).body)))
+
+
+def given(source: Sequence[Transaction], start: int, rows: int) -> Iterator[ChangeBatch]:
+    """Yield the source from a transaction on, so many operations at once, borders anywhere."""
+    everything = changes(source)
+    begin = sum(len(transaction) for transaction in source[:start])
+    order = np.arange(everything.rows)
+    for place in range(begin, everything.rows, rows):
+        yield selected(everything, (order >= place) & (order < place + rows))
+
+
+def write(
+    prefix: Path,
+    source: Sequence[Transaction],
+    options: AppendOptions,
+    rows: int = 2,
+    disk: Disk | None = None,
+) -> Recovered:
+    """Write what of the source is not there yet; commit wherever a batch ends with a transaction."""
+    with TrailAppender(prefix, DEFINITIONS, options, disk=disk) as appender:
+        recovered = appender.recovered
+        start = int(recovered.source_position or 0)
+        for batch in recovered.skip(given(source, start, rows)):
+            appender.append(batch)
+            last = max(batch.blocks, key=lambda block: int(block.order[-1]))
+            if chr(last.tx_ind[-1]) in "EW":
+                appender.commit(str(int(last.tx_id[-1].as_py()[2:]) + 1))
+        return recovered
+
+
+def large_source(transactions: int) -> list[Transaction]:
+    """Return transactions of one to nine operations."""
+    return [
+        [Op("I", number, "text" * (number % 50)) for _ in range(number % 9 + 1)]
+        for number in range(transactions)
+    ]
+
+
+if __name__ == "__main__":
+    place, mode, count = sys.argv[1:]
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    write(
+        Path(place),
+        large_source(int(count)),
+        AppendOptions(recovery=Recovery[mode], max_bytes=20_000),
+        rows=7,
+    )
