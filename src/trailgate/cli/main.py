@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "check": "Tell whether a trail is whole, and save what is.",
         "copybook": "Show the layout of a copybook's records.",
         "logdump": "Look into trail files with Logdump's commands.",
+        "assumptions": "List what is assumed about formats, with reason and test.",
         "demo": "Capture the sample messages into a trail and show it.",
     }
 )

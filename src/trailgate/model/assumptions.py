@@ -1,0 +1,387 @@
+"""What we assume about formats, because public documents and dumps leave it open: one row each.
+
+To add one: write a constant ``NAME = Assumption(...)`` below, in its area. ``where`` names the module and a word in it that obeys
+the assumption, ``tests`` test functions, cases (``records/delete``), or a case's name within its file
+(``escapes.toml: its name``). Then run ``trailgate assumptions --markdown > docs/assumptions.md``. Code that obeys a row may
+refer to it by its constant. Tests prove that all that is named is there.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+
+class Area(StrEnum):
+    """What an assumption is about; the headings of the document."""
+
+    TRAILS = "Trails"
+    MESSAGES = "Messages and their values"
+
+
+class Assumption(NamedTuple):
+    """One assumption: what, why, from where, which code obeys it and which tests name it.
+
+    ``source`` is a section of the format notes or of the documents named; empty where nothing public says anything.
+    """
+
+    name: str
+    area: Area
+    statement: str
+    why: str
+    source: str
+    where: tuple[str, ...]
+    tests: tuple[str, ...] = ()
+
+
+_TRAILS, _MESSAGES = Area.TRAILS, Area.MESSAGES
+
+EMPTY_TOKENS: Final = Assumption(
+    "empty-tokens",
+    _TRAILS,
+    "A record without tokens has an empty `T`",
+    "every public dump of a data record has `T`; messages know no ROWID",
+    "format notes 2",
+    ("trail/written_tokens.py: EMPTY_TOKENS",),
+    ("records/delete", "records/key-update"),
+)
+NO_REDO_LOG: Final = Assumption(
+    "no-redo-log",
+    _TRAILS,
+    "AuditPos and AuditRBA are 0",
+    "there is no redo log; DDL records of MySQL have zeros",
+    "format notes 5.2",
+    ("trail/written_records.py: AUDIT_POS", "trail/written_records.py: AUDIT_RBA"),
+    ("records/insert",),
+)
+SPLIT_UPDATES: Final = Assumption(
+    "split-updates",
+    _TRAILS,
+    "An update with befores is two records whose TransInd is split between them",
+    "only the data part is printed",
+    "format notes 10.3",
+    ("trail/writer.py: _groups",),
+    ("records/update-pair",),
+)
+TRUNCATE_WITHOUT_DATA: Final = Assumption(
+    "truncate-without-data",
+    _TRAILS,
+    "A truncate has no `D` token",
+    "its header and its length are printed, the whole record is not",
+    "format notes 10.5",
+    ("trail/written_records.py: D",),
+    ("records/truncate",),
+)
+NULL_INTEGERS: Final = Assumption(
+    "null-integers",
+    _TRAILS,
+    "A NULL integer is `FF FF` and zeros of its width",
+    "NULL in fixed text has this form",
+    "format notes 10.2",
+    ("trail/number_values.py: NULL_INTEGER_IS_ZEROS",),
+    ("values/int64-null",),
+)
+BARE_NULL: Final = Assumption(
+    "bare-null",
+    _TRAILS,
+    "A bare `FF FF` is NULL; only read",
+    "mentioned, never printed",
+    "format notes 10.2",
+    (
+        "trail/text_values.py: decode_variable",
+        "trail/text_values.py: null_cells",
+        "trail/number_values.py: null_cells",
+        "trail/time_values.py: null_cells",
+    ),
+    ("values/text-null-bare", "values/int64-null-bare"),
+)
+UNSIGNED_INTEGERS: Final = Assumption(
+    "unsigned-integers",
+    _TRAILS,
+    "Unsigned integers are laid out as signed ones",
+    "no dump shows one",
+    "format notes 10.2",
+    ("trail/number_values.py: decode_integer",),
+    ("values/int16-unsigned", "values/unsigned64", "values/unsigned64-scaled"),
+)
+UNSET_LEAVES: Final = Assumption(
+    "unset-leaves",
+    _TRAILS,
+    "A header leaf that is not known yet has info `FF` and zeros",
+    "the printed header is of an open file",
+    "format notes 2",
+    ("trail/header.py: _encode_leaf",),
+    ("headers/oracle-11-2",),
+)
+CHARSET_NUMBER: Final = Assumption(
+    "charset-number",
+    _TRAILS,
+    "Character set number 0x20000000 is UTF-8",
+    "the value in all dumps",
+    "format notes 4.1",
+    ("trail/header.py: charset",),
+    ("test_the_character_set_of_all_dumps_is_ours_and_is_utf_8",),
+)
+SOURCE_AND_RECOVERY: Final = Assumption(
+    "source-and-recovery",
+    _TRAILS,
+    "Data source 3 is log-based capture, recovery mode 1 is append mode",
+    "inferred from what printed headers are of",
+    "format notes 4.4, 4.5",
+    ("trail/header.py: data_source", "trail/header.py: recovery_mode"),
+    ("test_data_source_and_recovery_mode_are_those_of_the_printed_header",),
+)
+RAW_REDO_TAG: Final = Assumption(
+    "raw-redo-tag",
+    _TRAILS,
+    "Token `t` (ORATAG) is raw bytes, shown in hexadecimal",
+    "its text form is not public",
+    "format notes 9",
+    ("trail/tokens.py: GGS_TOKEN_ROWS",),
+    ("test_a_redo_tag_is_shown_in_hex",),
+)
+MOVED_TRANS_IND: Final = Assumption(
+    "moved-trans-ind",
+    _TRAILS,
+    "Where TransInd is above 3, the byte in front of AuditRBA's last three is meant",
+    "one printed record of 11.2.1.0.1 has the two fields swapped; only read",
+    "format notes 5",
+    ("trail/record_header.py: swapped_indicators",),
+    ("test_a_trans_ind_above_3_is_found_four_bytes_earlier",),
+)
+RESTARTS: Final = Assumption(
+    "restarts",
+    _TRAILS,
+    "What stands in front of RestartAbend, of an open transaction, comes again behind it",
+    "in append mode the old bytes are kept; to take both would double changes",
+    "format notes 13",
+    ("trail/record_types.py: ABEND", "trail/checking/transactions.py: restart"),
+    ("test_transactions_out_of_order_are_found", "test_a_whole_trail_is_saved_whole"),
+)
+CONTIGUOUS_TRANSACTIONS: Final = Assumption(
+    "contiguous-transactions",
+    _TRAILS,
+    "Records of a transaction follow each other, but for metadata; transactions come in commit order",
+    "the way capture writes; a check tells where it is otherwise",
+    "format notes 8",
+    ("trail/checking/transactions.py: follow", "trail/checking/transactions.py: check_csns"),
+    ("test_transactions_out_of_order_are_found",),
+)
+NO_BARE_BEGIN: Final = Assumption(
+    "no-bare-begin",
+    _TRAILS,
+    "In a trail whose transactions have LOGCSN or TRANID, a record without them begins none inside another",
+    "both stand on the first record of each; so a damaged TransInd is found",
+    "format notes 8",
+    ("trail/checking/transactions.py: TORN",),
+    ("test_transactions_out_of_order_are_found",),
+)
+UNSUPPORTED_TYPES: Final = Assumption(
+    "unsupported-types",
+    _TRAILS,
+    "Types without a public layout are refused",
+    "no layout to follow",
+    "format notes 10.2",
+    ("model/types.py: UNSUPPORTED",),
+    ("test_a_value_that_cannot_be_written_is_named", "test_a_bad_byte_is_named_with_its_place"),
+)
+FLOATS: Final = Assumption(
+    "floats",
+    _TRAILS,
+    "IEEE floats are big-endian in their width; NULL is `FF FF` and zeros",
+    "integers are so",
+    "format notes 10.2",
+    ("trail/number_values.py: decode_float",),
+    ("values/float", "values/double", "values/double-null"),
+)
+ZONED_TIMES: Final = Assumption(
+    "zoned-times",
+    _TRAILS,
+    "A time with a zone is a date time with the zone's text behind it; its NULL is a bare `FF FF`",
+    "said so, never printed",
+    "format notes 10.2",
+    ("trail/text_values.py: decode_zoned",),
+    ("values/timestamp-zone", "values/timestamp-zone-null"),
+)
+INTERVALS: Final = Assumption(
+    "intervals",
+    _TRAILS,
+    "An interval is ASCII text of its column's length",
+    "date times are",
+    "format notes 10.2",
+    ("model/types.py: intervals",),
+    ("values/interval-day-to-second",),
+)
+NATIONAL_TEXT: Final = Assumption(
+    "national-text",
+    _TRAILS,
+    "National text is UTF-16BE, padded with two bytes a blank",
+    "the DDR that Logdump prints says UTF-16BE",
+    "format notes 10.2",
+    ("trail/charsets.py: UTF_16",),
+    ("values/national-variable", "values/national-fixed", "values/national-by-number"),
+)
+FIXED_BYTES: Final = Assumption(
+    "fixed-bytes",
+    _TRAILS,
+    "Bytes of a fixed length have no length in front",
+    "fixed text has none",
+    "format notes 10.2",
+    ("trail/text_values.py: decode_fixed_bytes",),
+    ("values/raw-fixed",),
+)
+
+CENTURY: Final = Assumption(
+    "century",
+    _MESSAGES,
+    "Two-digit years 00 to 49 are 20xx, 50 to 99 are 19xx",
+    "not documented",
+    "",
+    ("columnar/temporal.py: PIVOT",),
+    ("test_a_format_reads_its_value",),
+)
+MISSING_DATE_PARTS: Final = Assumption(
+    "missing-date-parts",
+    _MESSAGES,
+    "A part that a date format lacks is 1970, 01, 01 and midnight",
+    "not documented",
+    "",
+    (
+        "columnar/temporal.py: MISSING_YEAR",
+        "columnar/temporal.py: MISSING_MONTH",
+        "columnar/temporal.py: MISSING_DAY",
+    ),
+    ("test_a_format_reads_its_value",),
+)
+COMMIT_ZONE: Final = Assumption(
+    "commit-zone",
+    _MESSAGES,
+    "Commit times without a zone are UTC",
+    "not documented",
+    "",
+    ("columnar/temporal.py: COMMIT_ZONE",),
+    ("test_default_times_equal_the_naive_reading",),
+)
+EPOCH_MILLISECONDS: Final = Assumption(
+    "epoch-milliseconds",
+    _MESSAGES,
+    "A commit time of 10 to 17 digits, without a format, is milliseconds since 1970",
+    "the form of JMSTimestamp",
+    "",
+    ("columnar/temporal.py: EPOCH_DIGITS",),
+    ("test_milliseconds_are_read_without_a_format",),
+)
+ANY_FRACTION: Final = Assumption(
+    "any-fraction",
+    _MESSAGES,
+    "A fraction at the end of a date format takes any number of digits",
+    "fields of two lengths share a documented format",
+    "",
+    ("columnar/datetime_formats.py: compile_format",),
+    ("test_a_format_reads_its_value",),
+)
+DEFAULT_DELIMITERS: Final = Assumption(
+    "default-delimiters",
+    _MESSAGES,
+    "Comma and line feed are the default delimiters",
+    "not documented; [0007](decisions/0007-delimiters.md)",
+    "",
+    ("messages/property_table.py",),
+    ("test_the_least_file_takes_defaults_and_says_which",),
+)
+TRUNCATE_VALUE: Final = Assumption(
+    "truncate-value",
+    _MESSAGES,
+    "`delim.optype.truncateval`, default `T`",
+    "how the adapter learns of a truncate is not documented",
+    "",
+    ("messages/property_table.py",),
+    ("test_every_row_is_found_by_its_names_and_is_whole",),
+)
+EMPTY_IS_NULL: Final = Assumption(
+    "empty-is-null",
+    _MESSAGES,
+    "Without a null indicator an empty field outside quotes is NULL",
+    "not documented; [0006](decisions/0006-empty-is-null.md)",
+    "",
+    ("messages/field_values.py: _nulls",),
+    ("escapes.toml: without an indicator an empty field is NULL and a quoted one empty text",),
+)
+HEADERS_WITHOUT_CASE: Final = Assumption(
+    "headers-without-case",
+    _MESSAGES,
+    "Header names are compared without case",
+    "the manual's own samples need it",
+    "",
+    ("messages/sources.py: _header_value",),
+    ("sources.toml: message headers, in any case",),
+)
+MESSAGE_IDS: Final = Assumption(
+    "message-ids",
+    _MESSAGES,
+    "`jms.id`: `ogg` is `GG_ID`, `wmq` and `activemq` are `JMSMessageID`, `time` is the position",
+    "names of the providers' headers; no clock is read",
+    "",
+    ("messages/sources.py: MESSAGE_ID_HEADERS", "messages/sources.py: optional"),
+    ("test_jms_id_says_which_header_is_the_message_id",),
+)
+EQUAL_SEQUENCE_IDS: Final = Assumption(
+    "equal-sequence-ids",
+    _MESSAGES,
+    "Equal sequence ids are captured",
+    "[0005](decisions/0005-sequence-ids.md)",
+    "",
+    ("messages/transactions.py: _check_lengths",),
+    ("message-is-transaction.toml: equal sequence ids are captured, none is skipped",),
+)
+ALL_COLUMNS_KEY: Final = Assumption(
+    "all-columns-key",
+    _MESSAGES,
+    "All columns are the key where none is marked",
+    "GoldenGate does so; [0008](decisions/0008-keys.md)",
+    "",
+    ("model/tables.py: keys",),
+    ("test_all_columns_are_the_key_where_none_is_marked",),
+)
+USERDEFS_ALIKE: Final = Assumption(
+    "userdefs-alike",
+    _MESSAGES,
+    "`delim.userdefs.*` are named and written as `fixed.userdefs.*` are",
+    "the chapter says only that delimited definitions may be user defined",
+    "",
+    ("definitions/userdefs.py: userdefs",),
+    ("tests/messages/test_userdefs.py",),
+)
+
+ASSUMPTIONS: Final[tuple[Assumption, ...]] = tuple(
+    row for row in tuple(globals().values()) if isinstance(row, Assumption)
+)
+
+_HEAD: Final = """\
+# What we assume
+
+Public documents and dumps leave some things open. Each such thing stands in one place in the code, in one row of `model/assumptions.py`, and in one row
+here: `trailgate assumptions --markdown` prints this page. Trail cases marked `assumed = true` and tests of assumptions carry the pytest mark
+`assumed`: `pytest -m assumed` runs them alone. "none yet" says that no test names the assumption.
+"""
+_COLUMNS: Final = ("name", "assumption", "why", "source", "where", "tests")
+
+
+def as_markdown() -> str:
+    """Return the page docs/assumptions.md."""
+    parts = [_HEAD]
+    for area in Area:
+        rows = [_row(row) for row in ASSUMPTIONS if row.area is area]
+        head = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS))]
+        parts.append("\n".join([f"## {area.value}", "", *head, *rows]) + "\n")
+    return "\n".join(parts)
+
+
+def _row(row: Assumption) -> str:
+    where = ", ".join(f"`{place}`" for place in row.where)
+    tests = ", ".join(f"`{name}`" for name in row.tests) or "none yet"
+    return _line([row.name, row.statement, row.why, row.source, where, tests])
+
+
+def _line(cells: list[str] | tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
