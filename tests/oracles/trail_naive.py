@@ -25,15 +25,14 @@ def read_value(column: Column, raw: bytes, order: str = ">") -> Any:
     body = raw[2:]
     if column.family is Family.FLOAT:
         return struct.unpack(">f" if column.data_type == 142 else ">d", body)[0]
-    if column.family is Family.BYTES and not column.type_row.fixed:
-        return body[2:].hex().upper()
     if column.family in (Family.INTEGER, Family.UNSIGNED):
         return int.from_bytes(body, "big", signed=column.family is Family.INTEGER)
     if column.family is Family.DATETIME:
         return body.decode()[:10] + body.decode()[10:].replace(":", " ", 1)
     if column.type_row.fixed:
         return body.decode().rstrip(" ")
-    return body[2 : 2 + struct.unpack(order + "H", body[:2])[0]].decode()
+    whole = body[2 : 2 + struct.unpack(order + "H", body[:2])[0]]
+    return whole.hex().upper() if column.family is Family.BYTES else whole.decode()
 
 
 def write_value(column: Column, value: Any, order: str = ">") -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from oracles import trail_naive as naive
@@ -120,7 +121,7 @@ def pieces_of(column: int, raw: bytes, size: int, order: ByteOrder) -> list[byte
     """Return pieces of which the odd one comes first, as in format notes 11."""
     odd = len(raw) % size or min(size, len(raw))
     cuts = [0, *range(odd, len(raw) + 1, size)]
-    spans = list(zip(cuts, cuts[1:], strict=False)) or [(0, 0)]
+    spans = list(pairwise(cuts)) or [(0, 0)]
     return [
         piece(column, (len(spans), i + 1, start), raw[start:end], order)
         for i, (start, end) in enumerate(spans)

@@ -14,6 +14,8 @@ import pytest
 from trail.batches import batch_of, operations_of
 from trailgate.columnar.views import octets
 from trailgate.model.tables import Column, Definitions, Table
+from trailgate.model.types import Family
+from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.codecs import codec_of
 from trailgate.trail.reader import ReaderState, decode
 from trailgate.trail.record_header import Source
@@ -36,6 +38,8 @@ def cases(folder: str) -> list[Any]:
 def typed(column: Column, text: str | None) -> Any:
     if text is None or pa.types.is_string(column.arrow_type):
         return text
+    if column.family is Family.FLOAT:
+        return float(text)
     return Decimal(text) if column.scale else int(text)
 
 
@@ -46,17 +50,19 @@ def test_a_value_reads_and_writes_as_its_case(case: dict[str, Any]) -> None:
     assert codec is not None
     raw = bytes.fromhex(case["bytes"])
     data = pa.py_buffer(raw + b"Z\x01\0\0")
+    order = ByteOrder[case.get("order", "big").upper()]
+    charset = case.get("charset", "utf-8")
     value = pa.array([typed(column, case.get("value"))], column.arrow_type)
     place = (np.array([0]), np.array([len(raw)]))
 
-    found = codec.decode(Cells(Source(data, octets(data), 0), "T", column, *place))
+    found = codec.decode(Cells(Source(data, octets(data), 0, order, charset), "T", column, *place))
 
     assert found.equals(value)
     if case.get("direction") != "read":
-        written = codec.encode(Target("T", column, 5), value)
+        written = codec.encode(Target("T", column, 5, order), value)
         tail = written.tail[0].as_py() if written.tail is not None else b""
         cell = written.fixed.tobytes() + tail
-        assert cell == b"\0\5" + len(raw).to_bytes(2, "big") + raw
+        assert cell == order.raw(5, 2) + order.raw(len(raw), 2) + raw
 
 
 @pytest.mark.parametrize("case", cases("records"))

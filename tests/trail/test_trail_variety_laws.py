@@ -37,7 +37,9 @@ from trailgate.trail.reader import ReaderState, decode
 MODEST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 Operations = list[dict[str, Any]]
 NOTHING = Definitions(())
-FORMS = {
+ANY_FORM: list[tuple[int | None, int]] = [(None, 0)]
+SIDES = ("before", "after")
+FORMS: dict[str, list[tuple[int | None, int]]] = {
     "U": [(None, 0), (UNIFIED, 2), (UNIFIED, 4)],
     "K": [(KEY_UPDATE, 2), (LONG_KEY_UPDATE, 4), (UNIFIED_KEY, 2), (UNIFIED_KEY, 4)],
 }
@@ -62,7 +64,7 @@ def trails(draw: st.DrawFn) -> tuple[bytes, ByteOrder, bool, Operations]:
             known.append(table)
             body += table_record(table, len(known), order)
         names = {"table_index": known.index(table) + 1} if indexed else {"name": table.name}
-        io_type, width = draw(st.sampled_from(FORMS.get(operation["op_type"], [(None, 0)])))
+        io_type, width = draw(st.sampled_from(FORMS.get(operation["op_type"], ANY_FORM)))
         large = draw(st.none() | st.tuples(st.integers(0, 1), st.integers(1, 9)))
         form = {"names": names, "io_type": io_type, "width": width, "large": large}
         form["cut"] = draw(st.sampled_from([7, 40, 60_000]))
@@ -77,9 +79,6 @@ def unscaled_images(operations: Operations) -> Operations:
         | {side: {n: unscaled_named(op, n, v) for n, v in op[side].items()} for side in SIDES}
         for op in operations
     ]
-
-
-SIDES = ("before", "after")
 
 
 def unscaled_named(operation: dict[str, Any], name: str, value: Any) -> Any:

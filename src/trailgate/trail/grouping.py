@@ -126,6 +126,20 @@ def _check_orphans(source: Source, heads: Heads, owner: Longs) -> None:
         at = int(heads.offsets[int(np.argmax(orphan))])
         problem = "a piece of a change stands without the change it belongs to"
         raise source.error(problem, (at, at + 64))
+    _check_tables(source, heads, np.flatnonzero(piece))
+
+
+def _check_tables(source: Source, heads: Heads, pieces: Longs) -> None:
+    """Check that pieces name the table of the change in front of them, or none."""
+    changes = np.flatnonzero(heads.role == Role.CHANGE)
+    owners = changes[np.searchsorted(changes, pieces) - 1]
+    names = np.array([table.name for table in heads.tables], object)
+    named = names[heads.table[pieces]]
+    bad = (named != names[heads.table[owners]]) & (named != "")
+    if bad.any():
+        at = int(heads.offsets[pieces[int(np.argmax(bad))]])
+        problem = "a piece of a change is of another table than its change"
+        raise source.error(problem, (at, at + 64))
 
 
 def _borders(trans_ind: npt.NDArray[np.uint8], first: Longs) -> tuple[Mask, Mask]:

@@ -24,11 +24,13 @@ from trailgate.trail.operations import Chunk, read_blocks
 from trailgate.trail.rare import without_rare
 from trailgate.trail.record_header import Source, read_heads
 from trailgate.trail.record_tokens import Tokens, carried, read_tokens
-from trailgate.trail.records import Records, find_records
+from trailgate.trail.record_types import ROLE_OF, Role
+from trailgate.trail.records import IO_TYPE_AT, Records, find_records
 from trailgate.trail.tokens import LOGCSN, TRANID
 
 Longs = npt.NDArray[np.int64]
 
+PEEK: Final = 64  # records looked at at once for the end of a chunk
 CHUNK: Final = 1 << 14  # records decoded at once: their integer arrays stay in cache
 
 
@@ -87,7 +89,7 @@ def decode(  # noqa: PLR0913  what is read, where it stands, and what is known
     done = rows = 0
     size = CHUNK
     while done < len(records.offsets):
-        stop = done + size
+        stop = _before_change(source, records, done + size)
         more = stop < len(records.offsets) or not finish
         part, places = _portion(source, records, slice(done, stop))
         chunk = _read_chunk(part, places, state, more=more)
@@ -137,6 +139,17 @@ def _source(data: Any, base_offset: int, state: ReaderState) -> Source:
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
     charset = charset_named(state.charset)
     return Source(buffer, octets(buffer), base_offset, state.order, charset)
+
+
+def _before_change(source: Source, records: Records, stop: int) -> int:
+    """Return where a chunk ends: not in front of a piece or fragment, which would lose its change."""
+    while stop < len(records.offsets):
+        kind = source.data[records.offsets[stop : stop + PEEK] + IO_TYPE_AT]
+        others = ~np.isin(ROLE_OF[kind], (Role.LARGE_OBJECT, Role.FRAGMENT))
+        if others.any():
+            return stop + int(np.argmax(others))
+        stop += PEEK
+    return stop
 
 
 def _portion(source: Source, records: Records, rows: slice) -> tuple[Source, Records]:

@@ -1,0 +1,99 @@
+"""What public dumps print of little-endian trails, and data read with and without their definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from trail.batches import operations_of
+from trail.building import INSERT, record
+from trail.test_trail_cases import cases
+from trailgate.columnar.views import octets
+from trailgate.model.tables import Column, Definitions, Table
+from trailgate.trail.byte_order import ByteOrder
+from trailgate.trail.reader import ReaderState, decode
+from trailgate.trail.record import decode_record, encode_header_area
+from trailgate.trail.record_header import Source, read_heads
+from trailgate.trail.record_types import Role
+from trailgate.trail.tokens import DATA, HEADER, outer_object, token
+
+
+def read(body: bytes, order: ByteOrder, definitions: Definitions) -> list[dict[str, Any]]:
+    state = ReaderState(order=order)
+    return operations_of(
+        decode(body, definitions, file_number=1, base_offset=0, state=state, finish=True).batch
+    )
+
+
+def expected(case: dict[str, Any], values: str) -> dict[str, Any]:
+    nulls = case.get("null" if values == "values" else "numbered_null", ())
+    return case.get(values, {}) | dict.fromkeys(nulls)
+
+
+@pytest.mark.parametrize("case", cases("data"))
+def test_data_read_by_their_definition(case: dict[str, Any]) -> None:
+    order = ByteOrder[case["order"].upper()]
+    table = Table("S.T", tuple(Column(**column) for column in case["columns"]))
+    body = record(INSERT, bytes.fromhex(case["bytes"]), order=order)
+
+    (found,) = read(body, order, Definitions((table,)))
+
+    assert found["after"] == expected(case, "values")
+
+
+@pytest.mark.parametrize("case", cases("data"))
+def test_data_of_a_table_that_nothing_defines_are_numbered(case: dict[str, Any]) -> None:
+    order = ByteOrder[case["order"].upper()]
+    body = record(INSERT, bytes.fromhex(case["bytes"]), order=order)
+
+    (found,) = read(body, order, Definitions(()))
+
+    assert found["after"] == expected(case, "numbered")
+
+
+@pytest.mark.parametrize("case", cases("record-headers"))
+def test_a_printed_header_reads_and_writes_as_its_case(case: dict[str, Any]) -> None:
+    order = ByteOrder[case["order"].upper()]
+    area, fields = bytes.fromhex(case["bytes"]), case["fields"]
+
+    found = decode_record(record_of(area, fields["length"], order), order=order)
+
+    names = {"image", "length", "count", "name", "table_index"}
+    assert {name: getattr(found, name) for name in fields.keys() - names} == {
+        name: value for name, value in fields.items() if name not in names
+    }
+    assert chr(found.image) == fields["image"]
+    assert len(found.data or b"") == fields["length"]
+    assert found.record_count == fields["count"]
+    assert (found.name, found.table_index) == (fields.get("name"), fields.get("table_index"))
+    assert encode_header_area(found) == area
+
+
+NAMED = [case for case in cases("record-headers") if "name" in case.values[0]["fields"]]
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_a_printed_header_reads_in_columns_too(case: dict[str, Any]) -> None:
+    order = ByteOrder[case["order"].upper()]
+    fields = case["fields"]
+    body = record_of(bytes.fromhex(case["bytes"]), fields["length"], order)
+
+    heads = read_heads(Source(body, octets(body), 0, order), *places(body))
+
+    assert heads.op_ts.tolist() == [fields["io_time"]]
+    assert heads.trans_ind.tolist() == [fields["trans_ind"]]
+    assert heads.tables[0].name == fields["name"]
+    assert heads.role[0] != Role.REFUSED
+
+
+def record_of(area: bytes, length: int, order: ByteOrder) -> Any:
+    inner = token(HEADER, area, order=order)
+    inner += token(DATA, bytes(length), order=order) if length else b""
+    return pa.py_buffer(outer_object(0x47, inner, 1, order))
+
+
+def places(body: Any) -> tuple[Any, Any]:
+    return np.zeros(1, np.int64), np.array([len(octets(body))])
