@@ -23,6 +23,7 @@ from trailgate.storage.capture import (
 )
 from trailgate.storage.loading import Loaded, load
 from trailgate.storage.manifest import locked
+from trailgate.trail.trail_format import TrailFormat
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 UNITS_2: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
@@ -72,6 +73,16 @@ def command(  # noqa: PLR0913  one argument an option
     seq_digits: Annotated[
         int, typer.Option(metavar="9|6", help="Digits of a trail file's number.")
     ] = 9,
+    format_release: Annotated[
+        str | None, typer.Option(metavar="RELEASE", help="The trail's format, as 12.2; else 11.2.")
+    ] = None,
+    byte_order: Annotated[
+        str | None, typer.Option(metavar="big|little", help="Little needs release 12.1.")
+    ] = None,
+    update_format: Annotated[
+        str | None,
+        typer.Option(metavar="FORM", help="separate, full or compact; the last two need 12.1."),
+    ] = None,
     no_compress_updates: Annotated[
         bool, typer.Option("--no-compress-updates", help="As NOCOMPRESSUPDATES.")
     ] = False,
@@ -104,6 +115,7 @@ def command(  # noqa: PLR0913  one argument an option
         seq_digits=seq_digits,
         dry_run=dry_run,
         message_per_line=message_per is MessagePer.LINE,
+        trail_format=TrailFormat.named(format_release, byte_order, update_format),
     )
     with nullcontext() if dry_run else locked(target):
         job = prepare(loaded.capture, source, target, options)

@@ -26,8 +26,10 @@ from trailgate.storage.trail_writing import (
     publish_parts,
     write_part,
 )
+from trailgate.trail.trail_format import TrailFormat
 
 SEQUENCE_DIGITS: Final = (6, 9)
+FORMAT_OPTIONS: Final = ("formatRelease", "byteOrder", "updateFormat")
 
 
 @dataclass
@@ -72,7 +74,9 @@ def trail_writer(options: Any, schema: StructType, *, overwrite: bool) -> TrailW
     if digits not in (0, *SEQUENCE_DIGITS):
         raise OptionError(f"seqDigits is 6 or 9, not {digits}")
     size = _number(options, "maxBytes", MAX_BYTES)
-    job = prepare_writing(options["path"], options.get("definitions"), size, digits or None)
+    form = TrailFormat.named(*(options.get(name) for name in FORMAT_OPTIONS))
+    tables = options.get("definitions")
+    job = prepare_writing(options["path"], tables, size, digits or None, form)
     return TrailWriter(job)
 
 

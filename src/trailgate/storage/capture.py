@@ -68,7 +68,8 @@ def run_range(job: CaptureJob, index: int) -> RangeReport:
     stem = f"{index:06d}-{uuid.uuid4().hex[:8]}"
     writer = None if options.dry_run else job.target.writer(stem, options)
     owned = OwnedMessages(job.capture, job.source, job.ranges[index])
-    return RangeRun(owned, job.source, writer, stop=options.on_error == "stop").run(index)
+    stop = options.on_error == "stop"
+    return RangeRun(owned, job.source, writer, job.target.encoding(options), stop=stop).run(index)
 
 
 def run_local(job: CaptureJob, progress: Callable[[int], None] | None = None) -> CaptureSummary:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from trailgate.messages.capture import Capture
 from trailgate.model.tables import Definitions
 from trailgate.storage.checkpoints import checkpoint_path
 from trailgate.storage.quarantine import append_lines
-from trailgate.storage.segments import MAX_BYTES, Segment, SegmentWriter
+from trailgate.storage.segments import MAX_BYTES, Encoding, Segment, SegmentWriter
 from trailgate.storage.sources import SPLIT_BYTES, MessageSource
 from trailgate.storage.trail_files import NUMBERED, URI
 from trailgate.trail.header import (
@@ -32,9 +33,11 @@ from trailgate.trail.header import (
     MachineInfo,
     ProducerInfo,
     TrailInfo,
-    encode_header,
     header_patches,
 )
+from trailgate.trail.trail_format import LEVEL_3, TrailFormat
+from trailgate.trail.writer import encode
+from trailgate.trail.written_metadata import file_begin, header_of
 
 PRODUCER: Final = "TRAILGATE"
 
@@ -144,6 +147,7 @@ class CaptureOptions:
     dry_run: bool = False
     split_bytes: int = SPLIT_BYTES
     message_per_line: bool = False
+    trail_format: TrailFormat = LEVEL_3
 
     def __post_init__(self) -> None:
         if self.on_error not in ("stop", "quarantine"):
@@ -185,7 +189,12 @@ class Target:
 
     def writer(self, stem: str, options: CaptureOptions) -> SegmentWriter:
         """Return a writer of trail files into the staging folder."""
-        return SegmentWriter(self.staging, stem, encode_header(self.header), options.max_bytes)
+        begin = file_begin(self.header, options.trail_format, self.definitions)
+        return SegmentWriter(self.staging, stem, begin, options.max_bytes)
+
+    def encoding(self, options: CaptureOptions) -> Encoding:
+        """Return what makes records of operations."""
+        return partial(encode, trail_format=options.trail_format, definitions=self.definitions)
 
     def discard(self) -> None:
         """Remove the staging folder."""
@@ -298,7 +307,7 @@ def publish_target(
     write_whole(Path(f"{target.prefix}.def"), write_sourcedefs(target.definitions))
     published = []
     for number, segment in enumerate(segments, before.next_number):
-        published.append(_place_file(target, segment, number, options.seq_digits))
+        published.append(_place_file(target, segment, number, options))
     sync_folder(Path(target.prefix).parent)
     held = before.quarantine
     quarantine = Path(f"{target.prefix}.quarantine.jsonl")
@@ -316,8 +325,11 @@ def publish_target(
     return summary
 
 
-def _place_file(target: Target, segment: Segment, number: int, digits: int) -> Published:
+def _place_file(
+    target: Target, segment: Segment, number: int, options: CaptureOptions
+) -> Published:
     """Fill in a file's header and give it its name."""
+    digits = options.seq_digits
     name = f"{target.prefix}{number:0{digits}}"
     if number >= 10**digits:
         raise StorageError(f"file number {number} has more than {digits} digits")
@@ -332,8 +344,10 @@ def _place_file(target: Target, segment: Segment, number: int, digits: int) -> P
         last_io_time=segment.last_time,
     )
     staged = target.staging / segment.name
+    header = header_of(replace(target.header, trail=trail), options.trail_format)
+    patches = header_patches(header) if options.trail_format.has_header else []
     with staged.open("r+b") as file:
-        for offset, data in header_patches(replace(target.header, trail=trail)):
+        for offset, data in patches:
             file.seek(offset)
             file.write(data)
         file.flush()

@@ -15,6 +15,7 @@ from trailgate.storage.owned import OwnedMessages, Piece, located, place_of
 from trailgate.storage.quarantine import error_fields
 from trailgate.storage.segments import (
     Counts,
+    Encoding,
     Mark,
     Segment,
     SegmentWriter,
@@ -80,10 +81,12 @@ class RangeRun:
         owned: OwnedMessages,
         source: MessageSource,
         writer: SegmentWriter | None,
+        encoding: Encoding,
         *,
         stop: bool,
     ) -> None:
         self._owned, self._source, self._writer, self._stop = owned, source, writer, stop
+        self._encoding = encoding
         self._counts: Counts = {}
         self._transactions = self._messages = 0
         self._unit = _Unit()
@@ -101,7 +104,7 @@ class RangeRun:
 
     def _take(self, piece: Piece) -> TrailgateError | None:
         """Write a piece's good units, set the others aside; return the error that stops the run."""
-        encoded, blamed = encoded_or_blamed(piece.operations, piece.message)
+        encoded, blamed = encoded_or_blamed(self._encoding, piece.operations, piece.message)
         for at, error in blamed.items():
             located(error, self._source, place_of(piece.messages, at))
         bad = {**piece.problems, **blamed}
@@ -114,7 +117,7 @@ class RangeRun:
         good = kept[message]
         if encoded is None or not good.all():
             operations, message = selected(operations, good), message[good]
-            encoded, _ = encoded_or_blamed(operations, message)
+            encoded, _ = encoded_or_blamed(self._encoding, operations, message)
         assert encoded is not None
         if len(unit):
             self._keep(piece, (encoded, operations), message, unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -11,7 +12,9 @@ import numpy as np
 
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import BEGIN, WHOLE, Bytes, ChangeBatch, ChangeBlock, Longs, Mask
-from trailgate.trail.writer import Encoded, encode
+from trailgate.trail.writer import Encoded
+
+Encoding = Callable[[ChangeBatch], Encoded]  # ``writer.encode`` in a format
 
 MAX_BYTES: Final = 500 * 1000 * 1000  # GoldenGate's default size of a trail file
 
@@ -140,18 +143,18 @@ def tx_indicators(batch: ChangeBatch) -> Bytes:
 
 
 def encoded_or_blamed(
-    batch: ChangeBatch, message: Longs
+    encoding: Encoding, batch: ChangeBatch, message: Longs
 ) -> tuple[Encoded | None, dict[int, TrailgateError]]:
     """Return the records of a batch, or which messages (by operation) cannot be written and why."""
     try:
-        return encode(batch), {}
+        return encoding(batch), {}
     except TrailgateError as error:
         if batch.rows <= 1:
             return None, {int(message[0]): error}
     blamed: dict[int, TrailgateError] = {}
     half = np.arange(batch.rows) < batch.rows // 2
     for part in (half, ~half):
-        found = encoded_or_blamed(selected(batch, part), message[part])[1]
+        found = encoded_or_blamed(encoding, selected(batch, part), message[part])[1]
         blamed = {**found, **blamed}
     return None, blamed
 

@@ -31,7 +31,7 @@ from trailgate.storage.manifest import (
 )
 from trailgate.storage.segments import Counts, Segment, added, counted
 from trailgate.storage.trail_files import URI, Place, locate, read_whole
-from trailgate.trail.writer import encode
+from trailgate.trail.trail_format import LEVEL_3, TrailFormat
 
 # The others may be left out: then they are null.
 NEEDED: Final = ("table", "op_type", "op_ts", "tx_id", "tx_ind", "before", "after")
@@ -65,7 +65,11 @@ def check_columns(names: Sequence[str]) -> None:
 
 
 def prepare_writing(
-    path: Place, definitions: Place | None, max_bytes: int, seq_digits: int | None = None
+    path: Place,
+    definitions: Place | None,
+    max_bytes: int,
+    seq_digits: int | None = None,
+    trail_format: TrailFormat = LEVEL_3,
 ) -> WriteJob:
     """Return a job that adds to the trail at a prefix, or begins one there.
 
@@ -74,7 +78,9 @@ def prepare_writing(
     prefix = local_prefix(path)
     manifest = read_manifest(prefix)
     options = CaptureOptions(
-        max_bytes=max_bytes, seq_digits=seq_digits or _digits(prefix, manifest)
+        max_bytes=max_bytes,
+        seq_digits=seq_digits or _digits(prefix, manifest),
+        trail_format=trail_format,
     )
     check_trail(prefix, manifest, options)
     run = uuid.uuid4().hex
@@ -88,12 +94,13 @@ def write_part(job: WriteJob, stem: str, batches: Iterable[pa.RecordBatch]) -> P
     """Stage the operations of one part in their order; raises with the row in its part."""
     job.target.staging.mkdir(parents=True, exist_ok=True)
     writer = job.target.writer(stem, job.options)
+    encoding = job.target.encoding(job.options)
     counts: Counts = {}
     rows = 0
     for batch in batches:
         try:
             changes = from_operations(conformed(batch), job.target.definitions)
-            encoded = encode(changes)
+            encoded = encoding(changes)
         except TrailgateError as error:
             if error.where.record is not None:
                 error.where = replace(error.where, record=error.where.record + rows)
