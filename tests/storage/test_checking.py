@@ -266,3 +266,13 @@ def test_any_bytes_give_findings(
     report = check_trail(str(folder / "ot"))
 
     assert all(file.records for file in report.files) or not report.whole
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_trail_is_found_by_address_folder_or_file(tmp_path: Path, scheme: str) -> None:
+    (path,) = write_files(tmp_path / "ot", [[change(0, ONLY)]])
+
+    for asked in (tmp_path / "ot", tmp_path, path):
+        report = check_trail(f"{scheme}{asked}")
+        assert report.whole
+        assert [file.name for file in report.files] == [path.name]

@@ -24,6 +24,7 @@ from trailgate.trail.tokens import FRAME, RECORD
 
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
 SIGNATURE_AT: Final = 3 * FRAME  # behind the frames of F, its first group and its first leaf
+AFTER_DAMAGE: Final = 256 << 10  # where there is damage there may be more: less is read in vain
 UNFINISHED: Final = "the file ends inside a record"
 
 
@@ -140,9 +141,10 @@ def _body(
     number: int, reader: TrailFileReader, begin: tuple[int, ByteOrder], place: _Place
 ) -> Iterator[Step]:
     at, order = begin
-    size = reader.file.size
+    size, wanted = reader.file.size, PORTION
     while at < size:
-        data = reader.read(at, PORTION)
+        data = reader.read(at, wanted)
+        wanted = min(2 * wanted, PORTION)
         records, problem = _complete(data, order)
         if not problem and at + len(data) < size:
             records = _without_befores(data, records)
@@ -156,7 +158,7 @@ def _body(
             yield _gap(number, reader, (at, end), problem)
             place.bounds = replace(place.bounds, is_open=False)
             place.known = replace(place.known, lost=True)
-            at = end
+            at, wanted = end, min(AFTER_DAMAGE, PORTION)
 
 
 def _complete(data: Octets, order: ByteOrder) -> tuple[Records, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pyarrow import fs
@@ -16,7 +16,7 @@ from pyarrow import fs
 from trailgate.definitions.sourcedefs import read_sourcedefs
 from trailgate.errors import StorageError, TrailgateError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.trail_files import HINT, NUMBERED, TrailFile, locate, read_whole
+from trailgate.storage.trail_files import HINT, NUMBERED, URI, TrailFile, locate, read_whole
 
 LEGAL_DIGITS: Final = (9, 6)
 
@@ -71,6 +71,10 @@ def look_at(path: str, definitions: str | None = None) -> FoundTrail:
     else:
         known, more = _definitions(store, prefix)
         faults += more
+    head, _, tail = path.partition(place) if URI.match(path) else ("", "", "")
+    if not path.startswith("file:"):  # a store's files are found again by the whole address
+        prefix = f"{head}{prefix}{tail}"
+        files = tuple(replace(file, path=f"{head}{file.path}{tail}") for file in files)
     return FoundTrail(prefix, files, manifest, known, faults, alone)
 
 
@@ -84,7 +88,7 @@ def _listed(store: fs.FileSystem, place: str, path: str) -> tuple[str, tuple[Tra
     if info.type == fs.FileType.File:
         matched = NUMBERED.fullmatch(name_of(place))
         digits = len(matched["number"]) if matched else 0
-        return place[: len(place) - digits], (stored_file(path),), True
+        return place[: len(place) - digits], (replace(stored_file(path), path=place),), True
     if info.type == fs.FileType.Directory:
         folder, stem = place.rstrip("/") or "/", None
     else:
