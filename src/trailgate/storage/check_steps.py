@@ -13,7 +13,9 @@ from trailgate.storage.trail_files import TrailFile
 from trailgate.storage.trail_reader import TrailFileReader
 from trailgate.trail.analysis.file_header import header_order
 from trailgate.trail.byte_order import ByteOrder
-from trailgate.trail.checking.records import Inspected, inspect, trailing_befores
+from trailgate.trail.checking.data import trailing_befores
+from trailgate.trail.checking.inspected import Inspected
+from trailgate.trail.checking.records import inspect
 from trailgate.trail.checking.tables import Known, check_tables
 from trailgate.trail.checking.transactions import Bounds, Followed, check_csns, follow
 from trailgate.trail.good_records import LONGEST, find_good, guess_order

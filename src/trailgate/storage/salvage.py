@@ -21,13 +21,9 @@ from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.check_steps import FileBegun, FileEnded, Step
 from trailgate.storage.checked_files import FoundTrail, look_at, name_of
-from trailgate.storage.checking import (
-    FileTotals,
-    Findings,
-    Report,
-    checked,
-    files_to_check,
-)
+from trailgate.storage.checking import Report, checked
+from trailgate.storage.file_checks import files_to_check
+from trailgate.storage.file_totals import FileTotals
 from trailgate.storage.manifest import (
     Manifest,
     Published,
@@ -41,7 +37,7 @@ from trailgate.storage.rescue import LeftOut, Part, Rescue
 from trailgate.storage.trail_files import NUMBERED, URI, TrailFile
 from trailgate.storage.trail_reader import TrailFileReader
 from trailgate.trail.byte_order import ByteOrder
-from trailgate.trail.checking.findings import SEQNO, SIZE, Finding, Severity
+from trailgate.trail.checking.findings import SEQNO, SIZE, Finding, Findings, Severity
 from trailgate.trail.header import decode_header, encode_header
 from trailgate.trail.header_patching import HeaderFacts, patched_header
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -110,3 +111,41 @@ class Finding:
         place = f"{self.file}{'' if self.offset is None else f' at {self.offset}'}"
         text = f"{KINDS[self.kind].statement}{f': {self.detail}' if self.detail else ''}"
         return f"{place}: {text}" if place else text
+
+
+TOLD: Final = 5  # findings of one kind in one file that are told one by one
+
+
+class Findings:
+    """Findings as they come; of many alike in a file only the first are kept, the others counted."""
+
+    def __init__(self) -> None:
+        self._kept: list[Finding] = []
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, finding: Finding, count: int = 1) -> None:
+        """Take a finding; ``count`` is how many of its kind it stands for."""
+        key = (finding.file, finding.kind)
+        if self._counts[key] < TOLD:
+            self._kept.append(finding)
+        self._counts[key] += count
+
+    def room(self, file: str, kind: str) -> int:
+        """Return how many more of a kind would be kept."""
+        return max(0, TOLD - self._counts[file, kind])
+
+    def skip(self, file: str, kind: str, count: int) -> None:
+        """Count findings that are not told one by one."""
+        self._counts[file, kind] += count
+
+    def result(self) -> tuple[Finding, ...]:
+        """Return what was kept, the last of a kind with how many more there are."""
+        told = Counter((finding.file, finding.kind) for finding in self._kept)
+        seen: Counter[tuple[str, str]] = Counter()
+        found = []
+        for finding in self._kept:
+            key = (finding.file, finding.kind)
+            seen[key] += 1
+            more = self._counts[key] - told[key] if seen[key] == told[key] else 0
+            found.append(replace(finding, more=more))
+        return tuple(found)

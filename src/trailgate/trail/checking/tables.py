@@ -13,7 +13,7 @@ from trailgate.errors import TrailgateError
 from trailgate.model.tables import Definitions
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.checking import findings as kinds
-from trailgate.trail.checking.records import Inspected
+from trailgate.trail.checking.inspected import Inspected
 from trailgate.trail.metadata import MetadataKind, TrailTables
 from trailgate.trail.record import decode_record
 from trailgate.trail.record_types import Role

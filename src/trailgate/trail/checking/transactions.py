@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trailgate.trail.checking import findings as kinds
-from trailgate.trail.checking.records import UNKNOWN, Inspected
+from trailgate.trail.checking.inspected import UNKNOWN, Inspected
 from trailgate.trail.record_types import IO_RESTART_OK, Role
 
 Longs = npt.NDArray[np.int64]
