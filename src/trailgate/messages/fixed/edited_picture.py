@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Final
 
 from trailgate.errors import DefinitionError, Where
@@ -34,7 +36,18 @@ class Position:
 
 _PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
 _FIXED: Final = {"+": Kind.SIGN, "-": Kind.SIGN, "$": Kind.CURRENCY}
-_HELD: Final = (Kind.DIGIT, Kind.SUPPRESSED, Kind.FLOATING)
+# V, S and P print nothing.
+_PLAIN: Final[Mapping[str, tuple[tuple[Kind, str], ...]]] = MappingProxyType(
+    {
+        "9": ((Kind.DIGIT, "9"),),
+        "Z": ((Kind.SUPPRESSED, " "),),
+        "*": ((Kind.SUPPRESSED, "*"),),
+        "B": ((Kind.INSERTED, " "),),
+        "CR": ((Kind.CREDIT, "C"), (Kind.CREDIT, "R")),
+        "DB": ((Kind.CREDIT, "D"), (Kind.CREDIT, "B")),
+        **{symbol: ((Kind.INSERTED, symbol),) for symbol in ",.0/"},
+    }
+)
 
 
 def positions(field: Field) -> tuple[Position, ...]:
@@ -54,26 +67,13 @@ def positions(field: Field) -> tuple[Position, ...]:
 
 
 def _positions(symbol: str, floating: set[str], begun: set[str]) -> list[Position]:
-    if symbol in ("V", "S", "P"):
-        return []
-    if symbol in ("CR", "DB"):
-        return [Position(Kind.CREDIT, letter) for letter in symbol]
     if symbol in floating:
         kind = Kind.FLOATING if symbol in begun else Kind.FLOAT_BEGIN
         begun.add(symbol)
         return [Position(kind, symbol)]
     if symbol in _FIXED:
         return [Position(_FIXED[symbol], symbol)]
-    if symbol == "9":
-        return [Position(Kind.DIGIT, symbol)]
-    if symbol in ("Z", "*"):
-        return [Position(Kind.SUPPRESSED, " " if symbol == "Z" else "*")]
-    return [Position(Kind.INSERTED, " " if symbol == "B" else symbol)]
-
-
-def held(found: tuple[Position, ...]) -> int:
-    """Return how many positions can have a digit."""
-    return sum(position.kind in _HELD for position in found)
+    return [Position(kind, shown) for kind, shown in _PLAIN.get(symbol, ())]
 
 
 def printed_zero(found: tuple[Position, ...]) -> str | None:

@@ -34,7 +34,7 @@ class NumberForm:
     @property
     def narrow(self) -> bool:
         """Return whether every value fits 18 digits, so 64 bits."""
-        return pa.types.is_int64(self.type) or self.type.precision <= INT64_DIGITS
+        return bool(pa.types.is_int64(self.type) or self.type.precision <= INT64_DIGITS)
 
 
 def number_of(field: Field) -> Number:
@@ -154,4 +154,5 @@ def merged(masks: Sequence[Words]) -> Mask:
     found = masks[0]
     for mask in masks[1:]:
         found = found | mask
-    return found != 0
+    bad: Mask = found != 0
+    return bad

@@ -64,7 +64,7 @@ class SingleBytePage:
         offsets, data = byte_view(values)
         text = data[offsets[0] : offsets[-1]].tobytes().decode()
         try:
-            made, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(self.characters))  # type: ignore[attr-defined]
+            made, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(self.characters))
         except UnicodeEncodeError as error:
             ends = pc.cumulative_sum(pc.utf8_length(values)).to_numpy()
             row = int(np.searchsorted(ends, error.start, "right"))

@@ -75,10 +75,8 @@ def encode_text(field: Field, options: ValueOptions) -> Encoder:
             raise encode_error(told, row, repr(values[row].as_py()))
         found = np.tile(padding, (len(values), 1))
         column = np.arange(size)
-        if field.justified:
-            inside = column >= size - lengths[:, None]
-        else:
-            inside = column < lengths[:, None]
+        first = (size - lengths)[:, None] if field.justified else 0
+        inside = (column >= first) & (column < first + lengths[:, None])
         found[inside] = data[offsets[0] : offsets[-1]]
         return found
 

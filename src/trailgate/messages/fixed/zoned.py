@@ -79,13 +79,14 @@ def decode_zoned(field: Field, options: ValueOptions) -> Decoder:
     leading = number.sign in _LEADING
 
     def decode(matrix: Octets) -> Decoded:
+        wrong: Mask | None = None
+        negative: Mask | None = None
         if separate:
             places, wrong, negative = _separated(matrix, leading, separate)
         else:
             at = 0 if leading else matrix.shape[1] - 1
             signs = matrix[:, at]
-            places, wrong = matrix, None
-            negative = table.negative[signs] if number.signed else None
+            places, negative = matrix, table.negative[signs] if number.signed else None
         padded = to_words(places, zone)
         if not separate:
             padded[:, padded.shape[1] - places.shape[1] if leading else -1] = table.digit[signs]
