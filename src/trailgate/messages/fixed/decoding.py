@@ -14,11 +14,8 @@ import pyarrow as pa
 
 from trailgate.columnar.gather import gather
 from trailgate.errors import OptionError, Where
-from trailgate.messages.fixed.codec import Decoder, Explain, Longs, Mask, Reason
-from trailgate.messages.fixed.codecs import decoder, explainer
 from trailgate.messages.fixed.faults import CUT_OFF, Fault, error_column, first_error
-from trailgate.messages.fixed.options import ValueOptions
-from trailgate.messages.fixed.page_text import without
+from trailgate.messages.fixed.pages.page_text import without
 from trailgate.messages.fixed.places import (
     BadCount,
     Leaf,
@@ -34,6 +31,9 @@ from trailgate.messages.fixed.records import (
     records_of_length,
 )
 from trailgate.messages.fixed.trees import record_members
+from trailgate.messages.fixed.values.codec import Decoder, Explain, Longs, Mask, Reason
+from trailgate.messages.fixed.values.codecs import decoder, explainer
+from trailgate.messages.fixed.values.options import ValueOptions
 from trailgate.model.layouts import Field, Layout, Usage
 
 ERRORS_COLUMN, RAW_COLUMN = "_errors", "_raw"

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from trailgate.columnar.views import Octets
 from trailgate.errors import EncodeError, Where
-from trailgate.messages.fixed.code_pages import code_page
-from trailgate.messages.fixed.codec import Longs, Mask
-from trailgate.messages.fixed.codecs import encoder
 from trailgate.messages.fixed.decoding import Depending, RecordOptions
+from trailgate.messages.fixed.pages.code_pages import code_page
 from trailgate.messages.fixed.places import Leaf, leaves, place
 from trailgate.messages.fixed.records import Records
+from trailgate.messages.fixed.values.codec import Longs, Mask
+from trailgate.messages.fixed.values.codecs import encoder
 from trailgate.model.layouts import Field, Layout
 
 

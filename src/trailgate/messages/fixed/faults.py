@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.errors import DecodeError, Where
-from trailgate.messages.fixed.codec import Explain, Longs, Mask, Reason
 from trailgate.messages.fixed.places import Place
 from trailgate.messages.fixed.records import Records
+from trailgate.messages.fixed.values.codec import Explain, Longs, Mask, Reason
 
 ERROR: Final = pa.struct(
     [

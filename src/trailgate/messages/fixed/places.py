@@ -13,7 +13,7 @@ from dataclasses import field as member
 import numpy as np
 
 from trailgate.definitions.copybook.columns import flat_columns
-from trailgate.messages.fixed.codec import Longs, Mask
+from trailgate.messages.fixed.values.codec import Longs, Mask
 from trailgate.model.layouts import Field, Layout, Occurs
 
 Place = int | Longs

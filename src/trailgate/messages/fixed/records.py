@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trailgate.columnar.views import Octets, octets, windows
-from trailgate.messages.fixed.codec import Longs, Mask
 from trailgate.messages.fixed.places import Leaf
+from trailgate.messages.fixed.values.codec import Longs, Mask
 
 Items = npt.NDArray[Any]
 
@@ -90,6 +90,7 @@ def matrix_of(records: Records, leaf: Leaf) -> Octets:
 
 def _items(records: Records, leaf: Leaf, size: int) -> Items:
     if records.step is None or not isinstance(leaf.at, int):
-        return windows(records.data, size)[records.starts + leaf.at]
+        found: Items = windows(records.data, size)[records.starts + leaf.at]
+        return found
     offset = int(records.starts[0]) + leaf.at
     return np.ndarray((len(records),), f"V{size}", records.data, offset, (records.step,))

@@ -1,0 +1,1 @@
+"""Code pages: bytes to text and back, for whole columns."""

@@ -1,0 +1,1 @@
+"""Values of fields: one codec a usage, both directions, whole columns."""
