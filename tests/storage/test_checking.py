@@ -166,6 +166,9 @@ def test_a_flipped_byte_of_structure_is_found(tmp_path: Path, at: int, kind: str
     assert (kind, "ot000000000", len(records[0])) in found(report)
 
 
+DDL = TrailRecord(160, "", b",C1='create table t'", node=0)
+
+
 @pytest.mark.parametrize(
     ("records", "expected"),
     [
@@ -175,6 +178,7 @@ def test_a_flipped_byte_of_structure_is_found(tmp_path: Path, at: int, kind: str
         ([change(0, FIRST), restart(), change(0, ONLY)], ["abandoned"]),
         ([change(0, FIRST), restart(io_type=151), change(0, ONLY)], ["abandoned"]),
         ([change(5, ONLY), change(4, ONLY)], ["csn order"]),
+        ([change(0, FIRST), DDL, change(0, LAST)], []),
         ([change(0, FIRST), replace(change(0, ONLY), tokens=())], ["unended", "torn"]),
         ([*update(0)[:1], *update(0)[2:]], ["pair"]),
         ([replace(update(0)[0], trans_ind=LAST), *update(0)[1:]], ["headless", "headless", "pair"]),

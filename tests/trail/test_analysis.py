@@ -16,6 +16,7 @@ from trailgate.trail.analysis.listing import as_values, lines
 from trailgate.trail.analysis.parts import Bytes, Damage, Element, content, problems
 from trailgate.trail.analysis.walk import analyze
 from trailgate.trail.byte_order import ByteOrder
+from trailgate.trail.header import DatabaseInfo, FileHeader, TrailInfo, encode_header
 from trailgate.trail.metadata import table_data
 from trailgate.trail.record import Token, TrailRecord, encode_record
 
@@ -58,6 +59,26 @@ def test_the_printed_header_is_listed_line_by_line() -> None:
     last = printed("header").index("<46_34>")
     assert shown.pop(last) == "34 00 00 08 # Type=34 (4) Flag=0 Len=8"  # left out where printed
     assert shown == printed("header")
+
+
+@pytest.mark.parametrize("order", ByteOrder)
+def test_leaves_are_shown_with_name_and_value(order: ByteOrder) -> None:
+    trail = TrailInfo(uri_history=("uri:a", "uri:b"), seqno=7, first_csn="1145074")
+    header = replace(FileHeader(order=order), trail=trail, database=DatabaseInfo(vendor=7))
+
+    (found,) = analyzed(encode_header(header))
+    shown = [str(line).strip() for line in lines(found)]
+
+    for said in (
+        "<46_30_38>   # seqno = 7",
+        "<46_30_39>   # file_size = not known yet",
+        "<46_30_3A>   # first_csn = 1145074",
+        "<46_32_30>   # vendor = 7 Oracle",
+        "<46_34_30>   # recovery_mode = 1",
+        "uri:b",
+    ):
+        assert said in shown
+    assert covered([found], encode_header(header))
 
 
 @pytest.mark.parametrize(("record", "name"), [(INSERT, "tokens-first"), (LATER, "tokens-later")])

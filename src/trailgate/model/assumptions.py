@@ -161,7 +161,7 @@ RESTARTS: Final = Assumption(
 CONTIGUOUS_TRANSACTIONS: Final = Assumption(
     "contiguous-transactions",
     _TRAILS,
-    "Records of a transaction follow each other, but for metadata; transactions come in commit order",
+    "Records of a transaction follow each other, but for metadata and DDL; transactions come in commit order",
     "the way capture writes; a check tells where it is otherwise",
     "format notes 8",
     ("trail/checking/transactions.py: follow", "trail/checking/transactions.py: check_csns"),

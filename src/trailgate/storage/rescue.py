@@ -16,7 +16,7 @@ import numpy.typing as npt
 from trailgate.storage.check_steps import FileBegun, FileEnded, Gap, Portion, Step
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
-from trailgate.trail.checking.transactions import BEGINS
+from trailgate.trail.checking.transactions import BEGINS, stands_apart
 from trailgate.trail.record_types import IO_RESTART_OK, Role
 
 Longs = npt.NDArray[np.int64]
@@ -27,12 +27,12 @@ SUSPECT: Final = "the next record goes on with the transaction behind its end"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Bytes [start, end) of a source file; metadata stay whatever becomes of the transaction around them."""
+    """Bytes [start, end) of a source file; what stands ``apart`` (metadata, DDL) stays whatever becomes of the transaction around it."""
 
     number: int
     start: int
     end: int
-    metadata: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +115,22 @@ class Rescue:
         self._extend(step, groups, (last, len(step.found)))
 
     def _extend(self, step: Portion, groups: _Groups, span: tuple[int, int]) -> None:
-        """Add records to what is pending; metadata go out at once where nothing is."""
+        """Add records to what is pending; what stands apart needs no transaction."""
         start, stop = span
         if start == stop:
             return
         rows = np.arange(start, stop)
-        good = rows[~groups.dropped_metadata[start:stop]]
-        self._leave_metadata(step, groups, span)
+        good = rows[~groups.dropped_apart[start:stop]]
+        self._leave_apart(step, groups, span)
         pending = self._pending
         if pending is None:
-            # In front of the first group there can be metadata alone.
+            # In front of the first group there is only what stands apart.
             pending = self._pending = _Pending(None, headed=True, closed=True)
         if pending.transaction is None:
             pending.transaction = _transaction(step, stop - 1, start)
-        for part in _parts(step, good, groups.metadata):
+        for part in _parts(step, good, groups.apart):
             pending.parts.append(part)
-        own = rows[~groups.metadata[start:stop]]
+        own = rows[~groups.apart[start:stop]]
         if len(own):
             pending.closed = bool(groups.closes[own[-1]])
             faulty = own[groups.reason[own] >= 0]
@@ -145,16 +145,16 @@ class Rescue:
         whole = groups.whole[:-1]
         self.transactions += int((whole & groups.counted[:-1]).sum())
         kept = np.repeat(whole, np.diff(groups.firsts))
-        metadata = groups.metadata[start:stop]
-        kept = np.where(metadata, ~groups.dropped_metadata[start:stop], kept)
-        self._leave_metadata(step, groups, span)
+        apart = groups.apart[start:stop]
+        kept = np.where(apart, ~groups.dropped_apart[start:stop], kept)
+        self._leave_apart(step, groups, span)
         rows = start + np.flatnonzero(kept)
         view = step.data.data
         parts = _runs(step, rows)
         self.write(step.number, [view[one:two] for one, two in parts])
         for group in np.flatnonzero(~whole).tolist():
             first, behind = int(groups.firsts[group]), int(groups.firsts[group + 1])
-            own = first + np.flatnonzero(~groups.metadata[first:behind])
+            own = first + np.flatnonzero(~groups.apart[first:behind])
             left = LeftOut(
                 step.number,
                 step.base + int(step.found.offsets[first]),
@@ -164,26 +164,26 @@ class Rescue:
             )
             self.leave(left)
 
-    def _leave_metadata(self, step: Portion, groups: _Groups, span: tuple[int, int]) -> None:
+    def _leave_apart(self, step: Portion, groups: _Groups, span: tuple[int, int]) -> None:
         start, stop = span
-        for row in (start + np.flatnonzero(groups.dropped_metadata[start:stop])).tolist():
+        for row in (start + np.flatnonzero(groups.dropped_apart[start:stop])).tolist():
             place = step.base + int(step.found.offsets[row])
             length = int(step.found.lengths[row])
             self.leave(LeftOut(step.number, place, length, groups.why(row)))
 
     def _settle(self, open_because: str, *, suspect: bool = False) -> None:
-        """Write what is pending if it is whole, else its metadata alone."""
+        """Write what is pending if it is whole, else what stands apart alone."""
         pending, self._pending = self._pending, None
         if pending is None:
             return
         reason = pending.fault or ("" if pending.headed else kinds.HEADLESS.statement)
         reason = reason or ("" if pending.closed else open_because)
         reason = reason or (SUSPECT if suspect else "")
-        own = [part for part in pending.parts if not part.metadata]
+        own = [part for part in pending.parts if not part.apart]
         if not reason and own:
             self.transactions += pending.counted
         for part in pending.parts:
-            if part.metadata or not reason:
+            if part.apart or not reason:
                 self.copy(part)
         if reason:
             for number in sorted({part.number for part in own}):
@@ -207,8 +207,8 @@ class _Groups:
     counted: Mask
     restart: Mask
     closes: Mask
-    metadata: Mask
-    dropped_metadata: Mask
+    apart: Mask
+    dropped_apart: Mask
     reason: Longs
     bad: Mask
     kinds: tuple[Kind, ...]
@@ -222,7 +222,7 @@ class _Groups:
         reason = np.full(count, -1)
         for number, (_, rows) in reversed(list(enumerate(errors))):
             reason[rows] = number
-        metadata = found.role == Role.METADATA
+        apart = stands_apart(found)
         at = np.flatnonzero(followed.starts)
         firsts = followed.rows[at]
         closes = np.zeros(count, bool)
@@ -243,8 +243,8 @@ class _Groups:
             ~restart[firsts],
             restart[firsts],
             closes,
-            metadata,
-            metadata & bad,
+            apart,
+            apart & bad,
             reason,
             bad,
             tuple(kind for kind, _ in errors),
@@ -266,7 +266,7 @@ class _Groups:
     def why_dropped(self, group: int) -> str:
         """Return why a group is left out; another one follows it."""
         first, behind = self.firsts[group : group + 2].tolist()
-        rows = first + np.flatnonzero(~self.metadata[first:behind])
+        rows = first + np.flatnonzero(~self.apart[first:behind])
         faulty = rows[self.reason[rows] >= 0]
         if len(faulty):
             return self.why(int(faulty[0]))
@@ -291,15 +291,15 @@ def _runs(step: Portion, rows: Longs) -> Iterator[tuple[int, int]]:
     yield from zip(starts[firsts].tolist(), ends[lasts].tolist(), strict=True)
 
 
-def _parts(step: Portion, rows: Longs, metadata: Mask) -> Iterator[Part]:
-    """Yield the byte ranges of records in the source file, metadata apart from others, in order."""
+def _parts(step: Portion, rows: Longs, apart: Mask) -> Iterator[Part]:
+    """Yield the byte ranges of records in the source file, those that stand apart by themselves, in order."""
     if not len(rows):
         return
-    kinds_ = metadata[rows]
-    borders = np.flatnonzero(kinds_[1:] != kinds_[:-1]) + 1
+    which = apart[rows]
+    borders = np.flatnonzero(which[1:] != which[:-1]) + 1
     for piece in np.split(rows, borders):
         for start, end in _runs(step, piece):
-            yield Part(step.number, step.base + start, step.base + end, bool(metadata[piece[0]]))
+            yield Part(step.number, step.base + start, step.base + end, bool(apart[piece[0]]))
 
 
 def _transaction(step: Portion, row: int, since: int) -> str | None:

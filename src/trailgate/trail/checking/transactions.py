@@ -1,7 +1,7 @@
 """Follow transactions through records by TransInd: where each begins, and what is out of order.
 
 TransInd is 0 first, 1 middle, 2 last, 3 only record; records of one transaction are contiguous (format notes 8),
-but for metadata, which stand wherever a table is used first.
+but for metadata, which stand wherever a table is used first, and notes such as DDL that say they are a whole one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from trailgate.trail.record_types import IO_RESTART_OK, Role
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-BEGINS: Final = (0, 3)
+ONLY: Final = 3
+BEGINS: Final = (0, ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """Groups of records: ``rows`` are all records but metadata, ``starts`` those that begin a group.
+    """Groups of records: ``rows`` are all records but those that stand apart, ``starts`` those that begin a group.
 
     A group is a transaction, or what is there of one. ``headless`` are groups' first records whose begin is missing.
     """
@@ -53,7 +54,7 @@ class Followed:
 
 def follow(found: Inspected, bounds: Bounds) -> Followed:
     """Return the groups of these records and note what contradicts; the records follow each other."""
-    rows = np.flatnonzero(found.role != Role.METADATA)
+    rows = np.flatnonzero(~stands_apart(found))
     indicator, role = found.trans_ind[rows], found.role[rows]
     unknown = indicator == UNKNOWN
     restart = (role == Role.ABEND) | (found.io_type[rows] == IO_RESTART_OK)
@@ -76,6 +77,14 @@ def follow(found: Inspected, bounds: Bounds) -> Followed:
         bounds = replace(bounds, is_open=bool(is_open[-1]), elsewhere=False)
     closed = ((indicator >= 2) & ~unknown) | restart
     return Followed(rows, starts, closed, headless, bounds)
+
+
+def stands_apart(found: Inspected) -> Mask:
+    """Return which records may stand within a transaction without being part of it."""
+    restart = found.io_type == IO_RESTART_OK
+    notes = (found.role == Role.NOTE) & (found.trans_ind == ONLY) & ~restart
+    apart: Mask = (found.role == Role.METADATA) | notes
+    return apart
 
 
 def _note(found: Inspected, rows: Longs, bounds: Bounds, headless: Mask) -> None:
