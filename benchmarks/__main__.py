@@ -55,9 +55,30 @@ def memory(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def logdump(quick: bool) -> list[Figure]:
+    from benchmarks.logdump import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
+def check(quick: bool) -> list[Figure]:
+    from benchmarks.check import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
-    for function in (delimited, trail_codec, values, capture_job, trail_spark, memory)
+    for function in (
+        delimited,
+        trail_codec,
+        values,
+        capture_job,
+        trail_spark,
+        memory,
+        logdump,
+        check,
+    )
 }
 
 

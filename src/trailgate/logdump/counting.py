@@ -13,13 +13,22 @@ from trailgate.logdump.large_transactions import LargeTransactions
 from trailgate.logdump.portions import Portion
 from trailgate.logdump.results import Tally
 from trailgate.logdump.token_columns import FIRST, ONLY
-from trailgate.trail.record_types import IO_METADATA, type_name
+from trailgate.trail.record_types import (
+    IO_METADATA,
+    IO_RESTART_ABEND,
+    IO_RESTART_OK,
+    type_name,
+)
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 MICROSECONDS: Final = 60_000_000  # of a minute
 MOST_INTERVALS: Final = 10_000  # what a person may read; damaged times make no more
 TYPES: Final = 256
+IO_COMMENT: Final = 205
+_IN_TRANSACTIONS: Final = np.ones(TYPES, bool)
+_IN_TRANSACTIONS[[IO_METADATA, IO_RESTART_ABEND, IO_RESTART_OK, IO_COMMENT]] = False
+_IN_TRANSACTIONS.setflags(write=False)
 
 
 @dataclass(slots=True)
@@ -113,7 +122,7 @@ class Counting:
 
     def _add_transactions(self, portion: Portion, rows: Longs, number: Longs) -> None:
         """Count transactions, and how many tables each of them has."""
-        rows = rows[portion.heads["io_type"][rows] != IO_METADATA]
+        rows = rows[_IN_TRANSACTIONS[portion.heads["io_type"][rows]]]
         if not len(rows):
             return
         names = portion.names

@@ -165,7 +165,7 @@ def _paths(pattern: str) -> Sequence[str]:
         entries = store.get_file_info(fs.FileSelector(place))
     except OSError as error:
         raise StorageError("the folder cannot be read", where=Where(source=folder)) from error
-    matches = like(name)
+    matches = like(name, fold=False)
     prefix = f"{folder}/" if "/" in pattern else ""
     found = sorted(
         prefix + name_of(entry.path)

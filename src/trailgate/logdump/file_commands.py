@@ -100,7 +100,7 @@ def obey(session: Session, words: Words) -> Iterator[Result]:
     try:
         for line in lines:
             if line.strip() and not line.lstrip().startswith("--"):
-                yield Note(f"> {line.strip()}", {"command": line.strip()})
+                yield Note(f">> {line.strip()}", {"command": line.strip()})
                 yield from session.run(line)
     finally:
         session.depth -= 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Final
 
+from trailgate.definitions.defgen_layout import complete
 from trailgate.definitions.sourcedefs import write_sourcedefs
 from trailgate.errors import TrailgateError
 from trailgate.logdump.hex_dump import dump
@@ -92,7 +93,8 @@ def _all_attributes(table: Table) -> Iterator[str]:
     for start in range(0, len(titles), 6):
         yield "".join(f"{title:<22}" for title in titles[start : start + 6]).rstrip()
     yield from (STAR, f"TDR version: {TDR_VERSION}", f"Definition for table {table.name}")
-    yield from (f"Record Length: {table.record_length}", f"Columns: {len(table.columns)}")
+    # Logdump prints a record length here; where the bytes hold it is not public.
+    yield f"Columns: {len(table.columns)}"
     width = max(len(column.name) for column in table.columns)
     for column in table.columns:
         values = (int(getattr(column, name)) for name in ATTRIBUTES[1:])
@@ -101,7 +103,9 @@ def _all_attributes(table: Table) -> Iterator[str]:
 
 
 def _as_defgen(table: Table) -> Iterator[str]:
-    yield from write_sourcedefs(Definitions((table,))).decode().splitlines()
+    # The trail does not tell the record length; without one Defgen's own formula fills it in.
+    whole = complete(replace(table, record_length=0))
+    yield from write_sourcedefs(Definitions((whole,))).decode().splitlines()
 
 
 def _as_sql(table: Table) -> Iterator[str]:

@@ -43,10 +43,10 @@ class Names:
         return [int(code) for code in np.unique(self.codes)]
 
 
-def like(pattern: str) -> Callable[[str], bool]:
-    """Return what tells whether a name matches a pattern with ``*`` and ``?``."""
+def like(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
+    """Return what tells whether a name matches a pattern with ``*`` and ``?``, in either case."""
     # Square brackets are no wildcards in Logdump.
-    compiled = compile_pattern(translate(pattern.replace("[", "[[]")), IGNORECASE)
+    compiled = compile_pattern(translate(pattern.replace("[", "[[]")), IGNORECASE if fold else 0)
     return lambda text: compiled.match(text) is not None
 
 

@@ -101,10 +101,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Rows of names and values, under a title."""
+    """Rows of names and values, under a title; ``colon`` stands between them."""
 
     title: str
     rows: tuple[tuple[str, str], ...]
+    colon: str = ""
 
 
 @dataclass(frozen=True, slots=True)

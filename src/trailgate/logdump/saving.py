@@ -9,6 +9,7 @@ import numpy as np
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where
+from trailgate.logdump.counting import IO_COMMENT
 from trailgate.logdump.file_header import with_size
 from trailgate.logdump.filter_options import INDICATORS
 from trailgate.logdump.open_trail import OpenTrail
@@ -21,7 +22,6 @@ from trailgate.trail.record import TrailRecord, encode_record
 from trailgate.trail.record_layout import RECORD_HEADS
 from trailgate.trail.record_types import IO_METADATA
 
-IO_COMMENT: Final = 205
 UNITS: Final = ("RECORDS", "RECORD", "RECS", "BYTES", "BYTE")
 NONSTOP: Final = "extents are those of NonStop files"
 OLD: Final = "the format from before release 6 is not public"

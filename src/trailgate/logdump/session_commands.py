@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import platform
-import sys
+import struct
 from collections.abc import Iterator
 from typing import Final
 
@@ -18,6 +17,7 @@ from trailgate.logdump.words import Words, one_of, read_number
 from trailgate.trail.record_types import ROWS as TYPE_ROWS
 from trailgate.trail.times import julian_from_unix, unix_from_julian
 
+COLON: Final = " :"
 SHOWN_SETTINGS: Final = (
     ("Show Ghdr", "ghdr"),
     ("Detail", "detail"),
@@ -57,8 +57,7 @@ def environment(session: Session, words: Words) -> Iterator[Result]:
     rows += [(title, setting_text(getattr(settings, field))) for title, field in SHOWN_SETTINGS]
     limits = f"Records {settings.trans_records}, Bytes {settings.trans_bytes}"
     rows.append(("Trans History", f"{settings.trans_history} Transactions, {limits}"))
-    rows.append(("Local System", f"{sys.byteorder.capitalize()} Endian, {platform.system()}"))
-    yield Listing("", tuple(rows))
+    yield Listing("", tuple(rows), COLON)
 
 
 def show_open(session: Session, words: Words) -> Iterator[Result]:
@@ -89,7 +88,7 @@ def _times(session: Session, microseconds: int) -> Result:
         ("Trail timestamp", str(julian_from_unix(microseconds))),
         ("Unix microseconds", str(microseconds)),
     )
-    return Listing("", rows)
+    return Listing("", rows, COLON)
 
 
 def _show_filter(session: Session, words: Words) -> Iterator[Result]:
@@ -148,7 +147,7 @@ def again(session: Session, words: Words) -> Iterator[Result]:
     line = _earlier(session, words.text)
     if session.depth == DEEPEST:
         raise OptionError("this command would repeat itself")
-    yield Note(f"> {line}", {"command": line})
+    yield Note(f">> {line}", {"command": line})
     session.history[-1] = line
     session.depth += 1
     try:
@@ -160,7 +159,7 @@ def again(session: Session, words: Words) -> Iterator[Result]:
 def _earlier(session: Session, text: str) -> str:
     """Return the command of a number, one so many back, or the last that begins so."""
     earlier = session.history[:-1]
-    sought = text.strip()
+    sought = text.strip().removeprefix("!")  # !! is the last one
     if sought.lstrip("-").isdigit() and sought.isascii():
         number = read_number(sought, -len(earlier), len(earlier))
         return earlier[number if number < 0 else number - 1]
@@ -202,8 +201,6 @@ def show_float(session: Session, words: Words) -> Iterator[Result]:
     """Tell the number that 4 or 8 bytes in hex are as an IEEE float."""
     del session
     digits = "".join(words.plain).removeprefix("0x")
-    import struct  # noqa: PLC0415
-
     try:
         raw = bytes.fromhex(digits)
         kind = {4: ">f", 8: ">d"}[len(raw)]

@@ -44,8 +44,13 @@ LEAF_NAMES: Final = {
 
 
 def text_lines(result: Result) -> Iterator[str]:
-    """Yield a result's lines."""
-    return FORMS[type(result)](result)
+    """Yield a result's lines; what would move a terminal's cursor is escaped."""
+    for line in FORMS[type(result)](result):
+        yield line if line.isprintable() else "".join(map(_escaped, line))
+
+
+def _escaped(letter: str) -> str:
+    return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
 
 
 def _note(note: Note) -> Iterator[str]:
@@ -61,8 +66,7 @@ def _listing(listing: Listing) -> Iterator[str]:
         yield listing.title
     width = max((len(name) for name, _ in listing.rows), default=0)
     for name, value in listing.rows:
-        colon = " :" if not listing.title else ""
-        yield f"{name:<{width}}{colon} {value}".rstrip()
+        yield f"{name:<{width}}{listing.colon} {value}".rstrip()
 
 
 def _lines(lines: Lines) -> Iterator[str]:

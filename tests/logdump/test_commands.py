@@ -1,0 +1,57 @@
+"""The table of commands is whole: each has help, is documented, and is tried in a case."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from logdump.sessions import answers, session_in
+from trailgate.logdump.command_table import COMMANDS, ROWS
+from trailgate.logdump.filter_options import OPTIONS
+from trailgate.logdump.results import Lines
+from trailgate.logdump.session import Command
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs/logdump.md").read_text()
+TRIED = "\n".join(
+    path.read_text()
+    for path in (*Path(__file__).parent.rglob("*.txt"), *Path(__file__).parent.glob("test_*.py"))
+).upper()
+
+
+def identity(command: Command) -> str:
+    return command.names[0]
+
+
+@pytest.mark.parametrize("command", ROWS, ids=identity)
+def test_a_command_has_help_and_is_documented(command: Command, tmp_path: Path) -> None:
+    (shown,) = answers(session_in(tmp_path), f"HELP {command.names[0]}")
+
+    assert isinstance(shown, Lines)
+    assert shown.lines[0] == command.help
+    assert command.help.endswith(".")
+    rows = [line for line in DOCUMENT.splitlines() if line.startswith("| ")]
+    named = [row for row in rows if f"`{command.names[0]}" in row]
+    assert named, f"{command.names[0]} has no row in docs/logdump.md"
+    assert all(any(f"`{name}" in row for row in named) for name in command.names)
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.names[0])
+def test_a_filter_option_is_documented(option: object) -> None:
+    name = option.names[0]  # type: ignore[attr-defined]
+
+    assert re.search(rf"^\| `{name}\b", DOCUMENT, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ROWS, ids=identity)
+def test_a_command_is_tried(command: Command) -> None:
+    assert any(re.search(rf"(?<![A-Z]){re.escape(name)}(?![A-Z])", TRIED) for name in command.names)
+
+
+def test_no_name_belongs_to_two_commands() -> None:
+    names = [name for command in ROWS for name in command.names]
+
+    assert len(names) == len(set(names)) == len(COMMANDS)
+    assert all(name == name.upper() for name in names)

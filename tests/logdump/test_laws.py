@@ -1,0 +1,162 @@
+"""What holds for any command, any bytes and any way of reading."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logdump.sessions import answers, offsets, opened
+from logdump.trails import TRAILS, order_records
+from trailgate.logdump import open_trail
+from trailgate.logdump.as_json import as_json
+from trailgate.logdump.command_table import COMMANDS
+from trailgate.logdump.filter_options import OPTIONS_BY_NAME
+from trailgate.logdump.results import Counts, Note
+from trailgate.logdump.text import text_lines
+from trailgate.trail.header import FileHeader, encode_header
+from trailgate.trail.record import TrailRecord, encode_record
+
+# Neither a slash nor a point: whatever is typed stays in the folder.
+LETTERS = st.text("abcxyzABZ0123456789 \"',;:=<>!*?[]-", max_size=12)
+WRITING = {"LOG", "SAVE", "WRITELOG"}
+KEYWORDS = sorted(
+    {word for row in COMMANDS.values() for word in row.words} | {"1", "5", "-1", "0x10"}
+)
+TYPED = st.builds(
+    lambda name, words: " ".join((name, *words)),
+    st.sampled_from(sorted(name for name in COMMANDS if COMMANDS[name].names[0] not in WRITING)),
+    st.lists(st.sampled_from(KEYWORDS) | LETTERS, max_size=4),
+)
+FILTERS = st.builds(
+    lambda side, name, rest: f"FILTER {side} {name} {rest}",
+    st.sampled_from(["INCLUDE", "EXCLUDE", ""]),
+    st.sampled_from(sorted(OPTIONS_BY_NAME)),
+    LETTERS | st.sampled_from(["1", "> 3", "Insert", "MY.*", "L = 100", "2026-01-01", "0000 0:4"]),
+)
+LINES = st.lists(TYPED | FILTERS | LETTERS, max_size=6)
+
+
+@st.composite
+def hurt(draw: st.DrawFn) -> bytes:
+    """Return a trail with some bytes changed, put in or taken out."""
+    raw = bytearray(TRAILS[draw(st.sampled_from(sorted(TRAILS)))]())
+    for _ in range(draw(st.integers(0, 4))):
+        place = draw(st.integers(0, max(0, len(raw) - 1)))
+        raw[place : place + draw(st.integers(0, 3))] = draw(st.binary(max_size=3))
+    return bytes(raw)
+
+
+@settings(max_examples=150)
+@given(raw=hurt() | st.binary(max_size=200), lines=LINES)
+def test_any_command_over_any_bytes_gives_results(raw: bytes, lines: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        session = opened(Path(folder), raw)
+        show = ["GHDR ON", "DETAIL DATA", "GGSTOKEN DETAIL", "USERTOKEN ON", "HEADERTOKEN DETAIL"]
+        after = [
+            "OPEN ot000000000",
+            "N 9",
+            "COUNT DETAIL",
+            "SFH",
+            "POS EOF",
+            "POS REV",
+            "N 9",
+            "SFH",
+        ]
+        for result in answers(session, *show, *lines, *after):
+            assert all(line.isprintable() for line in text_lines(result))
+            json.dumps(as_json(result))
+
+
+@given(raw=hurt())
+def test_every_good_record_is_found_behind_damage(raw: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        session = opened(Path(folder), raw)
+        last = -1
+        for _ in range(40):
+            found = offsets(answers(session, "SFH"))
+            if not found:
+                break
+            assert found[0] > last
+            last = found[0]
+        else:
+            pytest.fail("the search did not end")
+
+
+def long_trail(records: int) -> bytes:
+    """Return a trail of many records, of which each seventh carries tokens."""
+    one = [encode_record(record) for record in order_records()]
+    big = encode_record(TrailRecord(5, name="MY.BIG", data=bytes(60_000), partition=4, trans_ind=1))
+    return encode_header(FileHeader()) + b"".join(
+        big if number % 97 == 5 else one[number % len(one)] for number in range(records)
+    )
+
+
+def test_how_reading_is_cut_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = long_trail(3000)
+    commands = ("TRANSHIST 5; TRANSRECLIMIT 3", "FILTER CSN <= 201", "COUNT DETAIL", "N 3000")
+    whole = answers(opened(tmp_path, raw), *commands)
+    backward = ("FILTER CSN <= 201", "POS EOF", "POS REVERSE", "N 3000")
+    reversed_whole = offsets(answers(opened(tmp_path, raw), *backward))
+
+    monkeypatch.setattr(open_trail, "PORTION", open_trail.SMALL)
+    cut = answers(opened(tmp_path, raw), "N 1; POS 0", *commands)
+
+    (one,), (other,) = ([r for r in found if isinstance(r, Counts)] for found in (whole, cut))
+    assert one == other
+    assert offsets(whole) == offsets(cut)[1:]
+    assert reversed_whole == offsets(whole)[::-1]
+
+
+def test_count_agrees_with_a_count_by_hand(tmp_path: Path) -> None:
+    records = order_records() * 3
+    raw = encode_header(FileHeader()) + b"".join(map(encode_record, records))
+
+    (counts,) = answers(opened(tmp_path, raw), "COUNT DETAIL")
+
+    assert isinstance(counts, Counts)
+    assert counts.total.records == len(records)
+    assert counts.total.data_bytes == sum(len(record.data or b"") for record in records)
+    assert counts.total.befores == sum(record.image == ord("B") for record in records)
+    assert {tally.name: tally.records for tally in counts.tables} == {
+        name: sum(record.name == name for record in records)
+        for name in {record.name for record in records}
+    }
+    begins = [r for r in records if r.trans_ind in (0, 3) and r.io_type != 151]
+    assert counts.transactions == len(begins)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    body = long_trail(2000)
+    header = len(encode_header(FileHeader()))
+    with (tmp_path / "big000000").open("wb") as file:
+        file.write(body)
+        for _ in range(20):
+            file.write(body[header:])
+    session = opened(tmp_path, b"")
+    answers(session, "OPEN big000000", "FILTER STRING /nothing/")
+    assert session.trail.size > 30_000_000
+    tracemalloc.start()
+    try:
+        answers(session, "COUNT DETAIL", "N", "POS REVERSE", "N")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 24_000_000
+
+
+def test_the_end_is_told_and_is_no_error(tmp_path: Path) -> None:
+    for name, make in TRAILS.items():
+        if name == "damaged":
+            continue
+        results = answers(opened(tmp_path, make()), "N 100", "N")
+        assert isinstance(results[-1], Note)
+        assert results[-1].text.startswith("End of the file")
