@@ -30,7 +30,8 @@ def read(body: bytes, order: ByteOrder, definitions: Definitions) -> list[dict[s
 
 def expected(case: dict[str, Any], values: str) -> dict[str, Any]:
     nulls = case.get("null" if values == "values" else "numbered_null", ())
-    return case.get(values, {}) | dict.fromkeys(nulls)
+    found: dict[str, Any] = case.get(values, {}) | dict.fromkeys(nulls)
+    return found
 
 
 @pytest.mark.parametrize("case", cases("data"))

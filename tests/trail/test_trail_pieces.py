@@ -42,7 +42,10 @@ KEY = cell(0, text("k"))
 LONG = KEY + cell(1, text("a long text"))
 
 
-def decoded(*records: bytes, state: ReaderState = ReaderState(), finish: bool = True) -> Decoded:
+FRESH = ReaderState()
+
+
+def decoded(*records: bytes, state: ReaderState = FRESH, finish: bool = True) -> Decoded:
     body = b"".join(records)
     return decode(body, DEFINITIONS, file_number=1, base_offset=1000, state=state, finish=finish)
 

@@ -58,8 +58,10 @@ def group(source: Source, heads: Heads, *, more: bool) -> Operations:
     if len(changes) and _is_before(heads, changes[-1:])[0]:
         count, more = int(changes[-1]), False
     operations = _grouped(source, heads, count)
-    if more and len(operations) and _goes_on(source, heads, count):
-        return _grouped(source, heads, int(operations.first[-1]))
+    if more and count and _goes_on(source, heads, count):
+        # Without an operation there are notes alone: the first of them may begin the transaction of what follows.
+        first = operations.first[-1:]
+        return _grouped(source, heads, int(first[0]) if len(first) else 0)
     return operations
 
 
@@ -96,7 +98,7 @@ def _grouped(source: Source, heads: Heads, count: int) -> Operations:
     after[np.searchsorted(first, changes[paired])] = changes[paired + 1]
     owner = np.searchsorted(first, np.arange(count), "right") - 1
     _check_orphans(source, heads, owner)
-    begins, ends = _borders(heads.trans_ind[:count], first)
+    begins, ends = _borders(heads, count, first)
     return Operations(heads, first, after, owner, begins, ends, count)
 
 
@@ -142,12 +144,13 @@ def _check_tables(source: Source, heads: Heads, pieces: Longs) -> None:
         raise source.error(problem, (at, at + 64))
 
 
-def _borders(trans_ind: npt.NDArray[np.uint8], first: Longs) -> tuple[Mask, Mask]:
+def _borders(heads: Heads, count: int, first: Longs) -> tuple[Mask, Mask]:
     """Return which operations are the first and the last of their transactions.
 
     TransInd is 0 first, 1 middle, 2 last, 3 only record (format notes 5), of all records, so an
     operation has what its records have together, and notes in front of it count too.
     """
+    trans_ind, role = heads.trans_ind[:count], heads.role[:count]
     begins = (trans_ind == 0) | (trans_ind == 3)
     ends = trans_ind >= 2
     if len(first) == len(trans_ind):
@@ -155,6 +158,8 @@ def _borders(trans_ind: npt.NDArray[np.uint8], first: Longs) -> tuple[Mask, Mask
     if not len(first):
         none = np.zeros(0, bool)
         return none, none
+    # No piece begins anything: it would count for the operation behind it.
+    begins = begins & ((role == Role.CHANGE) | (role == Role.NOTE))
     behind = np.concatenate([[0], first[:-1] + 1])
     return _any_between(begins, behind, first + 1), _any_between(ends, first, _next(first, ends))
 
