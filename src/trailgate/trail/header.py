@@ -290,7 +290,7 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
     unfinished = len(head) < FRAME
     for order in ByteOrder:
         length = order.number(head[2:])
-        unfinished |= length > len(view) and _holds_first(view, order, length)
+        unfinished |= length > len(view) and _is_signed(view, order)
         tail = bytes(view[length - FRAME : length]) if length >= 2 * FRAME else b""
         if len(tail) == FRAME and tail == bytes((TRAILER,)) + head[1:]:
             return length, order
@@ -299,10 +299,11 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
     raise _bad(view, 0, "the file header's trailer does not repeat its length")
 
 
-def _holds_first(view: memoryview, order: ByteOrder, length: int) -> bool:
-    """Return whether the first group has room in a header of that length, as far as it is there."""
-    first = bytes(view[FRAME + 2 : 2 * FRAME])
-    return len(first) < 2 or 3 * FRAME + order.number(first) <= length
+def _is_signed(view: memoryview, order: ByteOrder) -> bool:
+    """Return whether the signature's frame, the third, is of that order, as far as it is there."""
+    lengths = {each: each.raw(len(SIGNATURE), 2) for each in ByteOrder}
+    found = bytes(view[3 * FRAME - 2 : 3 * FRAME])
+    return found == lengths[order] or found not in lengths.values()
 
 
 @dataclass(frozen=True, slots=True)
