@@ -218,6 +218,25 @@ def test_a_start_inside_a_record_goes_to_the_next_one() -> None:
     assert found.offset == 1066 + len(one)
 
 
+def test_a_rest_without_records_is_shown() -> None:
+    one = encode_record(INSERT)
+
+    (found,) = analyzed(case_bytes() + one + one[:20], 1066 + len(one))
+
+    assert isinstance(found, Damage)
+    assert (found.offset, found.length) == (1066 + len(one), 20)
+
+
+def test_a_length_that_the_header_contradicts_is_told() -> None:
+    record = bytearray(encode_record(INSERT))
+    record[13] += 1
+
+    (found,) = analyzed(bytes(record))
+
+    assert isinstance(found, Element)
+    assert [bad.problem for bad in problems(found)] == ["49 bytes here, RecLength says 50"]
+
+
 def covered(found: list[Element | Damage], data: bytes) -> bool:
     """Tell whether the bytes of all that is found are the file, each byte once."""
     place = 0

@@ -13,6 +13,7 @@ import numpy as np
 from trailgate.storage.check_steps import (
     AROUND,
     SHOWN,
+    UNFINISHED,
     FileBegun,
     FileEnded,
     Gap,
@@ -106,7 +107,7 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
                 kind.name,
                 name,
                 step.start,
-                step.problem,
+                "" if step.problem == UNFINISHED else step.problem,
                 step.end - step.start,
                 step.before,
                 step.raw,

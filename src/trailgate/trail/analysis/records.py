@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from trailgate.trail.analysis.data import explain_data
 from trailgate.trail.analysis.file_header import iso_time
-from trailgate.trail.analysis.parts import Area, Element, Part, elements, printable
+from trailgate.trail.analysis.parts import Area, Bytes, Element, Part, elements, printable
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.metadata import MetadataKind
 from trailgate.trail.record import NO_NODE
@@ -106,7 +106,7 @@ HEAD_FIELDS: Final = (
     HeadField(1, "Continued", lambda value: f"{value} {'yes' if value else 'no'}"),
     HeadField(1, "RecCount"),
 )
-IO_TYPE_AT, NODE_AT = 6, 7
+LENGTH_AT, IO_TYPE_AT, NODE_AT = 4, 6, 7  # in GHDR
 
 
 def explain_record(raw: bytes, offset: int, order: ByteOrder) -> Element:
@@ -127,7 +127,10 @@ def _part(token: Element, area: Area, head: bytes) -> Element:
         return replace(token, parts=tuple(_header(area)))
     if code == DATA and len(head) == H_FIXED:
         kind = (head[IO_TYPE_AT], head[NODE_AT])
-        return replace(token, parts=tuple(explain_data(area, kind, head)))
+        said = area.order.number(head[LENGTH_AT : LENGTH_AT + 2])
+        wrong = f"{len(area.raw)} bytes here, RecLength says {said}"
+        told = () if said == len(area.raw) else (Bytes(area.offset, b"", problem=wrong),)
+        return replace(token, parts=(*told, *explain_data(area, kind, head)))
     if code == GGS_TOKENS:
         return replace(token, parts=tuple(elements(area, token.path, _ggs_token)))
     if code == USER_TOKENS:

@@ -42,6 +42,8 @@ def analyze(read: Read, size: int, start: int = 0) -> Iterator[Element | Damage]
             yield _damage(read, (0, place), problem)
     else:
         place = begin if start <= begin else find_good(read, start, size, order)
+        if place >= size > start:
+            yield _damage(read, (start, size), "no good record begins from here on")
     yield from _records(read, (place, size), order)
 
 
