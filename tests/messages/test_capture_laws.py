@@ -19,8 +19,8 @@ from trailgate.columnar.delimiters import Dialect
 from trailgate.definitions.operations import to_operations
 from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
-from trailgate.messages.delimited import DelimitedParser
 from trailgate.messages.extract import CaptureRules
+from trailgate.messages.message_parser import MessageParser
 from trailgate.messages.properties import DelimitedOptions, delimited_options, parse_properties
 from trailgate.messages.raw_operations import RawOperations
 from trailgate.model.tables import Column, Definitions, Table
@@ -276,13 +276,13 @@ def test_a_bad_message_has_the_error_that_it_has_alone(bodies: list[bytes], gap:
 def test_many_bad_messages_are_found_in_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies = [WRONG[i % len(WRONG)] if i % 3 else GOOD for i in range(3000)]
     passes = []
-    parse = DelimitedParser.parse
+    parse = MessageParser.parse
 
-    def counted(parser: DelimitedParser, messages: MessageBatch) -> RawOperations:
+    def counted(parser: MessageParser, messages: MessageBatch) -> RawOperations:
         passes.append(len(messages))
         return parse(parser, messages)
 
-    monkeypatch.setattr(DelimitedParser, "parse", counted)
+    monkeypatch.setattr(MessageParser, "parse", counted)
     parsed = Capture(options_of(PLAIN), TWO_TABLES).parse(batch_of(bodies, b"\n"))
 
     assert (len(parsed.problems), parsed.batch.rows) == (2000, 2000)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import OptionError
+from trailgate.messages.parser_types import parser_of
 from trailgate.messages.properties import (
     DelimitedOptions,
     Lookup,
@@ -93,7 +94,9 @@ def test_a_wrong_property_is_named_with_its_line(case: dict[str, Any]) -> None:
     text = LEAST.replace(case.get("replace", "\0"), case.get("by", "")) + case.get("add", "")
 
     with pytest.raises(OptionError) as caught:
-        delimited_options(parse_properties(text.encode(), "a.properties"))
+        properties = parse_properties(text.encode(), "a.properties")
+        parser_of(properties)
+        delimited_options(properties)
 
     assert case["says"] in caught.value.problem
     assert case.get("hint", "") in caught.value.hint

@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from trailgate.definitions.values import parser_for
 from trailgate.errors import TrailgateError
-from trailgate.messages.delimited import DelimitedParser
 from trailgate.messages.extract import CaptureRules
 from trailgate.messages.images import shaped
 from trailgate.messages.message import MessageBatch
-from trailgate.messages.properties import DelimitedOptions
+from trailgate.messages.message_parser import MessageParser
+from trailgate.messages.parser_types import format_for
+from trailgate.messages.properties import MetadataOptions
 from trailgate.messages.raw_operations import RawOperations
 from trailgate.messages.sifting import sift
 from trailgate.messages.transactions import (
@@ -64,17 +65,17 @@ class Capture:
     numbers of source files, so that generated ids go on where an earlier run ended.
     """
 
-    options: DelimitedOptions
+    options: MetadataOptions
     definitions: Definitions
     rules: CaptureRules = field(default_factory=CaptureRules)
     now: int = 0
     first_file: int = 0
 
     @cached_property
-    def _parser(self) -> DelimitedParser:
-        return DelimitedParser(
-            self.options, self.definitions, self.rules, (self.now, self.first_file)
-        )
+    def _parser(self) -> MessageParser:
+        run = (self.now, self.first_file)
+        form = format_for(self.options)
+        return MessageParser(form, self.options, self.definitions, self.rules, run)
 
     def __reduce__(self) -> tuple[object, ...]:
         members = (self.options, self.definitions, self.rules, self.now, self.first_file)

@@ -6,14 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from trailgate.errors import OptionError, Where
-from trailgate.messages.property_table import (
-    PROPERTIES,
-    Effect,
-    PropertyRow,
-    ValueKind,
-    nearest,
-    row_of,
-)
+from trailgate.messages.property_rows import Effect, PropertyRow, ValueKind
+from trailgate.messages.property_table import PROPERTIES, nearest, row_of
 
 _BLANKS: Final = " \t\r\f"
 _LITERAL_ESCAPES: Final = frozenset({r"\n", r"\t", r"\r", r"\r\n"})
@@ -107,8 +101,8 @@ def _canonical(row: PropertyRow, name: str) -> str:
 
 
 def _unknown_hint(name: str) -> str:
-    if name.startswith(("fixed.", "xml.")):
-        return "This version parses delimited messages only: parser.type=delim"
+    if name.startswith("xml."):
+        return "This version parses no XML: parser.type=delim or fixed"
     return nearest(name)
 
 
@@ -138,12 +132,15 @@ def _notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
 
 def _default_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
     parser = found.get("parser.type")
-    if parser is None or parser.value.casefold() != "delim":
-        return []
+    own = "" if parser is None else f"{parser.value.casefold()}."
     return [
         (row.name, f"not given: {row.default} is taken")
         for row in PROPERTIES
-        if row.kind is ValueKind.SOURCE and row.default and row.name not in found
+        if own
+        and row.name.startswith(own)
+        and row.kind is ValueKind.SOURCE
+        and row.default
+        and row.name not in found
     ]
 
 

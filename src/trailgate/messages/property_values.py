@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Final, TypeVar
 
 from trailgate.errors import OptionError
-from trailgate.messages.property_table import SourceKind
+from trailgate.messages.property_rows import SourceKind
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -29,6 +29,19 @@ class Source:
 
     kind: SourceKind
     name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderFields:
+    """The names of a record's header fields, and what an error calls the place of them."""
+
+    names: tuple[str, ...] = ()
+    place: str = ""
+
+    def found(self, name: str) -> str | None:
+        """Return a field's name as the header has it, compared without case, or None."""
+        folded = name.casefold()
+        return next((own for own in self.names if own.casefold() == folded), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,18 +94,22 @@ def parse_names(value: str) -> tuple[str, ...]:
     return names
 
 
-def parse_source(value: str, allowed: tuple[SourceKind, ...], fields: tuple[str, ...]) -> Source:
+def parse_source(value: str, allowed: tuple[SourceKind, ...], fields: HeaderFields) -> Source:
     """Return a value source (capture reference 1.1); raises OptionError for one not allowed.
 
-    ``fields`` are the names of ``delim.header``; a field is named as it is written there.
+    A field is named as the header has it.
     """
     source = _source(value)
     if source.kind not in allowed:
-        known = ", ".join(kind.value for kind in allowed)
+        known = ", ".join(_described(kind, fields) for kind in allowed)
         raise OptionError(f"{value} is not allowed here, expected {known}")
     if source.kind in (SourceKind.FIELD, SourceKind.HEADER) and not source.name:
         raise OptionError(f"{value} names nothing")
     return _field(source, allowed, fields) if source.kind is SourceKind.FIELD else source
+
+
+def _described(kind: SourceKind, fields: HeaderFields) -> str:
+    return f"a name from {fields.place}" if kind is SourceKind.FIELD else kind.value
 
 
 def _source(value: str) -> Source:
@@ -111,15 +128,16 @@ def _source(value: str) -> Source:
     return Source(SourceKind.FIELD, value)
 
 
-def _field(source: Source, allowed: tuple[SourceKind, ...], fields: tuple[str, ...]) -> Source:
-    folded = {name.casefold(): name for name in fields}
-    if source.name.casefold() in folded:
-        return Source(SourceKind.FIELD, folded[source.name.casefold()])
+def _field(source: Source, allowed: tuple[SourceKind, ...], fields: HeaderFields) -> Source:
+    found = fields.found(source.name)
+    if found is not None:
+        return Source(SourceKind.FIELD, found)
+    folded = {name.casefold(): name for name in fields.names}
     near = get_close_matches(source.name.casefold(), folded, 1)
     if near:
         hint = f"Did you mean {folded[near[0]]}?"
     elif SourceKind.LITERAL in allowed:
         hint = f'A fixed value is written in double quotes: "{source.name}"'
     else:
-        hint = f"delim.header names {', '.join(fields)}"
-    raise OptionError(f"{source.name} is not a name of delim.header", hint=hint)
+        hint = f"{fields.place} names {', '.join(fields.names)}"
+    raise OptionError(f"{source.name} is not a name of {fields.place}", hint=hint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -11,16 +10,16 @@ import numpy.typing as npt
 from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.definitions.values import Convert, parser_for
 from trailgate.errors import DecodeError, TrailgateError
+from trailgate.messages.delimited_records import DelimitedRecords
 from trailgate.messages.faults import refused
 from trailgate.messages.field_values import distinct
 from trailgate.messages.properties import DelimitedOptions
-from trailgate.messages.records import Records
+from trailgate.messages.reading import Faults, Reading
 from trailgate.messages.shapes import Place, Shape
 from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Table
 
 Longs = npt.NDArray[np.int64]
-Faults = dict[int, TrailgateError]
 INSERT: Final = ord("I")
 DELETE: Final = ord("D")
 
@@ -33,7 +32,7 @@ class ImageReader:
         self._converters: dict[str, tuple[Convert, ...]] = {}
 
     def images(
-        self, records: Records, table: Table, kind: int, rows: Longs, faults: Faults
+        self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, faults: Faults
     ) -> tuple[Image, Image]:
         """Return before and after of alike records; what is wrong is added to the faults."""
         absent = (ABSENT,) * len(table.columns)
@@ -102,26 +101,13 @@ class ImageReader:
         return compile_format(text) if text else None
 
 
-class _Reading:
-    """Alike records that are read, and the faults of their messages; the first one counts."""
+class _Reading(Reading[DelimitedRecords]):
+    """Records of as many fields each."""
 
-    def __init__(self, records: Records, table: Table, rows: Longs, faults: Faults) -> None:
-        self.records, self.table, self.rows, self.faults = records, table, rows, faults
-        self.first = records.fields.first[rows]
-
-    def refuse(self, problem: str, hint: str = "", field: str | None = None) -> None:
-        """Add a fault that all the records have."""
-
-        def error(row: int) -> TrailgateError:
-            return self.records.error(row, problem, hint, table=self.table.name, field=field)
-
-        self.add(self.rows, error)
-
-    def add(self, rows: Longs, error: Callable[[int], TrailgateError]) -> None:
-        """Add the faults of some rows, made of a row's number."""
-        for row, message in zip(rows.tolist(), self.records.message[rows].tolist(), strict=True):
-            if message not in self.faults:
-                self.faults[message] = error(row)
+    @property
+    def first(self) -> Longs:
+        """Return the number of each record's first field."""
+        return self.records.fields.first[self.rows]
 
     def column(self, i: int, place: int, convert: Convert) -> StateColumn:
         """Return the values of column i, which stand at a place in each record."""

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from trailgate.errors import TrailgateError
-from trailgate.messages.delimited import DelimitedParser
 from trailgate.messages.faults import BadMessagesError
 from trailgate.messages.message import MessageBatch
+from trailgate.messages.message_parser import MessageParser
 from trailgate.messages.raw_operations import RawOperations
 from trailgate.messages.transactions import Problem
 
@@ -29,14 +29,14 @@ class Sifted:
     problems: list[Problem] = field(default_factory=list)
 
 
-def sift(parser: DelimitedParser, messages: MessageBatch) -> Sifted:
+def sift(parser: MessageParser, messages: MessageBatch) -> Sifted:
     """Return the operations of a batch's good messages and the problems of the bad ones."""
     found = Sifted()
     _sift(parser, messages, np.arange(len(messages)), found)
     return found
 
 
-def _sift(parser: DelimitedParser, messages: MessageBatch, numbers: Longs, found: Sifted) -> None:
+def _sift(parser: MessageParser, messages: MessageBatch, numbers: Longs, found: Sifted) -> None:
     """``numbers`` are those of the messages in the whole batch."""
     while len(messages):
         try:

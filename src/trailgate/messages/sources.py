@@ -21,7 +21,7 @@ from trailgate.columnar.temporal import (
 )
 from trailgate.errors import DecodeError
 from trailgate.messages.faults import refused
-from trailgate.messages.properties import DelimitedOptions, Source, SourceKind
+from trailgate.messages.properties import MetadataOptions, Source, SourceKind
 from trailgate.messages.records import Records
 
 Longs = npt.NDArray[np.int64]
@@ -42,9 +42,8 @@ MESSAGE_ID_HEADERS: Final = {
 class Sources:
     """Reads metadata of the records of one batch."""
 
-    def __init__(self, options: DelimitedOptions, records: Records, now: int) -> None:
+    def __init__(self, options: MetadataOptions, records: Records, now: int) -> None:
         self.options, self.records, self.now = options, records, now
-        self._fields = {name.casefold(): i for i, name in enumerate(options.header)}
 
     def text(self, source: Source, generated: pa.Array | None, what: str) -> pa.Array:
         """Return a value for each record; raises BadMessagesError where messages lack the header."""
@@ -61,8 +60,7 @@ class Sources:
         if source is None:
             return None
         if source.kind is SourceKind.FIELD:
-            place = self._fields[source.name.casefold()]
-            return self.records.values.text(self.records.fields.first + place)
+            return self.records.text(source.name)
         if source.kind is SourceKind.LITERAL:
             return pa.repeat(pa.scalar(source.name, pa.string()), len(self.records.message))
         if source.kind in (SourceKind.HEADER, SourceKind.MESSAGE_ID):
@@ -128,8 +126,8 @@ class Sources:
         options = self.options
         if options.schemaandtable is not None:
             return self.text(options.schemaandtable, None, "schemaandtable")
-        assert options.table is not None
-        table = self.text(options.table, None, "table")
+        parts = [self.text(source, None, "table") for source in options.table]
+        table = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "")
         if options.schema is None:
             return table
         schema = self.text(options.schema, None, "schema")

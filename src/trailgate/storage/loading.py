@@ -6,21 +6,22 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from trailgate.definitions.copybook.dialect import Dialect
+from trailgate.definitions.copybook.reading import read_copybook
 from trailgate.definitions.sourcedefs import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.extract import CaptureRules, ExtractParameters, parse_extract
-from trailgate.messages.properties import (
-    DelimitedOptions,
-    Properties,
-    delimited_options,
-    parse_properties,
-)
+from trailgate.messages.parser_types import parser_of
+from trailgate.messages.properties import parse_properties
+from trailgate.model.layouts import Layout
 from trailgate.model.tables import Definitions
+from trailgate.storage.copybooks import copy_members, read_source
 from trailgate.storage.trail_files import read_whole
 
 PathLike = str | os.PathLike[str]
@@ -65,8 +66,8 @@ def load(
             raise OptionError("no properties file is named", hint="Give --properties or --extract")
         properties = parameters.properties_path
     parsed = parse_properties(_wanted(properties, "properties"), source=str(properties))
-    options = delimited_options(parsed)
-    tables = _tables(parsed, options, definitions)
+    files = _Files(None if definitions is None else str(definitions))
+    options, tables = parser_of(parsed).setup(parsed, files)
     if rules is None:
         rules = CaptureRules() if parameters is None else parameters.rules
     capture = Capture(options, tables, rules, now=time.time_ns() // 1000)
@@ -74,19 +75,25 @@ def load(
     return Loaded(capture, parsed.notes, parameters)
 
 
-def _tables(
-    properties: Properties, options: DelimitedOptions, definitions: PathLike | None
-) -> Definitions:
-    path = options.sourcedefs if definitions is None else definitions
-    if not path:
-        return Definitions(options.userdefs)
-    read = read_sourcedefs(_wanted(path, "definitions"), source=str(path))
-    for table in options.userdefs:
-        if read.get(table.name) is not None:
-            problem = f"table {table.name} is defined in {path} too"
-            entry = properties.get("delim.userdefs.tables")
-            raise properties.error(problem, entry, "Leave one of the definitions out")
-    return Definitions((*read.tables, *options.userdefs), read.database)
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Definitions where their paths say; ``instead`` is a definitions file put before theirs."""
+
+    instead: str | None
+
+    def chosen(self, path: str) -> str:
+        return path if self.instead is None else self.instead
+
+    def sourcedefs(self, path: str) -> Definitions:
+        return read_sourcedefs(_wanted(path, "definitions"), source=path)
+
+    def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
+        if self.instead is not None:
+            problem = f"the definitions are those of the copybook {path}, not {self.instead}"
+            raise OptionError(problem, hint="Leave the definitions file out")
+        members = copy_members([Path(path).parent])
+        text = read_source(_there(path, "copybook"))
+        return read_copybook(text, source=path, dialect=dialect, member=members)
 
 
 def _wanted(path: PathLike, what: str) -> bytes:
@@ -96,6 +103,14 @@ def _wanted(path: PathLike, what: str) -> bytes:
         hint = "Relative paths are from the working folder"
         where = Where(source=str(path))
         raise OptionError(f"the {what} file is not there", where=where, hint=hint) from None
+
+
+def _there(path: str, what: str) -> Path:
+    """Return the path of a local file that the properties name; raises OptionError without one."""
+    if not Path(path).is_file():
+        hint = "Relative paths are from the working folder"
+        raise OptionError(f"the {what} file is not there", where=Where(source=path), hint=hint)
+    return Path(path)
 
 
 def _text(path: PathLike) -> str:

@@ -1,0 +1,44 @@
+"""The parsers by the name that ``parser.type`` gives: one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from trailgate.messages.definition_files import DefinitionFiles
+from trailgate.messages.delimited import DelimitedFormat
+from trailgate.messages.delimited_options import delimited_setup
+from trailgate.messages.message_parser import MessageFormat
+from trailgate.messages.properties import DelimitedOptions, MetadataOptions, Properties
+from trailgate.model.tables import Definitions
+
+Setup = Callable[[Properties, DefinitionFiles], tuple[MetadataOptions, Definitions]]
+
+
+class ParserType(NamedTuple):
+    """One parser: its options, how properties and the files they name become these, its format."""
+
+    name: str
+    options: type[MetadataOptions]
+    setup: Setup
+    format: Callable[[Any], MessageFormat[Any]]
+
+
+PARSERS: Final = (ParserType("delim", DelimitedOptions, delimited_setup, DelimitedFormat),)
+_NAMES: Final = " and ".join(row.name for row in PARSERS)
+
+
+def parser_of(properties: Properties) -> ParserType:
+    """Return the parser that ``parser.type`` names; raises OptionError."""
+    entry = properties.get("parser.type")
+    if entry is None:
+        raise properties.error("parser.type is required", hint=f"This version parses {_NAMES}")
+    for row in PARSERS:
+        if row.name == entry.value.casefold():
+            return row
+    raise properties.error(f"parser.type is {entry.value}; this version parses {_NAMES}", entry)
+
+
+def format_for(options: MetadataOptions) -> MessageFormat[Any]:
+    """Return the format that reads messages by these options."""
+    return next(row.format(options) for row in PARSERS if type(options) is row.options)
