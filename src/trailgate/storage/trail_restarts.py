@@ -133,8 +133,10 @@ class Restarts:
             return
         dropped[chosen] = True
         offset = portion.place + int(portion.records.offsets[chosen[0]])
-        self.found.append(Abandoned(portion.file.path, offset, len(chosen)))
-        LOG.warning("%s", self.found[-1])
+        left_out = Abandoned(portion.file.path, offset, len(chosen))
+        if left_out not in self.found:  # a portion may be read once more with what remained
+            self.found.append(left_out)
+            LOG.warning("%s", left_out)
 
     def _check_begin(self, portion: Portion, start: int) -> None:
         """Raise if what was dropped does not come again."""

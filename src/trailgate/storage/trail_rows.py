@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.trail_options import ReadOptions
 
 POSITIONS: Final = (("after", pc.greater), ("from_position", pc.greater_equal))
@@ -54,3 +55,10 @@ def _compared(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
     same = pc.equal(length, len(number))
     as_number = pc.if_else(same, holds(digits, number), holds(length, len(number)))
     return pc.if_else(pc.match_substring_regex(csn, DIGITS), as_number, as_text)
+
+
+def of_tables(names: pa.Array, tables: TablePatterns) -> pa.Array:
+    """Return which names are of these tables; a record without a name is of none."""
+    found = names.dictionary_encode()
+    fits = pa.array([tables.fits(name) for name in found.dictionary.to_pylist()], pa.bool_())
+    return fits.take(found.indices)

@@ -15,7 +15,8 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.trail_files import Place, TrailFiles, TrailPlace, find_trail
 from trailgate.storage.trail_options import ReadOptions
-from trailgate.storage.trail_rows import chosen_rows
+from trailgate.storage.trail_records import read_records
+from trailgate.storage.trail_rows import chosen_rows, of_tables
 from trailgate.storage.trail_spans import last_begin
 from trailgate.storage.trail_splits import (
     SPLIT_BYTES,
@@ -24,6 +25,7 @@ from trailgate.storage.trail_splits import (
     plan_splits,
 )
 from trailgate.storage.trail_tables import find_table
+from trailgate.trail.record_table import RECORDS_SCHEMA
 
 __all__ = [
     "EVERYTHING",
@@ -77,12 +79,27 @@ def read_split(
 
     ``table`` is the one that the options name, where it is looked up already.
     """
+    if options.records is not None:
+        yield from _chosen_records(trail, split, options)
+        return
     shape, wanted = _shape(table or wanted_table(trail, options), options)
     reader = SplitReader(trail, split, wanted, options.charset)
     for changes in reader.batches():
         batch = chosen_rows(shape(changes), options)
         if batch.num_rows:
             yield batch
+
+
+def _chosen_records(
+    trail: TrailFiles, split: TrailSplit, options: ReadOptions
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of records that the options ask for."""
+    for batch in read_records(trail, split):
+        chosen = chosen_rows(batch, options)
+        if options.tables is not None:
+            chosen = chosen.filter(of_tables(chosen["table"], options.tables))
+        if chosen.num_rows:
+            yield chosen
 
 
 def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
@@ -125,6 +142,8 @@ def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPlace, TrailP
 
 def schema_of(path: Place | TrailFiles, options: ReadOptions) -> pa.Schema:
     """Return the schema of what the options ask for."""
+    if options.records is not None:
+        return RECORDS_SCHEMA
     if options.table is None:
         return OPERATIONS_SCHEMA
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
