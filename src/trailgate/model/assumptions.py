@@ -230,6 +230,166 @@ FIXED_BYTES: Final = Assumption(
     ("trail/text_values.py: decode_fixed_bytes",),
     ("values/raw-fixed",),
 )
+FRAGMENTS: Final = Assumption(
+    "fragments",
+    _TRAILS,
+    "A row beyond one record goes on in records of type 161 with the next of its bytes; Continued is Y in all but the last",
+    "the type's name is public, its layout is not",
+    "format notes 11",
+    (
+        "trail/fragments.py: join_fragments",
+        "trail/long_records.py: _cut",
+    ),
+    ("test_a_row_beyond_a_record_goes_on_in_fragments",),
+)
+LARGE_OBJECT_LENGTH: Final = Assumption(
+    "large-object-length",
+    _TRAILS,
+    "A value of a column that is a large object by its definition stands in its record up to 4,000 bytes",
+    "a printed LONG of 513 bytes does, one of 7,070 does not",
+    "format notes 11",
+    ("trail/written_large_objects.py: INLINE_BYTES",),
+    ("test_what_is_long_by_its_definition_or_for_a_cell_stands_in_pieces",),
+)
+PIECES_WITHOUT_TOKENS: Final = Assumption(
+    "pieces-without-tokens",
+    _TRAILS,
+    "Pieces and fragments have an empty `T`",
+    "no whole piece is printed",
+    "format notes 11",
+    ("trail/long_records.py: NO_TOKENS",),
+    (
+        "test_pieces_have_no_tokens_and_count_to_255",
+        "test_a_row_beyond_a_record_goes_on_in_fragments",
+    ),
+)
+PIECE_COUNT: Final = Assumption(
+    "piece-count",
+    _TRAILS,
+    "RecCount stays at 255 for a large object of more pieces",
+    "it has one byte; the piece itself has a number of four",
+    "format notes 11",
+    ("trail/long_records.py: MAX_COUNT",),
+    ("test_pieces_have_no_tokens_and_count_to_255",),
+)
+LARGE_UPDATES: Final = Assumption(
+    "large-updates",
+    _TRAILS,
+    "An update with a large object is written as two records, never as a unified one",
+    "nothing says to which image of a record with two a piece belongs",
+    "",
+    ("trail/writer.py: _encoded",),
+    ("test_an_update_with_a_large_object_is_never_unified",),
+)
+LONG_KEYS: Final = Assumption(
+    "long-keys",
+    _TRAILS,
+    "A key update of type 117 is one of 115 with a length of four bytes",
+    "its name ends in 32",
+    "format notes 10.4",
+    (
+        "trail/record_types.py: Prefix",
+        "trail/long_records.py: IO_LONG_KEY_UPDATE",
+    ),
+    ("test_a_key_beyond_a_short_length_is_of_type_117",),
+)
+UNIFIED_UPDATES: Final = Assumption(
+    "unified-updates",
+    _TRAILS,
+    "Unified updates have the before image in front, with a length of two bytes, or of four where it needs them; their partition byte has the bit 40",
+    "what they hold is documented, the bytes are not; one printed header of one has the bit",
+    "format notes 5.1 and 10.4",
+    (
+        "trail/prefixes.py: EITHER",
+        "trail/written_records.py: UNIFIED",
+    ),
+    (
+        "formats/unified-full",
+        "formats/unified-compact",
+        "formats/unified-key-update",
+    ),
+)
+TABLE_RECORDS: Final = Assumption(
+    "table-records",
+    _TRAILS,
+    "A table definition record is 34 bytes, then for each column its name, 23 numbers of two bytes in the order in which Logdump prints them, and remarks",
+    "two printed lengths fit",
+    "format notes 12",
+    ("trail/metadata.py: TDR_HEAD",),
+    (
+        "test_tables_are_told_in_their_order_and_read_again",
+        "test_a_printed_table_definition_has_its_printed_length",
+    ),
+)
+DATABASE_RECORDS: Final = Assumption(
+    "database-records",
+    _TRAILS,
+    "A database definition record holds a version and six texts; it is written and not read",
+    "what Logdump prints of one is public, its 81 bytes are not",
+    "format notes 12",
+    ("trail/metadata.py: DDR_VERSION",),
+    ("test_tables_are_told_in_their_order_and_read_again",),
+)
+TABLE_INDEXES: Final = Assumption(
+    "table-indexes",
+    _TRAILS,
+    "A record names its table by two bytes in the trail's byte order",
+    "Logdump blanks them in its print",
+    "format notes 5.4",
+    (
+        "trail/written_records.py: Naming",
+        "trail/record_header.py: _indexed",
+    ),
+    ("formats/mysql-12-2-little-endian",),
+)
+LITTLE_ENDIAN_HEADERS: Final = Assumption(
+    "little-endian-headers",
+    _TRAILS,
+    "A little-endian trail has a little-endian file header; either order is read",
+    "no header of such a trail is printed",
+    "format notes 3",
+    ("trail/header.py: order",),
+    ("test_a_little_endian_header_turns_every_number",),
+)
+LITTLE_ENDIAN_FRAMES: Final = Assumption(
+    "little-endian-frames",
+    _TRAILS,
+    "The lengths of a record's frames, of keys and the numbers of pieces are in the trail's byte order",
+    "those of tokens and columns are",
+    "format notes 3",
+    (
+        "trail/byte_order.py: frame",
+        "trail/written_large_objects.py: piece_data",
+    ),
+    (
+        "formats/key-update-little-endian",
+        "test_the_printed_large_object_is_cut_as_printed",
+    ),
+)
+LOG_BSN: Final = Assumption(
+    "log-bsn",
+    _TRAILS,
+    "LOGBSN is laid out as the other CSNs, in headers of level 4 and above",
+    "its name is public",
+    "format notes 4.1",
+    ("trail/header.py: log_bsn",),
+    (
+        "headers/leaves",
+        "test_a_header_of_level_4_has_a_place_for_logbsn",
+    ),
+)
+OWN_TOKENS: Final = Assumption(
+    "own-tokens",
+    _TRAILS,
+    "What an operation's tokens hold stands on each of its images; LOGCSN and TRANID on the first record of a transaction",
+    "printed lengths of a pair fit a ROWID on both",
+    "format notes 9 and 14",
+    ("trail/written_tokens.py: _own",),
+    (
+        "formats/tokens",
+        "test_both_images_have_the_tokens_of_their_operation",
+    ),
+)
 
 CENTURY: Final = Assumption(
     "century",
