@@ -22,32 +22,32 @@ IDS = {name: code for code, name in NAMES.items()}
 def read_value(column: Column, raw: bytes, order: str = ">") -> Any:
     if raw[:2] == b"\xff\xff":
         return None
-    body = raw[2:]
-    if column.family is Family.FLOAT:
+    body, family = raw[2:], column.family
+    if family is Family.FLOAT:
         return struct.unpack(">f" if column.data_type == 142 else ">d", body)[0]
-    if column.family in (Family.INTEGER, Family.UNSIGNED):
-        return int.from_bytes(body, "big", signed=column.family is Family.INTEGER)
-    if column.family is Family.DATETIME:
+    if family in (Family.INTEGER, Family.UNSIGNED):
+        return int.from_bytes(body, "big", signed=family is Family.INTEGER)
+    if family is Family.DATETIME:
         return body.decode()[:10] + body.decode()[10:].replace(":", " ", 1)
     if column.type_row.fixed:
         return body.decode().rstrip(" ")
     whole = body[2 : 2 + struct.unpack(order + "H", body[:2])[0]]
-    return whole.hex().upper() if column.family is Family.BYTES else whole.decode()
+    return whole.hex().upper() if family is Family.BYTES else whole.decode()
 
 
 def write_value(column: Column, value: Any, order: str = ">") -> bytes:
-    null = value is None
+    null, family = value is None, column.family
     front = b"\xff\xff" if null else b"\0\0"
-    if column.family is Family.FLOAT:
+    if family is Family.FLOAT:
         return front + struct.pack(">f" if column.data_type == 142 else ">d", value or 0)
-    if column.family is Family.BYTES and not column.type_row.fixed:
+    if family is Family.BYTES and not column.type_row.fixed:
         raw = bytes.fromhex(value or "")
         return front + struct.pack(order + "H", len(raw)) + raw
-    if column.family in (Family.INTEGER, Family.UNSIGNED):
+    if family in (Family.INTEGER, Family.UNSIGNED):
         width = column.type_row.width or 0
-        signed = column.family is Family.INTEGER
+        signed = family is Family.INTEGER
         return front + (0 if null else value).to_bytes(width, "big", signed=signed)
-    if column.family is Family.DATETIME:
+    if family is Family.DATETIME:
         text = "1900-01-01:00:00:00.000000000"[: column.external_length] if null else value
         return front + (text[:10] + text[10:].replace(" ", ":", 1)).encode()
     if column.type_row.fixed:
