@@ -17,7 +17,7 @@ from trailgate.storage.check_steps import FileBegun, FileEnded, Gap, Portion, St
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
 from trailgate.trail.checking.transactions import BEGINS, stands_apart
-from trailgate.trail.record_types import IO_RESTART_OK, Role
+from trailgate.trail.record_types import Role
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -230,7 +230,7 @@ class _Groups:
         lasts = followed.rows[np.append(at[1:], len(followed.rows)) - 1] if len(at) else firsts
         bad = reason >= 0
         faulty = np.logical_or.reduceat(bad[followed.rows], at) if len(at) else np.zeros(0, bool)
-        restart = (found.role == Role.ABEND) | (found.io_type == IO_RESTART_OK)
+        restart = found.role == Role.ABEND
         headed = np.isin(found.trans_ind[firsts], BEGINS) | restart[firsts]
         headless = followed.headless[at]
         whole = headed & closes[lasts] & ~faulty

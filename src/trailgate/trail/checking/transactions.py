@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.inspected import UNKNOWN, Inspected
-from trailgate.trail.record_types import IO_RESTART_OK, Role
+from trailgate.trail.record_types import Role
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -57,7 +57,7 @@ def follow(found: Inspected, bounds: Bounds) -> Followed:
     rows = np.flatnonzero(~stands_apart(found))
     indicator, role = found.trans_ind[rows], found.role[rows]
     unknown = indicator == UNKNOWN
-    restart = (role == Role.ABEND) | (found.io_type[rows] == IO_RESTART_OK)
+    restart = role == Role.ABEND
     is_open = (indicator < 2) & ~restart & ~unknown
     was_open = np.concatenate([[bounds.is_open], is_open[:-1]]) if len(rows) else is_open
     opens = np.isin(indicator, BEGINS) | restart
@@ -81,8 +81,8 @@ def follow(found: Inspected, bounds: Bounds) -> Followed:
 
 def stands_apart(found: Inspected) -> Mask:
     """Return which records may stand within a transaction without being part of it."""
-    restart = found.io_type == IO_RESTART_OK
-    notes = (found.role == Role.NOTE) & (found.trans_ind == ONLY) & ~restart
+    # A transaction goes on behind RestartOK, which says that a writer ended in order.
+    notes = (found.role == Role.NOTE) & (found.trans_ind == ONLY)
     apart: Mask = (found.role == Role.METADATA) | notes
     return apart
 
