@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-COMMANDS = ("capture", "show", "analyze", "check", "assumptions", "demo")
+COMMANDS = ("capture", "show", "analyze", "check", "assumptions", "logdump", "demo")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 

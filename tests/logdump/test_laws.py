@@ -17,7 +17,7 @@ from trailgate.logdump import open_trail
 from trailgate.logdump.as_json import as_json
 from trailgate.logdump.command_table import COMMANDS
 from trailgate.logdump.filter_options import OPTIONS_BY_NAME
-from trailgate.logdump.results import Counts, Note
+from trailgate.logdump.results import Counts, Failure, Note
 from trailgate.logdump.text import text_lines
 from trailgate.trail.header import FileHeader, encode_header
 from trailgate.trail.record import TrailRecord, encode_record
@@ -79,7 +79,9 @@ def test_every_good_record_is_found_behind_damage(raw: bytes) -> None:
         session = opened(Path(folder), raw)
         last = -1
         for _ in range(40):
-            found = offsets(answers(session, "SFH"))
+            results = answers(session, "SFH")
+            assert not any(isinstance(one, Failure) for one in results)
+            found = offsets(results)
             if not found:
                 break
             assert found[0] > last

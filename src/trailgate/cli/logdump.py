@@ -38,20 +38,25 @@ def command(
         try:
             if file is not None:
                 _say(talk, f"OPEN {file}")
-            _converse(talk, lines)
+            _converse(talk, lines, interactive=interactive)
         finally:
             talk.close()
     if talk.failed and not interactive:
         raise typer.Exit(1)
 
 
-def _converse(talk: Conversation, lines: Iterator[str]) -> None:
+def _converse(talk: Conversation, lines: Iterator[str], *, interactive: bool) -> None:
     while not talk.over:
         line = next(lines, None)
         if line is None:
             return
-        if line.strip():
-            _say(talk, line)
+        try:
+            if line.strip():
+                _say(talk, line)
+        except KeyboardInterrupt:
+            if not interactive:
+                raise
+            print("interrupted")  # the command is given up, the session goes on
 
 
 def _say(talk: Conversation, line: str) -> None:

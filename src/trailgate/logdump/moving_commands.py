@@ -23,6 +23,7 @@ from trailgate.trail.metadata import MetadataKind
 from trailgate.trail.record_types import IO_METADATA
 
 LAST: Final = 2  # TransInd of the record that ends a transaction
+DUMPED: Final = 256  # unless told otherwise
 MOST_BYTES: Final = 1 << 20  # that DUMP shows at once
 METADATA_KINDS: Final = {
     "DDR": MetadataKind.DATABASE,
@@ -131,7 +132,7 @@ def scan_for_header(session: Session, words: Words) -> Iterator[Result]:
     start = begin_of(session)
     if back and session.current is not None and session.settings.forward:
         start = min(start, session.current)
-    found = trail.record_before(start) if back else trail.resync(start)
+    found = trail.record_before(start) if back else trail.good_record_from(start)
     if found is None:
         yield Note("No further record header was found", {"found": False})
         return
@@ -226,7 +227,7 @@ def _forward_only(session: Session) -> None:
 
 def show_bytes(session: Session, words: Words) -> Iterator[Result]:
     """Show bytes as they stand in the file."""
-    size = min(words.number(session.settings.reclen), MOST_BYTES)
+    size = min(words.number(DUMPED), MOST_BYTES)
     raw = session.trail.read(session.place, size).tobytes()
     yield ShownBytes(session.place, raw, session.settings)
 

@@ -128,8 +128,14 @@ class OpenTrail:
         except TrailgateError as error:
             raise error.located(source=self.path) from None
 
-    def resync(self, place: int) -> int | None:
-        """Return where the next record begins from a place on; None where there is none."""
+    def good_record_from(self, place: int) -> int | None:
+        """Return where the next record that can be read begins; None where there is none."""
+        found = self._framed_from(place)
+        while found is not None and not self._readable(found):
+            found = self._framed_from(found + 1)
+        return found
+
+    def _framed_from(self, place: int) -> int | None:
         for start in range(place, self.size, SEARCH):
             data = self.read(start, SEARCH + OVERLAP)
             found = resync(data, 0, self.order)
@@ -146,7 +152,7 @@ class OpenTrail:
             bytes_ = data[: stop - base].tobytes()
             at = len(bytes_)
             while (at := bytes_.rfind(RECORD, 0, at)) >= 0:
-                if self._whole(data, at):
+                if self._whole(data, at) and self._readable(base + at):
                     return base + at
             stop = base
         return None
@@ -229,6 +235,13 @@ class OpenTrail:
             return length_at(data, place, self.order) is not None
         except DecodeError:
             return False
+
+    def _readable(self, place: int) -> bool:
+        try:
+            decode_record(self.read(place, LONGEST), order=self.order)
+        except DecodeError:
+            return False
+        return True
 
     def _learn(self, data: Octets, offset: int, base: int) -> None:
         try:

@@ -31,7 +31,9 @@ OTHERS: Final = (
     Other(("DECRYPT",), ENCRYPTION),
     Other(("ENCRYPT",), ENCRYPTION),
     Other(("TMFBEFOREIMAGE",), NONSTOP),
-    Other(("TMFGRANDTOTAL",), NONSTOP),
+    Other(("TMFGETRECADDR",), NONSTOP),
+    Other(("NOTMFGETRECADDR",), NONSTOP),
+    Other(("TMFIGNORERECCOUNT",), NONSTOP),
     Other(("DATAFILE",), NONSTOP),
     Other(("RECORD", "REC"), NONSTOP),
     Other(("GGSAUDITREAD",), NONSTOP),
@@ -48,7 +50,6 @@ OTHERS: Final = (
         ("TRAILFORMAT",),
         "the format of a file is found in it; the one from before release 6 is not public",
     ),
-    Other(("UTCDATE",), "TIMEOFFSET says in which zone times are", refused=False),
     Other(
         ("DEBUG",), "there is no debugger; TRAILGATE_DEBUG=1 in the environment shows tracebacks"
     ),

@@ -169,8 +169,8 @@ def _user_lines(raw: bytes, how: Shown, charset: Charset) -> Iterator[str]:
     yield f"User tokens: {len(raw):>5} bytes"
     pairs = read_user_tokens(raw)
     for name, value in pairs or ():
-        yield f"{name:<20}: {value}"
-    if pairs is None or how is Shown.DETAIL:
+        yield f"{name:<20}: {value if how is Shown.DETAIL else f'{len(value.encode()):>5} bytes'}"
+    if pairs is None:
         yield from dump(raw, charset)
 
 

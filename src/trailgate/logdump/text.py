@@ -75,7 +75,7 @@ def _lines(lines: Lines) -> Iterator[str]:
 
 
 def _bytes(shown: ShownBytes) -> Iterator[str]:
-    yield f"{len(shown.raw)} bytes at RBA {shown.offset}"
+    yield f"Dump {len(shown.raw):>5}  Bytes at RBA {shown.offset}"
     yield from dump(shown.raw, shown.settings.dump_charset)
 
 

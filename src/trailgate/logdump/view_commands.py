@@ -7,7 +7,6 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from trailgate.logdump.file_header import read_file_header
 from trailgate.logdump.results import Note, Result
 from trailgate.logdump.session import Command, Session
 from trailgate.logdump.settings import Charset, Detail, Metadata, Offset, Shown
@@ -24,7 +23,7 @@ LONGEST_SHOWN: Final = 1 << 30
 
 
 class Switch(NamedTuple):
-    """A setting that a command sets to one of a few values; ON where no word follows."""
+    """A setting that a command sets to one of a few values, or tells where no word follows."""
 
     names: tuple[str, ...]
     field: str
@@ -59,13 +58,19 @@ SWITCHES: Final = (
         ("USERTOKEN",),
         "user_tokens",
         SHOWN,
-        "User tokens: names and values; DETAIL: with their bytes.",
+        "User tokens: names and lengths; DETAIL: names and values.",
     ),
     Switch(
         ("HEADERTOKEN",),
         "header_tokens",
         SHOWN,
         "The tokens a record is made of; DETAIL: with the header's bytes.",
+    ),
+    Switch(
+        ("FILEHEADER",),
+        "file_header",
+        SHOWN,
+        "The file header, shown by NEXT at RBA 0; DETAIL: each of its tokens.",
     ),
     Switch(
         ("METADATA",),
@@ -107,12 +112,12 @@ NUMBERS: Final = (
 
 def _switch(row: Switch) -> Command:
     def run(session: Session, words: Words) -> Iterator[Result]:
-        session.set(**{row.field: one_of(words.only("ON"), row.choices)})
+        session.set(**{row.field: one_of(words.only(), row.choices)})
         yield _told(session, row.names[0], row.field)
 
     choices = tuple(row.choices)
     syntax = f"{row.names[0]} {' | '.join(choices)}"
-    runs = run if "ON" in choices else _shown_or(run, row.names[0], row.field)
+    runs = _shown_or(run, row.names[0], row.field)
     return Command(row.names, syntax, row.help, runs, choices)
 
 
@@ -132,16 +137,16 @@ def _shown_or(run: Run, name: str, field: str) -> Run:
     """Return what tells the setting where no word follows."""
 
     def either(session: Session, words: Words) -> Iterator[Result]:
-        return run(session, words) if words.plain else iter((_told(session, name, field),))
+        return run(session, words) if words.plain else iter((_told(session, name, field, "is"),))
 
     return either
 
 
-def _told(session: Session, name: str, field: str) -> Note:
+def _told(session: Session, name: str, field: str, verb: str = "set to") -> Note:
     value = getattr(session.settings, field)
     said = setting_text(value)
     shown = value.value if isinstance(value, Enum) else value
-    return Note(f"{name.capitalize()} set to {said}", {field: shown})
+    return Note(f"{name.capitalize()} {verb} {said}", {field: shown})
 
 
 def setting_text(value: object) -> str:
@@ -155,12 +160,6 @@ def setting_text(value: object) -> str:
     return "All" if value is None else str(value)
 
 
-def file_header(session: Session, words: Words) -> Iterator[Result]:
-    """Say whether the file header is shown as the first record."""
-    session.set(file_header=one_of(words.only("ON"), SHOWN))
-    yield _told(session, "FILEHEADER", "file_header")
-
-
 def time_offset(session: Session, words: Words) -> Iterator[Result]:
     """Say in which zone times are shown and typed."""
     if words.text:
@@ -169,22 +168,9 @@ def time_offset(session: Session, words: Words) -> Iterator[Result]:
     yield Note(f"Times are {offset}", {"offset": str(offset)})
 
 
-def show_header(session: Session, words: Words) -> Iterator[Result]:
-    """Show the file header, wherever the session stands."""
-    del words
-    yield read_file_header(session.trail, session.settings)
-
-
 ROWS: Final = (
     *(_switch(row) for row in SWITCHES),
     *(_number(row) for row in NUMBERS),
-    Command(
-        ("FILEHEADER",),
-        "FILEHEADER ON | OFF | DETAIL",
-        "The file header, shown by NEXT at RBA 0; DETAIL: each of its tokens.",
-        file_header,
-        tuple(SHOWN),
-    ),
     Command(
         ("TIMEOFFSET",),
         "TIMEOFFSET LOCAL | GMT | GMT +hh:mm",
