@@ -19,6 +19,7 @@ from trail.building import (
     piece,
     prefixed,
     record,
+    table_record,
     text,
 )
 from trailgate.definitions.operations import to_operations, to_typed
@@ -167,3 +168,13 @@ def test_columns_without_a_public_layout_leave_the_others_readable() -> None:
     assert to_typed(read(b"\xff\xff"), definitions.table("S.T")).column("PACKED").null_count == 1
     with pytest.raises(DecodeError, match=r"PACKED \(189\) have no public layout .*logdump"):
         read(b"\0\0\1\2\3\4")
+
+
+def test_a_table_that_changed_is_not_read_in_the_types_of_its_older_definition() -> None:
+    table = Table("S.T", (Column("ID", 64, 10), Column("NEW", 134, 8)))
+    body = table_record(table, 1, BIG) + record(INSERT, KEY, table_index=1)
+    batch = decode(body, NOTHING, file_number=1, base_offset=0, finish=True).batch
+
+    assert to_typed(batch, table).column("ID").to_pylist() == ["k"]
+    with pytest.raises(DefinitionError, match="other columns in the trail"):
+        to_typed(batch, Table("S.T", (Column("ID", 64, 10),)))

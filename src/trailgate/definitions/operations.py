@@ -112,6 +112,12 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
             f"the columns of table {table.name} are numbered, since nothing in the trail defines them",
             hint="Read it without its types, or give definitions that name it",
         )
+    for block in wanted:
+        if block.table is not table and typed_schema(block.table) != schema:
+            raise DefinitionError(
+                f"table {table.name} has other columns in the trail than in the definitions",
+                hint="Read it by the trail's own definition, or read operations instead of types",
+            )
     parts = [_typed_of(block, schema) for block in wanted]
     return _in_order(parts, [block.order for block in wanted], schema)
 
