@@ -69,7 +69,7 @@ def _cuts(
     cuts = [start]
     room = split_bytes
     for file in trail.following(start.number):
-        if file.number > stop.number:
+        if (file.number, 0) >= stop:
             break
         place = start.offset if file.number == start.number else 0
         end = min(file.size, stop.offset) if file.number == stop.number else file.size

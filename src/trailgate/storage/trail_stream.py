@@ -99,12 +99,14 @@ class TrailStream:
     def latest(self, start: StreamOffset, limit: BatchLimit = NO_LIMIT) -> StreamOffset:
         """Return where the next batch ends; ``start`` where there is nothing whole to hand on."""
         trail = self._find()
-        if trail is None or (self._target is not None and self._target <= start.place):
+        if trail is None:
             _check_begun(trail, start)
             return start
         _check(trail, start)
         begin = max(start.place, trail.begin)
         ceiling = trail.end if self._target is None else min(trail.end, self._target)
+        if ceiling <= begin:
+            return start
         end = self._end(trail, begin, min(_limited(trail, begin, limit), ceiling))
         if end is None or end > ceiling:
             return start

@@ -1,0 +1,131 @@
+"""The format ``trail`` as a stream on a real Spark."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from raw_trail import abend, inserts, write_files
+
+TRANSACTIONS = [inserts([10 * tx + i for i in range(1 + tx % 4)], tx=tx) for tx in range(60)]
+
+
+def expected() -> list[int]:
+    return [10 * tx + i for tx in range(60) for i in range(1 + tx % 4)]
+
+
+class Writer(threading.Thread):
+    """Appends to a trail in torn portions, rolls over, and breaks off transactions in between."""
+
+    def __init__(self, prefix: Path) -> None:
+        super().__init__()
+        records: list[bytes] = []
+        for tx, rows in enumerate(TRANSACTIONS):
+            if tx % 7 == 3:
+                records += [*rows[: len(rows) // 2], abend()]
+            records += rows
+        third = len(records) // 3
+        whole = write_files(
+            prefix, [records[:third], records[third : 2 * third], records[2 * third :]]
+        )
+        self._files = [Path(f"{whole}{number:09}") for number in range(3)]
+        self._data = [file.read_bytes() for file in self._files]
+        for file in self._files:
+            file.unlink()
+
+    def run(self) -> None:
+        for file, data in zip(self._files, self._data, strict=True):
+            with file.open("ab", buffering=0) as target:
+                for start in range(0, len(data), 1111):
+                    target.write(data[start : start + 1111])
+                    time.sleep(0.05)
+
+
+def stream(spark: SparkSession, prefix: Path, **options: Any) -> Any:
+    return spark.readStream.format("trail").options(**options).load(str(prefix))
+
+
+def started(frame: Any, folder: Path, **trigger: Any) -> StreamingQuery:
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "state"))
+    query: StreamingQuery = writer.trigger(**trigger).start(str(folder / "rows"))
+    return query
+
+
+def landed(spark: SparkSession, folder: Path) -> list[int]:
+    if not (folder / "rows" / "_spark_metadata").exists():
+        return []
+    frame = spark.read.parquet(str(folder / "rows"))
+    if "ID" in frame.columns:
+        return [row.ID for row in frame.orderBy("_position").select("ID").collect()]
+    rows = frame.orderBy("position").selectExpr("int(after['ID']) AS id").collect()
+    return [row.id for row in rows]
+
+
+@pytest.mark.parametrize("options", [{}, {"table": "MY.ORDERS", "maxBytesPerTrigger": "3000"}])
+def test_a_growing_trail_lands_once_over_rollovers_and_restarts(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str]
+) -> None:
+    writer = Writer(tmp_path / "ot")
+    writer.start()
+    for _ in range(2):
+        query = started(
+            stream(spark, tmp_path / "ot", **options), tmp_path, processingTime="0 seconds"
+        )
+        time.sleep(2)
+        query.stop()
+    writer.join()
+    started(
+        stream(spark, tmp_path / "ot", **options), tmp_path, availableNow=True
+    ).awaitTermination()
+
+    assert landed(spark, tmp_path) == expected()
+    batch = spark.read.format("trail").load(str(tmp_path / "ot"))
+    assert batch.count() == len(expected())
+
+
+def test_a_batch_is_bounded_by_files(spark: SparkSession, tmp_path: Path) -> None:
+    prefix = write_files(tmp_path / "ot", [TRANSACTIONS[1], TRANSACTIONS[2], TRANSACTIONS[3]])
+
+    query = started(stream(spark, prefix, maxFilesPerTrigger="1"), tmp_path, availableNow=True)
+    query.awaitTermination()
+
+    counts = [progress["numInputRows"] for progress in query.recentProgress]
+    assert [count for count in counts if count] == [2, 3, 4]
+
+
+def test_latest_begins_at_the_present_end(spark: SparkSession, tmp_path: Path) -> None:
+    prefix = write_files(tmp_path / "ot", [TRANSACTIONS[1]])
+    frame = stream(spark, prefix, startingPosition="latest")
+    started(frame, tmp_path, availableNow=True).awaitTermination()
+    write_files(prefix, [TRANSACTIONS[1], TRANSACTIONS[2]])
+
+    started(frame, tmp_path, availableNow=True).awaitTermination()
+
+    assert landed(spark, tmp_path) == [20, 21, 22]
+
+
+def test_a_trail_that_was_cut_back_stops_the_stream(spark: SparkSession, tmp_path: Path) -> None:
+    prefix = write_files(tmp_path / "ot", [[*TRANSACTIONS[1], *TRANSACTIONS[2]]])
+    frame = stream(spark, prefix)
+    started(frame, tmp_path, availableNow=True).awaitTermination()
+    write_files(prefix, [TRANSACTIONS[1]])
+
+    with pytest.raises(PySparkException, match=r"was cut back to byte \d+.*another checkpoint"):
+        started(frame, tmp_path, availableNow=True).awaitTermination()
+
+
+def test_records_are_streamed_as_well(spark: SparkSession, tmp_path: Path) -> None:
+    prefix = write_files(tmp_path / "ot", [[*TRANSACTIONS[3][:1], abend(), *TRANSACTIONS[3]]])
+
+    frame = stream(spark, prefix, records="all")
+    started(frame, tmp_path, availableNow=True).awaitTermination()
+
+    found = spark.read.parquet(str(tmp_path / "rows")).orderBy("position").collect()
+    assert [row.type_name for row in found] == ["Insert", "RestartAbend", *["Insert"] * 4]
