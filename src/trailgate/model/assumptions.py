@@ -240,7 +240,12 @@ FRAGMENTS: Final = Assumption(
         "trail/fragments.py: join_fragments",
         "trail/long_records.py: _cut",
     ),
-    ("test_a_row_beyond_a_record_goes_on_in_fragments",),
+    (
+        "test_a_row_beyond_a_record_goes_on_in_fragments",
+        "test_a_row_in_fragments_is_one_operation",
+        "test_each_image_of_an_update_has_its_own_fragments",
+        "test_a_missing_fragment_is_an_error",
+    ),
 )
 LARGE_OBJECT_LENGTH: Final = Assumption(
     "large-object-length",
@@ -307,6 +312,7 @@ UNIFIED_UPDATES: Final = Assumption(
         "formats/unified-full",
         "formats/unified-compact",
         "formats/unified-key-update",
+        "test_a_record_of_both_images_may_have_fragments",
     ),
 )
 TABLE_RECORDS: Final = Assumption(
@@ -384,11 +390,72 @@ OWN_TOKENS: Final = Assumption(
     "What an operation's tokens hold stands on each of its images; LOGCSN and TRANID on the first record of a transaction",
     "printed lengths of a pair fit a ROWID on both",
     "format notes 9 and 14",
-    ("trail/written_tokens.py: _own",),
+    ("trail/written_tokens.py: own_payloads",),
     (
         "formats/tokens",
         "test_both_images_have_the_tokens_of_their_operation",
     ),
+)
+LARGE_OBJECT_IMAGES: Final = Assumption(
+    "large-object-images",
+    _TRAILS,
+    "A large object belongs to the after image of the change in front of it, to the before image of a delete or behind a before image",
+    "pieces name a column, not an image",
+    "format notes 11",
+    ("trail/operations.py: _with_large",),
+    ("test_large_objects_belong_to_the_after_image_but_of_a_delete",),
+)
+NUMBERED_VALUES: Final = Assumption(
+    "numbered-values",
+    _TRAILS,
+    "A value of a table that nothing defines is what its bytes look like: text behind a length, a date time, padded text, an integer, else hexadecimal digits",
+    "the bytes alone do not tell the type",
+    "format notes 10.2",
+    ("trail/numbered.py: _bare", "trail/numbered.py: _counted"),
+    (
+        "data/postgresql-insert",
+        "data/bytes-that-are-no-text",
+        "test_a_value_is_shown_as_its_bytes_look",
+    ),
+)
+USER_TOKEN_LAYOUT: Final = Assumption(
+    "user-token-layout",
+    _TRAILS,
+    "User tokens are name, zero byte, value, zero byte, one behind the other",
+    "the limits of names and of all of them are documented, the layout is not",
+    "format notes 9",
+    ("trail/user_tokens.py: read_user_tokens",),
+    (
+        "test_user_tokens_stand_behind_the_others_in_the_map",
+        "test_what_does_not_fit_is_not_read",
+    ),
+)
+DDL_ESCAPES: Final = Assumption(
+    "ddl-escapes",
+    _TRAILS,
+    "In the fields of a DDL record a backslash in front of a quote, comma, equals sign, parenthesis or backslash is an escape",
+    "that these are escaped is documented, how is not",
+    "format notes 10.6",
+    ("trail/ddl.py: _ESCAPED",),
+    ("test_quotes_in_a_statement_are_read_with_and_without_escapes",),
+)
+ENCRYPTED_DATA: Final = Assumption(
+    "encrypted-data",
+    _TRAILS,
+    "A trail whose data areas are no lists of columns, though its records are framed well, is encrypted",
+    "data areas alone are encrypted; what the header says of it is not public",
+    "format notes 13",
+    ("trail/encryption.py: explained",),
+    ("test_an_encrypted_trail_is_told",),
+)
+PARTITION_INDEXES: Final = Assumption(
+    "partition-indexes",
+    _TRAILS,
+    "With the partition bit 80 a second index of two bytes follows the table's",
+    "the bit is printed, the bytes are blanked",
+    "format notes 5.4",
+    ("trail/record_header.py: BY_PARTITION",),
+    ("test_a_partition_index_stands_behind_the_table_index",),
 )
 
 CENTURY: Final = Assumption(

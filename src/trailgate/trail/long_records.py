@@ -32,6 +32,7 @@ Longs = npt.NDArray[np.int64]
 STEP: Final = 64  # rows whose data are joined at once
 MAX_INT32: Final = 2**31 - 1
 YES: Final = 1
+FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
 # RecCount has one byte. Assumed: it stays at its greatest number for a value of more pieces, whose own words tell.
 MAX_COUNT: Final = 255
 # Assumed: pieces and fragments have an empty T, as records without tokens have.
@@ -87,6 +88,7 @@ def _base(
         io_time=int(group.block.op_ts[row]),
         audit_pos=AUDIT_POS,
         audit_rba=AUDIT_RBA,
+        trans_ind=MIDDLE,
         order=order,
     )
 
@@ -118,16 +120,14 @@ def _pieces(base: TrailRecord, column: int, value: bytes) -> list[TrailRecord]:
     found = list(piece_data(column, value, base.order))
     count = min(len(found), MAX_COUNT)
     piece = replace(base, io_type=IO_LARGE_OBJECT, others=NO_TOKENS, record_count=count)
-    return [
-        replace(piece, data=data, continued=YES if data is not found[-1] else 0) for data in found
-    ]
+    pieces = [replace(piece, data=data, continued=YES) for data in found]
+    return [*pieces[:-1], replace(pieces[-1], continued=0)]
 
 
-def _bounded(records: list[TrailRecord], trans_ind: int) -> Iterator[TrailRecord]:
-    """Yield an operation's records with the place of each in the transaction."""
-    begins, ends = trans_ind in (0, 3), trans_ind >= 2
-    last = len(records) - 1
-    for place, record in enumerate(records):
-        first, final = begins and place == 0, ends and place == last
-        indicator = (3 if final else 0) if first else (2 if final else 1)
-        yield replace(record, trans_ind=indicator)
+def _bounded(records: list[TrailRecord], trans_ind: int) -> list[TrailRecord]:
+    """Return an operation's records, all middle ones so far, with the place of each in the transaction."""
+    begins, ends = trans_ind in (FIRST, ONLY), trans_ind in (LAST, ONLY)
+    if len(records) == 1:
+        return [replace(records[0], trans_ind=trans_ind)]
+    first = replace(records[0], trans_ind=FIRST if begins else MIDDLE)
+    return [first, *records[1:-1], replace(records[-1], trans_ind=LAST if ends else MIDDLE)]

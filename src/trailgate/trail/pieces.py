@@ -14,9 +14,19 @@ import pyarrow.compute as pc
 
 from trailgate.columnar.gather import fixed_rows
 from trailgate.columnar.views import Octets
+from trailgate.trail.byte_order import ByteOrder
+from trailgate.trail.tokens import FRAME, NORMAL
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+def frames(
+    order: ByteOrder, code: int, lengths: npt.NDArray[np.integer[Any]], info: int = NORMAL
+) -> Octets:
+    """Return token frames, one a row."""
+    words = order.frame(code, info, lengths).astype(order.value + "u4", copy=False)
+    return words.view(np.uint8).reshape(-1, FRAME)
 
 
 class Pieces:

@@ -27,6 +27,7 @@ from trailgate.model.changes import (
 from trailgate.model.tables import Definitions
 from trailgate.trail.compact_updates import compacted
 from trailgate.trail.long_records import long_records
+from trailgate.trail.own_tokens import own_tokens
 from trailgate.trail.record_types import (
     IO_DELETE,
     IO_INSERT,
@@ -40,7 +41,6 @@ from trailgate.trail.tokens import MAX_LENGTH
 from trailgate.trail.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 from trailgate.trail.written_large_objects import NO_VALUES, part_large
 from trailgate.trail.written_records import Group, Naming, lay_out, naming_of
-from trailgate.trail.written_tokens import own_tokens
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

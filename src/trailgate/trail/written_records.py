@@ -19,7 +19,7 @@ from trailgate.model.tables import Definitions, Table
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.codecs import codec_of, unreadable
 from trailgate.trail.metadata import FIRST_INDEX
-from trailgate.trail.pieces import Pieces
+from trailgate.trail.pieces import Pieces, frames
 from trailgate.trail.record import NO_NODE
 from trailgate.trail.record_layout import (
     AFTER_IMAGE,
@@ -37,7 +37,7 @@ from trailgate.trail.times import JULIAN_EPOCH
 from trailgate.trail.tokens import DATA, FRAME, HEADER, RECORD, RECORD_INFO, TRAILER
 from trailgate.trail.trail_format import TrailFormat
 from trailgate.trail.values import Target
-from trailgate.trail.written_tokens import frames, token_areas
+from trailgate.trail.written_tokens import token_areas
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
