@@ -107,6 +107,19 @@ def test_half_a_transaction_is_not_taken_for_a_whole_one(tmp_path: Path) -> None
     assert body(tmp_path / "new000000000") == encoded([records[0], change(2, ONLY)])
 
 
+def test_a_file_cut_between_records_does_not_join_two_transactions(tmp_path: Path) -> None:
+    records = [[change(0, ONLY), *transaction(1, 3)], [change(2, MIDDLE), change(2, LAST)]]
+    paths = write_files(tmp_path / "ot", [*records, [change(3, ONLY)]])
+    last = encode_record(records[0][-1])
+    paths[0].write_bytes(paths[0].read_bytes()[: -len(last)])
+
+    salvage(str(tmp_path / "ot"), str(tmp_path / "new"))
+
+    assert body(tmp_path / "new000000000") == encoded([change(0, ONLY)])
+    assert body(tmp_path / "new000000001") == []
+    assert body(tmp_path / "new000000002") == encoded([change(3, ONLY)])
+
+
 def test_metadata_stay_when_the_transaction_around_them_goes(tmp_path: Path) -> None:
     told = metadata(1)
     records = [

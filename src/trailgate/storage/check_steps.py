@@ -8,7 +8,7 @@ from typing import Final
 
 from trailgate.columnar.views import Octets
 from trailgate.errors import DecodeError, TrailgateError
-from trailgate.storage.checked_files import FoundTrail
+from trailgate.storage.checked_files import FoundTrail, name_of
 from trailgate.storage.trail_files import TrailFile
 from trailgate.storage.trail_reader import TrailFileReader
 from trailgate.trail.analysis.file_header import header_order
@@ -27,6 +27,7 @@ from trailgate.trail.tokens import FRAME, RECORD
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
 SIGNATURE_AT: Final = 3 * FRAME  # behind the frames of F, its first group and its first leaf
 AFTER_DAMAGE: Final = 256 << 10  # where there is damage there may be more: less is read in vain
+SHORTER: Final = "the file is shorter than its header or the manifest says"
 UNFINISHED: Final = "the file ends inside a record"
 
 
@@ -83,6 +84,7 @@ class _Place:
 
     bounds: Bounds
     known: Known = field(default_factory=Known)
+    size: int = 0  # that the file should have, as manifest and header say; 0: they do not
 
 
 def steps(trail: FoundTrail, files: tuple[TrailFile, ...]) -> Iterator[Step]:
@@ -94,8 +96,14 @@ def steps(trail: FoundTrail, files: tuple[TrailFile, ...]) -> Iterator[Step]:
         if last is not None and file.number != last.number + 1:
             place.bounds = replace(place.bounds, is_open=False)
         place.known = Known(trail.definitions)
+        entry = (trail.manifest or {}).get(name_of(file.path))
+        place.size = entry.size if entry is not None else 0
         with TrailFileReader(file) as reader:
             yield from _file(number, reader, place)
+            if place.bounds.is_open and file.size < place.size:
+                # Cut where a record ends: the next file must not go on with this transaction.
+                yield _gap(number, reader, (file.size, file.size), SHORTER)
+                place.bounds = replace(place.bounds, is_open=False)
         yield FileEnded(number, file, place.known.tables)
         last = file
 
@@ -103,6 +111,8 @@ def steps(trail: FoundTrail, files: tuple[TrailFile, ...]) -> Iterator[Step]:
 def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]:
     begun, begin = _begin(number, reader)
     yield begun
+    said = begun.header.trail.file_size if begun.header is not None else None
+    place.size = max(place.size, said or 0)
     if begin > len(begun.raw):
         place.known = replace(place.known, lost=True)
         yield _gap(number, reader, (len(begun.raw), begin), "no record begins here")

@@ -99,6 +99,8 @@ def checked(
 def tell(step: Step, file: TrailFile, findings: Findings) -> None:
     """Add the findings of a portion or a gap."""
     name = name_of(file.path)
+    if isinstance(step, Gap) and step.start == step.end:
+        return  # told as a size that is wrong
     if isinstance(step, Gap):
         kind = kinds.CUT if step.end >= file.size else kinds.FRAMING
         following = None if step.end >= file.size else step.end

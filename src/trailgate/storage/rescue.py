@@ -85,7 +85,8 @@ class Rescue:
         elif isinstance(step, Gap):
             self._settle(kinds.BROKEN.statement)
             self._adjacent = False
-            self.leave(LeftOut(step.number, step.start, step.end - step.start, step.problem))
+            if step.end > step.start:
+                self.leave(LeftOut(step.number, step.start, step.end - step.start, step.problem))
         elif isinstance(step, FileBegun):
             if step.file.number != self._number + 1:
                 self._adjacent = False
