@@ -27,11 +27,11 @@ from trailgate.logdump.results import (
     Tally,
 )
 from trailgate.logdump.times import iso_time
-from trailgate.logdump.user_tokens import read_user_tokens
 from trailgate.trail.metadata import MetadataKind
 from trailgate.trail.record import Token, TrailRecord
 from trailgate.trail.record_types import IO_METADATA, type_name
 from trailgate.trail.tokens import GGS_TOKENS_BY_ID, token_name
+from trailgate.trail.user_tokens import read_user_tokens
 
 Values = dict[str, Any]
 # GHDR's members that are numbers, by the names Logdump prints.

@@ -13,8 +13,8 @@ from trailgate.logdump.comparisons import Compare, compare_texts
 from trailgate.logdump.images import images_of
 from trailgate.logdump.portions import Portion
 from trailgate.logdump.token_columns import steps
-from trailgate.logdump.user_tokens import read_user_tokens
 from trailgate.trail.record import decode_record
+from trailgate.trail.user_tokens import read_user_tokens
 
 Mask = npt.NDArray[np.bool_]
 Longs = npt.NDArray[np.int64]

@@ -11,7 +11,6 @@ from trailgate.logdump.metadata_text import metadata_lines
 from trailgate.logdump.results import ShownRecord
 from trailgate.logdump.settings import Charset, Detail, Shown
 from trailgate.logdump.times import time_text
-from trailgate.logdump.user_tokens import read_user_tokens
 from trailgate.trail.metadata import MetadataKind
 from trailgate.trail.record import Token, TrailRecord, encode_header_area
 from trailgate.trail.record_layout import BEFORE_IMAGE
@@ -26,6 +25,7 @@ from trailgate.trail.tokens import (
     token,
     token_name,
 )
+from trailgate.trail.user_tokens import read_user_tokens
 
 RULE: Final = "_" * 67
 PLACES: Final = "bmes"  # of TransInd 0 to 3 (format notes 5.1)
