@@ -10,6 +10,7 @@ import pytest
 
 from trailgate.cli.demo import unpack
 from trailgate.cli.main import run
+from trailgate.trail.header import decode_header
 
 GIVEN = ["capture", "--properties", "dirprm/shop.properties", "--from", "messages"]
 
@@ -35,6 +36,24 @@ def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     assert (summary["operations"], summary["files"], err) == (13, ["ot000000"], "")
 
 
+def test_a_trail_of_another_format_is_read_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*GIVEN, "--to", "dirdat/ot"]) == 0
+    newer = ["--format-release", "12.2", "--byte-order", "little", "--update-format", "full"]
+    assert run([*GIVEN, "--to", "dirdat/lt", *newer]) == 0
+    capsys.readouterr()
+
+    shown = []
+    for trail in ("dirdat/ot", "dirdat/lt"):
+        assert run(["show", trail, "--format", "json"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        shown.append([{**json.loads(line), "position": ""} for line in lines])
+
+    assert shown[0] == shown[1]
+    assert len(shown[0]) == 13
+    header = decode_header(Path("dirdat/lt000000000").read_bytes())[0]
+    assert (header.trail.compatibility, header.order.label) == (5, "little")
+
+
 def test_a_bad_message_stops_with_1_or_is_set_aside(capsys: pytest.CaptureFixture[str]) -> None:
     Path("messages/0007.txt").write_text("I,NO.TABLE,2026-01-01 00:00:00,T-9\n")
     assert run([*GIVEN, "--to", "dirdat/ot"]) == 1
@@ -50,6 +69,9 @@ def test_a_bad_message_stops_with_1_or_is_set_aside(capsys: pytest.CaptureFixtur
         GIVEN,
         [*GIVEN, "--to", "dirdat/ot", "--max-size", "big"],
         [*GIVEN, "--to", "dirdat/ot", "--on-error", "ignore"],
+        [*GIVEN, "--to", "dirdat/ot", "--format-release", "13.1"],
+        [*GIVEN, "--to", "dirdat/ot", "--byte-order", "little"],
+        [*GIVEN, "--to", "dirdat/ot", "--format-release", "12.2", "--update-format", "half"],
         ["capture", "--properties", "absent", "--from", "messages", "--to", "dirdat/ot"],
     ],
 )

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sample_trail import NOTES, Op, write_trail
 from trailgate.storage.trails import read_trail
+from trailgate.trail.header import decode_header
 
 FILES = [
     [[Op("I", 1)], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],
@@ -67,6 +68,20 @@ def test_a_second_write_continues_the_numbers(
     assert rows(target) == rows(prefix) * 2
 
 
+def test_a_trail_of_another_format_is_written(
+    frame: DataFrame, prefix: str, tmp_path: Path
+) -> None:
+    target = tmp_path / "xx"
+    writer = frame.coalesce(1).write.format("trail").mode("append")
+    writer = writer.option("formatRelease", "12.2").option("byteOrder", "little")
+
+    writer.option("updateFormat", "full").option("definitions", f"{prefix}.def").save(str(target))
+
+    assert rows(target) == rows(prefix)
+    header = decode_header(Path(f"{target}000000000").read_bytes())[0]
+    assert (header.trail.compatibility, header.order.label) == (5, "little")
+
+
 def _manifest(target: Path) -> bytes:
     return Path(f"{target}.manifest.json").read_bytes()
 
@@ -115,6 +130,8 @@ def test_a_failed_write_leaves_nothing(frame: DataFrame, prefix: str, tmp_path: 
         ("overwrite", {}, "never overwritten"),
         ("append", {"seqDigits": "7"}, "seqDigits is 6 or 9"),
         ("append", {"maxBytes": "many"}, "maxBytes must be a number"),
+        ("append", {"formatRelease": "13"}, "release 13 is not public"),
+        ("append", {"byteOrder": "little"}, "release 11.2 is big-endian"),
         ("append", {}, "definitions"),
     ],
 )
