@@ -1,0 +1,192 @@
+"""The shortest reading and writing of COBOL fields, value by value, to be checked by eye.
+
+Numbers are Decimals, text is str; what is no value raises ValueError. Pages are Python's codecs.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any
+
+from trailgate.model.layouts import Field, Layout, Number, Sign, Usage
+
+EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
+MINUS, PLUS = {False: "bd", True: "d"}, {False: "acef", True: "cf"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    page: str = "cp037"
+    little: bool = False
+    strict: bool = False
+    ibm_floats: bool = True
+
+
+def scaled(units: int, number: Number) -> Decimal:
+    return EXACT.scaleb(Decimal(units), -number.scale)
+
+
+def units_of(value: Decimal | int, number: Number) -> int:
+    exact = EXACT.scaleb(Decimal(value), number.scale)
+    units = int(exact)  # abs() of a Decimal would round
+    if units != exact or abs(units) >= 10**number.digits or (units < 0 and not number.signed):
+        raise ValueError(value)
+    return units
+
+
+def read_number(number: Number, digits: str, *, minus: bool) -> Decimal:
+    if not (digits.isascii() and digits.isdigit()):
+        raise ValueError(digits)
+    return scaled(-int(digits) if minus else int(digits), number)
+
+
+def read_packed(field: Field, raw: bytes, how: Reading) -> Decimal:
+    number = field.number
+    assert number is not None
+    text = raw.hex()
+    sign = "f" if field.usage is Usage.UNSIGNED_PACKED else text[-1]
+    digits = text if field.usage is Usage.UNSIGNED_PACKED else text[:-1]
+    minus = sign in MINUS[how.strict]
+    if not (minus and number.signed) and sign not in PLUS[how.strict]:
+        raise ValueError(text)
+    if int(digits[: len(digits) - number.digits] or "0", 16):
+        raise ValueError("a digit too many")
+    return read_number(number, digits, minus=minus)
+
+
+def read_zoned(field: Field, raw: bytes, how: Reading) -> Decimal:
+    number = field.number
+    assert number is not None
+    leading = number.sign in (Sign.LEADING, Sign.LEADING_SEPARATE)
+    at = 0 if leading else len(raw) - 1
+    if number.sign in (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE):
+        sign = raw[at : at + 1].decode(how.page)
+        if sign not in ("+", "-"):
+            raise ValueError(sign)
+        rest = raw[1:] if leading else raw[:-1]
+        return read_number(number, rest.decode(how.page), minus=sign == "-")
+    digit, minus = overpunched(raw[at], how)
+    if minus and not number.signed:
+        raise ValueError(raw)
+    digits = [bytes([b]).decode(how.page) for b in raw]
+    digits[at] = digit
+    return read_number(number, "".join(digits), minus=minus)
+
+
+def overpunched(byte: int, how: Reading) -> tuple[str, bool]:
+    """Return the digit and whether it is negative."""
+    if "0".encode(how.page) == b"\xf0":
+        zone, digit = f"{byte:02x}"
+        if zone in MINUS[how.strict] or zone in PLUS[how.strict]:
+            return digit, zone in MINUS[how.strict]
+        raise ValueError(byte)
+    for characters, minus in (
+        (b"0123456789", False),
+        (b"{ABCDEFGHI", False),
+        (b"}JKLMNOPQR", True),
+        (b"" if how.strict else b"pqrstuvwxy", True),
+    ):
+        if byte in characters:
+            return str(characters.index(byte)), minus
+    raise ValueError(byte)
+
+
+def read_binary(field: Field, raw: bytes, how: Reading) -> Decimal:
+    number = field.number
+    assert number is not None
+    units = int.from_bytes(raw, "little" if how.little else "big", signed=number.signed)
+    if how.strict and field.usage is Usage.BINARY and abs(units) >= 10**number.digits:
+        raise ValueError(units)
+    if field.usage is Usage.BINARY and number.scale == 0 and units >= 10**18 > 0:
+        if not number.signed and field.size == 8:  # beyond the 18 digits of its column
+            raise ValueError(units)
+    return scaled(units, number)
+
+
+def read_float(field: Field, raw: bytes, how: Reading) -> float:
+    if not how.ibm_floats:
+        found: float = struct.unpack(">f" if field.size == 4 else ">d", raw)[0]
+        return found
+    fraction = int.from_bytes(raw[1:], "big")
+    value = fraction * 16.0 ** ((raw[0] & 0x7F) - 64 - 2 * (field.size - 1))
+    return -value if raw[0] & 0x80 else value
+
+
+def read_text(field: Field, raw: bytes, how: Reading) -> str:
+    text = raw.decode("utf-16-be" if field.usage is Usage.NATIONAL else how.page)
+    return text.lstrip(" ") if field.justified else text.rstrip(" ")
+
+
+def read_value(field: Field, raw: bytes, how: Reading) -> Any:
+    if field.usage in (Usage.PACKED, Usage.UNSIGNED_PACKED):
+        return read_packed(field, raw, how)
+    if field.usage is Usage.ZONED:
+        return read_zoned(field, raw, how)
+    if field.usage in (Usage.BINARY, Usage.NATIVE):
+        return read_binary(field, raw, how)
+    if field.usage in (Usage.FLOAT, Usage.DOUBLE):
+        return read_float(field, raw, how)
+    return read_text(field, raw, how)
+
+
+def write_value(field: Field, value: Any, how: Reading) -> bytes:
+    """Return a decimal number's bytes, zoned, packed or binary, with the signs of a compiler."""
+    number = field.number
+    assert number is not None
+    units = units_of(value, number)
+    digits = str(abs(units)).zfill(number.digits)
+    if field.usage in (Usage.BINARY, Usage.NATIVE):
+        order = "little" if how.little else "big"
+        return units.to_bytes(field.size, order, signed=number.signed)  # type: ignore[arg-type]
+    if field.usage in (Usage.PACKED, Usage.UNSIGNED_PACKED):
+        sign = ("d" if units < 0 else "c") if number.signed else "f"
+        text = digits + (sign if field.usage is Usage.PACKED else "")
+        return bytes.fromhex(text.zfill(2 * field.size))
+    raw = bytearray(digits.encode(how.page))
+    if number.sign in (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE):
+        sign_byte = ("-" if units < 0 else "+").encode(how.page)
+        front = number.sign is Sign.LEADING_SEPARATE
+        return sign_byte + bytes(raw) if front else bytes(raw) + sign_byte
+    if number.signed:
+        at = 0 if number.sign is Sign.LEADING else len(raw) - 1
+        letters = "}JKLMNOPQR" if units < 0 else "{ABCDEFGHI"
+        zone = 0xD0 if units < 0 else 0xC0
+        ebcdic = raw[at] >= 0xF0
+        raw[at] = zone | raw[at] & 0xF if ebcdic else ord(letters[raw[at] - 0x30])
+    return bytes(raw)
+
+
+def read_record(layout: Layout, record: bytes, how: Reading) -> list[Any]:
+    """Return the values of a record without OCCURS, in order."""
+    return [
+        read_value(field, record[field.offset : field.offset + field.size], how)
+        for field in layout.root.walk()
+        if not field.children and not field.filler
+    ]
+
+
+def read_shifted(raw: bytes, single: str, double: Any) -> str:
+    """Return the text of single bytes, and of pairs between shift-out and shift-in."""
+    text, place, wide = "", 0, False
+    while place < len(raw):
+        byte = raw[place]
+        if byte in (0x0E, 0x0F):
+            if wide is (byte == 0x0E):
+                raise ValueError("a shift too many")
+            wide = not wide
+            place += 1
+            continue
+        code = ord(single[byte])
+        if wide:
+            if place + 1 >= len(raw) or raw[place + 1] in (0x0E, 0x0F):
+                raise ValueError("half a pair")
+            code = int(double[byte << 8 | raw[place + 1]]) or 0xFFFE
+        if code == 0xFFFE:
+            raise ValueError("no character")
+        text += chr(code)
+        place += 2 if wide else 1
+    if wide:
+        raise ValueError("not shifted in")
+    return text
