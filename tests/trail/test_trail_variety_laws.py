@@ -29,6 +29,7 @@ from trail.building import (
     text,
 )
 from trail.operation_strategies import DEFINITIONS, runs
+from trailgate.definitions.operations import to_operations
 from trailgate.errors import TrailgateError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.byte_order import ByteOrder
@@ -175,6 +176,7 @@ def test_every_changed_byte_gives_operations_or_our_error(order: ByteOrder) -> N
                     finish=bool(at % 2),
                 )
                 operations_of(decoded.batch)
+                to_operations(decoded.batch)
 
 
 @MODEST
@@ -189,7 +191,8 @@ def test_changed_bytes_give_operations_or_our_error(
     definitions = NOTHING if indexed else DEFINITIONS
     state = ReaderState(order=order)
     with contextlib.suppress(TrailgateError):
-        decode(bytes(changed), definitions, file_number=1, base_offset=0, state=state)
+        decoded = decode(bytes(changed), definitions, file_number=1, base_offset=0, state=state)
+        to_operations(decoded.batch)
 
 
 @MODEST
