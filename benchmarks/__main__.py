@@ -31,6 +31,12 @@ def trail_codec(quick: bool) -> list[Figure]:
     return [figure_of(row, CODEC_TARGETS.get((row["name"], row["unit"]))) for row in run()]
 
 
+def trail_formats(quick: bool) -> list[Figure]:
+    from benchmarks.trail_formats import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 def values(quick: bool) -> list[Figure]:
     from benchmarks.values import run  # noqa: PLC0415
 
@@ -73,6 +79,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     for function in (
         delimited,
         trail_codec,
+        trail_formats,
         values,
         capture_job,
         trail_spark,
