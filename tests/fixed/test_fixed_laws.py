@@ -212,8 +212,8 @@ def test_text_is_written_and_read_again_or_refused(
     column = pa.array(texts, pa.string())
     try:
         written = encoder(field, options)(column)
-    except EncodeError as error:
-        assert error.where.record is not None
+    except EncodeError:
+        assert page != "utf-8" or max(len(text.encode()) for text in texts) > 16
         return
 
     found = decoder(field, options)(written)
@@ -231,7 +231,7 @@ def test_national_text_is_read_as_python_reads_it(rows: list[bytes]) -> None:
 
     found = decoder(field)(matrix)
 
-    expected = []
+    expected: list[str | None] = []
     for row in rows:
         try:
             expected.append(row.decode("utf-16-be").rstrip(" "))

@@ -173,7 +173,7 @@ def test_a_group_stands_for_what_is_in_it() -> None:
 
 
 def test_an_unknown_column_names_near_ones() -> None:
-    with pytest.raises(OptionError, match="no field AMUONT.*Is it AMOUNT"):
+    with pytest.raises(OptionError, match=r"no field AMUONT.*Is it AMOUNT"):
         RecordDecoder(layout_of(PLAIN), RecordOptions(ASCII, columns=("AMUONT",)))
 
 
@@ -290,7 +290,7 @@ def test_columns_are_what_the_oracle_reads(raws: list[bytes]) -> None:
 
 def test_a_missing_column_is_not_invented() -> None:
     encoder = RecordEncoder(layout_of(PLAIN), RecordOptions(ASCII))
-    with pytest.raises(EncodeError, match="no column for a field.*field NAME"):
+    with pytest.raises(EncodeError, match=r"no column for a field.*field NAME"):
         encoder.encode({"ID": pa.array([1])})
 
 
@@ -298,7 +298,7 @@ def test_a_value_that_does_not_fit_names_record_and_field() -> None:
     encoder = RecordEncoder(layout_of(PLAIN), RecordOptions(ASCII))
     columns = {"ID": pa.array([1, 1000]), "NAME": pa.array(["A", "B"])}
     columns["AMOUNT"] = pa.array([Decimal(1), Decimal(2)])
-    with pytest.raises(EncodeError, match="more than 3 digits: 1000 .record 1, field ID"):
+    with pytest.raises(EncodeError, match=r"more than 3 digits: 1000 .record 1, field ID"):
         encoder.encode(columns)
 
 

@@ -99,9 +99,9 @@ def read_binary(field: Field, raw: bytes, how: Reading) -> Decimal:
     units = int.from_bytes(raw, "little" if how.little else "big", signed=number.signed)
     if how.strict and field.usage is Usage.BINARY and abs(units) >= 10**number.digits:
         raise ValueError(units)
-    if field.usage is Usage.BINARY and number.scale == 0 and units >= 10**18 > 0:
-        if not number.signed and field.size == 8:  # beyond the 18 digits of its column
-            raise ValueError(units)
+    word = field.usage is Usage.BINARY and not number.signed and field.size == 8
+    if word and number.scale == 0 and units >= 10**18:  # beyond the digits of its column
+        raise ValueError(units)
     return scaled(units, number)
 
 

@@ -1,0 +1,120 @@
+"""Fixed records to columns on one core, beside the naive oracle on the same records."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from benchmarks.report import Figure, Target, fastest, table
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from oracles import cobol_naive as naive
+from trailgate.definitions.copybook.reading import read_copybook
+from trailgate.messages.fixed.decoding import RecordDecoder
+from trailgate.messages.fixed.encoding import RecordEncoder
+from trailgate.messages.fixed.records import Records, records_of_length
+from trailgate.model.layouts import Field, Layout, Usage
+
+BYTES: Final = 500 << 20  # what is decoded, from records that are repeated
+SAMPLE_ROWS: Final = 5_000
+NAIVE_ROWS: Final = 300
+PER_NAIVE: Final = Target(20)
+
+# The shape of a shop's daily sales: 27 bytes, a text and five packed numbers.
+SALES: Final = """
+01 SALES.
+   05 ARTICLE     PIC X(8).
+   05 SHOP        PIC S9(3) COMP-3.
+   05 SOLD-ON     PIC S9(7) COMP-3.
+   05 DEPARTMENT  PIC S9(3) COMP-3.
+   05 PIECES      PIC S9(9) COMP-3.
+   05 PRICE       PIC S9(9)V99 COMP-3.
+"""
+# Ten fields of 73 bytes in all, seventeen times: 170 fields.
+KINDS: Final = (
+    *("PIC X(10)", "PIC X(24)", "PIC 9(5)", "PIC S9(7)V99", "PIC S9(9)V99 COMP-3"),
+    *("PIC S9(5) COMP-3", "PIC S9(9) COMP", "PIC S9(4) COMP", "PIC S9(15)V99 COMP-3", "PIC X"),
+)
+
+
+def mixed() -> str:
+    """Return a copybook of 170 fields of ten kinds in 1,300 bytes."""
+    lines = [f"   05 F-{i} {KINDS[i % len(KINDS)]}." for i in range(170)]
+    return "\n".join(["01 MIXED.", *lines, "   05 FILLER PIC X(59)."])
+
+
+def texts() -> str:
+    """Return a copybook of nothing but text: 12 fields, 240 bytes."""
+    sizes = (2, 4, 8, 10, 16, 20, 20, 20, 30, 30, 40, 40)
+    lines = [f"   05 T-{i} PIC X({size})." for i, size in enumerate(sizes)]
+    return "\n".join(["01 TEXTS.", *lines])
+
+
+def column(field: Field, rows: int, draw: np.random.Generator) -> pa.Array:
+    """Return values for a field: words, or numbers of up to its digits."""
+    if field.usage is Usage.TEXT:
+        lengths = draw.integers(0, field.size + 1, rows)
+        return pa.array(["ABCDEFGHIJKLMNOPQRSTUVWXYZ 01234567890123456789"[:n] for n in lengths])
+    number = field.number
+    assert number is not None
+    most = 10 ** min(number.digits, 18) - 1
+    units = pa.array(draw.integers(-most if number.signed else 0, most, rows))
+    if not number.scale:
+        return units
+    kind = pa.decimal128(38, number.scale)
+    return pa.array([naive.scaled(u, number) for u in units.to_pylist()], kind)
+
+
+def sample(layout: Layout, rows: int) -> Records:
+    """Return records with values in all fields."""
+    draw = np.random.default_rng(11)
+    fields = [f for f in layout.root.children if not f.filler]
+    return RecordEncoder(layout).encode({f.name: column(f, rows, draw) for f in fields})
+
+
+def figures(name: str, copybook: str, total: int) -> list[Figure]:
+    """Return the rate of records and of bytes for a layout."""
+    (layout,) = read_copybook(copybook)
+    decoder = RecordDecoder(layout)
+    few = sample(layout, SAMPLE_ROWS)
+    data: npt.NDArray[np.uint8] = np.tile(few.data, max(1, total // len(few.data)))
+    records = records_of_length(data, layout.size)
+    raws = [few.data[a:b].tobytes() for a, b in zip(few.starts, few.ends, strict=True)]
+
+    def decode() -> object:
+        return [batch.num_rows for batch in decoder.batches(records)]
+
+    def one_by_one() -> object:
+        how = naive.Reading()
+        return [naive.read_record(layout, raw, how) for raw in raws[:NAIVE_ROWS]]
+
+    seconds, slow = fastest(decode, 3), fastest(one_by_one, 3)
+    rate, beside = len(records) / seconds / 1e6, NAIVE_ROWS / slow / 1e6
+    copied = len(data) / fastest(data.copy, 3) / 1e6
+    return [
+        Figure(name, rate, "M records/s", "naive oracle", beside, PER_NAIVE),
+        Figure(name, len(data) / seconds / 1e6, "MB/s", "memory copy", copied),
+    ]
+
+
+LAYOUTS: Final[tuple[tuple[str, Callable[[], str]], ...]] = (
+    ("27 bytes, packed", lambda: SALES),
+    ("1,300 bytes, 170 mixed fields", mixed),
+    ("240 bytes, text", texts),
+)
+
+
+def run(*, quick: bool) -> list[Figure]:
+    """Return the figures of all layouts."""
+    total = BYTES // 10 if quick else BYTES
+    return [f for name, copybook in LAYOUTS for f in figures(name, copybook(), total)]
+
+
+if __name__ == "__main__":
+    print(table(run(quick="--quick" in sys.argv)))
