@@ -74,6 +74,12 @@ def check(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def fixed(quick: bool) -> list[Figure]:
+    from benchmarks.fixed import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -86,6 +92,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         memory,
         logdump,
         check,
+        fixed,
     )
 }
 
