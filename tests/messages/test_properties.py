@@ -34,6 +34,12 @@ delim.schemaandtable=table
 """
 
 
+def checked(text: str) -> DelimitedOptions:
+    properties = parse_properties(text.encode(), "a.properties")
+    assert parser_of(properties).name == "delim"
+    return delimited_options(properties)
+
+
 def options(more: str = "") -> DelimitedOptions:
     return delimited_options(parse_properties((LEAST + more).encode("latin-1")))
 
@@ -94,9 +100,7 @@ def test_a_wrong_property_is_named_with_its_line(case: dict[str, Any]) -> None:
     text = LEAST.replace(case.get("replace", "\0"), case.get("by", "")) + case.get("add", "")
 
     with pytest.raises(OptionError) as caught:
-        properties = parse_properties(text.encode(), "a.properties")
-        parser_of(properties)
-        delimited_options(properties)
+        checked(text)
 
     assert case["says"] in caught.value.problem
     assert case.get("hint", "") in caught.value.hint

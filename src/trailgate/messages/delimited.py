@@ -7,11 +7,9 @@ with a value and, where configured, its name and before value, grouped in blocks
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from trailgate.columnar.delimiters import BrokenQuotesError, Dialect, index_fields
 from trailgate.columnar.views import octets
@@ -93,16 +91,11 @@ class DelimitedFormat:
 
 def _apart(messages: MessageBatch, dialect: Dialect) -> MessageBatch:
     """Return the messages with bytes between their bodies, so that no delimiter spans two."""
-    if not bool((messages.starts[1:] == messages.ends[:-1]).any()):
+    if not messages.touching:
         return messages
     tokens = (dialect.field, dialect.line, dialect.quote or b"", dialect.escaped)
     used = set().union(*tokens)
     between = dialect.line
     if len(dialect.line) > 1 or len(dialect.field) > 1:
         between = next(bytes([byte]) for byte in range(256) if byte not in used)
-    whole = memoryview(messages.data)
-    places = list(zip(messages.starts.tolist(), messages.ends.tolist(), strict=True))
-    data = pa.py_buffer(between.join(whole[begin:end] for begin, end in places))
-    lengths = messages.ends - messages.starts
-    ends = np.cumsum(lengths + len(between)) - len(between)
-    return replace(messages, data=data, starts=ends - lengths, ends=ends)
+    return messages.apart(between)

@@ -38,7 +38,9 @@ class CaptureRules:
         """Return whether a table is captured; patterns are compared without case."""
         if any(_matches(pattern, table_name) for pattern in self.excluded):
             return False
-        return any(_matches(pattern, table_name) for pattern in self.tables)
+        # A fixed-width record without a schema has a name of one part, which *.* would not match.
+        every = self.tables == _ALL_TABLES
+        return every or any(_matches(pattern, table_name) for pattern in self.tables)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from trailgate.columnar.delimiters import Fields
 from trailgate.columnar.gather import gather
 from trailgate.columnar.tokens import find_all, token_at
-from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages.faults import BadMessagesError
+from trailgate.errors import DecodeError, Where
 from trailgate.messages.message import MessageBatch
+from trailgate.messages.message_text import check_utf8
 from trailgate.messages.properties import DelimitedOptions
 
 Longs = npt.NDArray[np.int64]
@@ -51,32 +51,8 @@ class FieldValues:
         delimiters = self.options.fielddelim + self.options.linedelim + (self.options.quote or b"")
         if not delimiters.isascii() or not len(messages):
             return
-        low, high = int(messages.starts[0]), int(messages.ends[-1])
-        offsets = pa.py_buffer(np.array([0, high - low], np.int32))
-        whole = pa.StringArray.from_buffers(1, offsets, self.buffer.slice(low, high - low))
-        try:
-            whole.validate(full=True)
-        except pa.ArrowInvalid:
-            errors = self._bad_texts(messages)
-            if errors:  # else what is no text lies between the messages
-                raise BadMessagesError(errors) from None
+        check_utf8(messages)
         self.checked = True
-
-    def _bad_texts(self, messages: MessageBatch) -> dict[int, TrailgateError]:
-        errors: dict[int, TrailgateError] = {}
-        bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
-        for message, (begin, end) in enumerate(bounds):
-            body = self.data[begin:end].tobytes()
-            try:
-                body.decode()
-            except UnicodeDecodeError as error:
-                raw = body[max(0, error.start - 8) : error.end + 8]
-                errors[message] = DecodeError(
-                    "the message is not UTF-8 text",
-                    where=Where(offset=error.start, raw=raw),
-                    hint="Convert the messages to UTF-8 before capture",
-                )
-        return errors
 
     def text(self, which: Longs) -> pa.Array:
         """Return the fields' text, quotes off and escapes undone."""

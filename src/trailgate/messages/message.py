@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,20 @@ class MessageBatch:
             None if headers is None else tuple(headers[at] for at in kept.tolist()),
             self.source,
         )
+
+    @property
+    def touching(self) -> bool:
+        """Return whether a body ends where the next one begins."""
+        return bool((self.starts[1:] == self.ends[:-1]).any())
+
+    def apart(self, between: bytes) -> MessageBatch:
+        """Return the same messages with these bytes, and nothing else, between their bodies."""
+        whole = memoryview(self.data)
+        places = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        data = pa.py_buffer(between.join(whole[begin:end] for begin, end in places))
+        lengths = self.ends - self.starts
+        ends = np.cumsum(lengths + len(between)) - len(between)
+        return replace(self, data=data, starts=ends - lengths, ends=ends)
 
     def place(self, message: int) -> tuple[str | None, int]:
         """Return the source's name and the byte offset of a message, for error texts."""

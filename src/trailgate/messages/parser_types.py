@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 from trailgate.messages.definition_files import DefinitionFiles
 from trailgate.messages.delimited import DelimitedFormat
 from trailgate.messages.delimited_options import delimited_setup
+from trailgate.messages.fixed_options import FixedOptions, fixed_setup
+from trailgate.messages.fixed_width import FixedFormat
 from trailgate.messages.message_parser import MessageFormat
 from trailgate.messages.properties import DelimitedOptions, MetadataOptions, Properties
 from trailgate.model.tables import Definitions
@@ -24,7 +26,10 @@ class ParserType(NamedTuple):
     format: Callable[[Any], MessageFormat[Any]]
 
 
-PARSERS: Final = (ParserType("delim", DelimitedOptions, delimited_setup, DelimitedFormat),)
+PARSERS: Final = (
+    ParserType("fixed", FixedOptions, fixed_setup, FixedFormat),
+    ParserType("delim", DelimitedOptions, delimited_setup, DelimitedFormat),
+)
 _NAMES: Final = " and ".join(row.name for row in PARSERS)
 
 

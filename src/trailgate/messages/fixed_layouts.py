@@ -1,0 +1,80 @@
+"""Fixed-width records as columns with places, whichever notation defines them.
+
+A copybook's columns follow the one rule of ``definitions.copybook.columns``. Those of a definitions file lie
+at their Fetch Offset for their External Length (capture reference 5.3); those of a header, and of a
+table that the properties define, stand one behind the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from trailgate.definitions.copybook.columns import column_of, flat_columns
+from trailgate.definitions.defgen_layout import complete
+from trailgate.model.layouts import Field, Layout, Usage
+from trailgate.model.tables import Column, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One column, and the field that holds its value, from ``offset`` on."""
+
+    column: Column
+    field: Field
+    offset: int
+
+    @property
+    def end(self) -> int:
+        """Return where the field's bytes end."""
+        return self.offset + self.field.size
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLayout:
+    """The columns of a record and its size."""
+
+    name: str
+    slots: tuple[Slot, ...]
+    size: int
+
+    def slot(self, name: str) -> Slot:
+        """Return the slot of a column, named as the layout names it."""
+        return next(slot for slot in self.slots if slot.column.name == name)
+
+    def table(self, carried: Iterable[Slot] = ()) -> Table:
+        """Return the table that the record is, with the carried columns of a header in front."""
+        columns = (*(slot.column for slot in carried), *(slot.column for slot in self.slots))
+        return complete(Table(self.name, columns))
+
+
+def from_copybook(layout: Layout, name: str, *, redefines: bool) -> RecordLayout:
+    """Return a copybook's record; fields that redefine others are columns only if asked for."""
+    root = layout.root if redefines else _without_redefinitions(layout.root)
+    flat = flat_columns(replace(layout, root=root))
+    slots = tuple(Slot(column_of(column), column.field, column.offset) for column in flat)
+    return RecordLayout(name, slots, layout.size)
+
+
+def _without_redefinitions(field: Field) -> Field:
+    kept = tuple(_without_redefinitions(c) for c in field.children if c.redefines is None)
+    return replace(field, children=kept)
+
+
+def from_table(table: Table) -> RecordLayout:
+    """Return a table's record as its definition places the columns."""
+    slots = tuple(_slot(column, column.fetch_offset) for column in table.columns)
+    return RecordLayout(table.name, slots, table.record_length)
+
+
+def in_a_row(table: Table) -> RecordLayout:
+    """Return a table's record with the columns one behind the other."""
+    ends = list(accumulate((c.external_length for c in table.columns), initial=0))
+    slots = tuple(_slot(c, at) for c, at in zip(table.columns, ends, strict=False))
+    return RecordLayout(table.name, slots, ends[-1])
+
+
+def _slot(column: Column, offset: int) -> Slot:
+    field = Field(column.name, Usage.TEXT, offset, column.external_length)
+    return Slot(column, field, offset)

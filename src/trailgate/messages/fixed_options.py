@@ -1,0 +1,195 @@
+"""What the fixed-width parser is told: the ``fixed.*`` properties, typed, with the layouts they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, TypeVar
+
+import numpy as np
+
+from trailgate.definitions.copybook.dialect import (
+    BinarySizes,
+    Dialect,
+    Endian,
+    FloatFormat,
+    Signs,
+    SourceFormat,
+)
+from trailgate.errors import OptionError
+from trailgate.messages.definition_files import DefinitionFiles
+from trailgate.messages.fixed.pages.code_pages import code_page
+from trailgate.messages.fixed.values.options import Blank, RawForm, ValueOptions
+from trailgate.messages.fixed_layouts import RecordLayout, Slot
+from trailgate.messages.fixed_schema import read_schema
+from trailgate.messages.metadata_options import MetadataOptions, metadata
+from trailgate.messages.property_file import Properties
+from trailgate.messages.property_reader import PropertyReader
+from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.property_values import HeaderFields, Source, parse_names
+from trailgate.model.tables import Definitions, Table
+
+E = TypeVar("E", bound=Enum)
+_MOST_LENGTH: Final = 1 << 31
+
+
+class Cut(Enum):
+    """How a message's records are told apart."""
+
+    LINE = "line"
+    LENGTH = "length"
+    MESSAGE = "message"
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How messages are cut into records; without a delimiter, lines end as on Windows or not."""
+
+    cut: Cut = Cut.LINE
+    delimiter: bytes | None = None
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedOptions(MetadataOptions):
+    """How fixed-width messages are read; see ``docs/properties.md`` for each property.
+
+    ``carried`` are the header's fields that are no metadata: they lead the columns of every record.
+    """
+
+    header: RecordLayout
+    carried: tuple[Slot, ...]
+    records: tuple[RecordLayout, ...]
+    cutting: Cutting
+    values: ValueOptions
+
+
+def fixed_setup(properties: Properties, files: DefinitionFiles) -> tuple[FixedOptions, Definitions]:
+    """Return the options with their layouts, and the tables that records become."""
+    read = PropertyReader(properties, "fixed")
+    values = _values(read)
+    schema = read_schema(read, files, values.dialect)
+    names = tuple(slot.column.name for slot in schema.header.slots)
+    fields = HeaderFields(names, f"the header {schema.header.name}")
+    read = replace(read, header=fields, binding=schema.binds)
+    found = metadata(read, lambda name: _code(read, name, values.dialect.code_page))
+    found |= {"schemaandtable": None, "table": _table(read), "schema": _schema(read)}
+    found["timestamp_format"] = _timestamp_format(found, schema.header)
+    options = FixedOptions(
+        header=schema.header,
+        carried=_carried(schema.header, _mapped(found.values())),
+        records=schema.records,
+        cutting=_cutting(read),
+        values=values,
+        **found,
+    )
+    carried, header = options.carried, schema.header.name
+    tables = tuple(_table_of(record, carried, header) for record in options.records)
+    return options, Definitions(tables, schema.database)
+
+
+def _values(read: PropertyReader) -> ValueOptions:
+    page = read.text("codepage")
+    try:
+        code_page(page)
+    except OptionError as error:
+        raise read.error(error.problem, "codepage", error.hint) from None
+    dialect = Dialect(
+        source_format=_choice(read, "copybook.format", SourceFormat),
+        code_page=page,
+        binary=_choice(read, "binary", Endian),
+        native=_choice(read, "native", Endian),
+        binary_sizes=_choice(read, "binarysizes", BinarySizes),
+        floats=_choice(read, "floats", FloatFormat),
+        signs=_choice(read, "signs", Signs),
+    )
+    return ValueOptions(dialect, blank=_choice(read, "blank", Blank), raw=RawForm.HEX)
+
+
+def _choice(read: PropertyReader, name: str, kind: type[E]) -> E:
+    return kind(read.text(name).casefold())
+
+
+def _code(read: PropertyReader, name: str, page: str) -> bytes:
+    r"""Return an operation code or indicator value as UTF-8; ``\xHH`` is a byte of the code page."""
+    value, entry = read.needed_token(name), read.entry(name)
+    if entry is not None and "\\x" in entry.value:
+        row = np.frombuffer(value, np.uint8)[None, :]
+        text = code_page(page).decode(row).values[0].as_py()
+        value = value if text is None else text.encode()
+    return value.strip(b" ")
+
+
+def _table(read: PropertyReader) -> tuple[Source, ...]:
+    """Return the sources whose texts together name a record's table."""
+    entry = read.entry("table")
+    if entry is None:
+        return (read.needed_source("table", "schemaandtable"),)
+    allowed = (SourceKind.FIELD, SourceKind.HEADER)
+    return read.parsed(
+        entry, lambda value: tuple(read.parsed_source(v, allowed) for v in parse_names(value))
+    )
+
+
+def _schema(read: PropertyReader) -> Source | None:
+    name = read.text("schema").strip('"')
+    return Source(SourceKind.LITERAL, name) if name else None
+
+
+def _timestamp_format(found: dict[str, object], header: RecordLayout) -> str | None:
+    """Return the property's format, else that of the comment in front of the header's field."""
+    given, source = found["timestamp_format"], found["timestamp"]
+    assert given is None or isinstance(given, str)
+    assert isinstance(source, Source)
+    if given or source.kind is not SourceKind.FIELD:
+        return given
+    return header.slot(source.name).field.date_format
+
+
+def _mapped(values: Iterable[object]) -> set[str]:
+    """Return the names of the header fields that options take values from."""
+    names = set()
+    for value in values:
+        for source in value if isinstance(value, tuple) else (value,):
+            if isinstance(source, Source) and source.kind is SourceKind.FIELD:
+                names.add(source.name)
+    return names
+
+
+def _carried(header: RecordLayout, mapped: set[str]) -> tuple[Slot, ...]:
+    return tuple(slot for slot in header.slots if slot.column.name not in mapped)
+
+
+def _table_of(record: RecordLayout, carried: tuple[Slot, ...], header: str) -> Table:
+    """Return a record's table; a header field that has the name of one of its own is qualified."""
+    own = {slot.column.name.casefold() for slot in record.slots}
+
+    def named(slot: Slot) -> Slot:
+        if slot.column.name.casefold() not in own:
+            return slot
+        return replace(slot, column=replace(slot.column, name=f"{header}_{slot.column.name}"))
+
+    return record.table(map(named, carried))
+
+
+def _cutting(read: PropertyReader) -> Cutting:
+    length = 0
+    entry = read.entry("recordlength")
+    if entry is not None:
+        length = read.parsed(entry, _length)
+    given = read.text("records").casefold()
+    cut = Cut(given) if given else Cut.LENGTH if length else Cut.LINE
+    if (cut is Cut.LENGTH) != bool(length):
+        problem = "fixed.recordlength goes with fixed.records=length, and with it alone"
+        raise read.error(problem, "records")
+    delimiter = read.token("linedelim")
+    if delimiter is not None and cut is not Cut.LINE:
+        raise read.error("fixed.linedelim goes with fixed.records=line alone", "linedelim")
+    return Cutting(cut, delimiter, length)
+
+
+def _length(value: str) -> int:
+    if not value.isascii() or not value.isdecimal() or not 0 < int(value) < _MOST_LENGTH:
+        raise OptionError(f"expected a length, found {value!r}")
+    return int(value)

@@ -1,0 +1,107 @@
+"""The header and the records that ``fixed.*`` properties name: from a copybook, a definitions file, or themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Final
+
+from trailgate.definitions.copybook.dialect import Dialect
+from trailgate.messages.definition_files import DefinitionFiles, with_userdefs
+from trailgate.messages.fixed_layouts import RecordLayout, from_copybook, from_table, in_a_row
+from trailgate.messages.property_reader import PropertyReader
+from trailgate.model.tables import Database, Table
+
+_SCHEMA_TYPE: Final = "schematype"
+_NO_DATABASE: Final = Database()
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What records look like: the header that each begins with, and what may follow.
+
+    ``binds`` says that a header field with the name of a metadata item is that item.
+    """
+
+    header: RecordLayout
+    records: tuple[RecordLayout, ...]
+    database: Database = _NO_DATABASE
+    binds: bool = False
+
+
+def read_schema(read: PropertyReader, files: DefinitionFiles, dialect: Dialect) -> Schema:
+    """Return the layouts of header and records; raises OptionError or DefinitionError."""
+    return _SCHEMAS[_kind(read)](read, files, dialect)
+
+
+def _kind(read: PropertyReader) -> str:
+    """Return the schema type that is given, or the only one that what is given allows."""
+    given = read.text(_SCHEMA_TYPE).casefold()
+    if given:
+        return given
+    fits = [kind for kind, names in _NAMED_BY.items() if any(map(read.entry, names))]
+    if len(fits) == 1:
+        return fits[0]
+    raise read.required(_SCHEMA_TYPE)
+
+
+def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect) -> Schema:
+    entry = read.entry("copybook")
+    if entry is None:
+        raise read.required("copybook")
+    redefines = read.text("redefines").casefold() == "include"
+    prefix = read.text("schema").strip('"')
+    found = {layout.name: layout for layout in files.copybook(entry.value, dialect)}
+    own = {table.name: table for table in read.userdefs()}
+    name = _header(read, [*found, *own])
+    if name in own:
+        header = in_a_row(own[name])
+    else:
+        header = from_copybook(found.pop(name), name, redefines=redefines)
+    records = tuple(
+        from_copybook(layout, f"{prefix}.{name}" if prefix else name, redefines=redefines)
+        for name, layout in found.items()
+    )
+    if not records:
+        raise read.error(f"{entry.value} has no record beside the header", "copybook")
+    return Schema(header, records)
+
+
+def _of_sourcedefs(read: PropertyReader, files: DefinitionFiles, _: Dialect) -> Schema:
+    userdefs = read.userdefs()
+    entry = read.entry("sourcedefs")
+    if entry is None and not userdefs:
+        raise read.required("sourcedefs")
+    found = with_userdefs(read, files, "" if entry is None else entry.value, userdefs)
+    name = _header(read, [table.name for table in found])
+    header = in_a_row(found.table(name))
+    rest = [table for table in found if table.name != name]
+    if not rest:
+        raise read.error("no table is defined beside the header", "header")
+    return Schema(header, tuple(_records(rest, userdefs)), found.database, binds=True)
+
+
+def _records(tables: Iterable[Table], userdefs: tuple[Table, ...]) -> Iterable[RecordLayout]:
+    own = {table.name for table in userdefs}
+    return (in_a_row(table) if table.name in own else from_table(table) for table in tables)
+
+
+def _header(read: PropertyReader, names: list[str]) -> str:
+    """Return the name of the header among those of all records."""
+    wanted = read.given("header", str)
+    folded = {name.casefold(): name for name in names}
+    if wanted.casefold() in folded:
+        return folded[wanted.casefold()]
+    near = get_close_matches(wanted.casefold(), folded, 1)
+    hint = f"Did you mean {folded[near[0]]}?" if near else f"There are {', '.join(names) or 'none'}"
+    raise read.error(f"no record or table {wanted} is defined", "header", hint)
+
+
+_NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"copybook": ("copybook",), "sourcedefs": ("sourcedefs", "userdefs.tables")}
+)
+_SCHEMAS: Final[Mapping[str, Callable[[PropertyReader, DefinitionFiles, Dialect], Schema]]] = (
+    MappingProxyType({"copybook": _of_copybook, "sourcedefs": _of_sourcedefs})
+)

@@ -1,0 +1,178 @@
+"""Fixed-width messages to records and images, a batch at a time (capture reference section 5).
+
+A record is the header, then the columns of the table that the header names, each at its place. It may end
+behind any complete column, if no key column is left out; bytes between columns do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from trailgate.errors import DecodeError, TrailgateError
+from trailgate.messages.fixed.pages.code_pages import code_page
+from trailgate.messages.fixed_cells import Cells, cells_of
+from trailgate.messages.fixed_cutting import cut_records
+from trailgate.messages.fixed_layouts import RecordLayout
+from trailgate.messages.fixed_options import FixedOptions
+from trailgate.messages.fixed_records import FixedRecords, Place
+from trailgate.messages.fixed_values import BINARY, as_it_is, field_reader, text_reader
+from trailgate.messages.message import MessageBatch
+from trailgate.messages.reading import Faults, Reading
+from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
+from trailgate.model.tables import Table
+
+Longs = npt.NDArray[np.int64]
+_SHORT = "Is the header the right one, or is the record cut off?"
+_CUT = "A shorter record ends behind a complete column"
+_KEY = "Only columns without key may be missing at the end of a record"
+_LONG = "Is it another table's record, or are several records not told apart (fixed.records)?"
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The columns of a table's records: the header's own in front, then those of the record.
+
+    ``ends`` are where the record's columns end, or the columns in front of them if those end later.
+    """
+
+    places: tuple[Place, ...]
+    carried: int
+    ends: Longs
+    size: int
+
+
+class FixedFormat:
+    """Reads records by one set of options; what a table's layout decides is made once and kept."""
+
+    def __init__(self, options: FixedOptions) -> None:
+        self.options = options
+        values, header = options.values, options.header
+        self._header = {
+            slot.column.name: Place(slot, slot.offset, text_reader(slot.field, values, as_it_is))
+            for slot in header.slots
+        }
+        self._layouts = {record.name.casefold(): record for record in options.records}
+        self._plans: dict[str, _Plan] = {}
+        page = code_page(values.dialect.code_page)
+        self._blank = page.blank[0]
+        fields = [slot.field for layout in (header, *options.records) for slot in layout.slots]
+        binary = any(field.usage in BINARY for field in fields)
+        self._characters = page.name == "utf-8" and not binary
+        used = options.cutting.delimiter or b"\n"
+        self._between = next(bytes([byte]) for byte in range(128) if byte not in used)
+
+    def records(self, messages: MessageBatch) -> FixedRecords:
+        """Return the records of the messages, each with its whole header."""
+        delimiter = self.options.cutting.delimiter
+        if delimiter and len(delimiter) > 1 and messages.touching:
+            messages = messages.apart(self._between)
+        cells = cells_of(messages, self._between, characters=self._characters)
+        messages = cells.messages
+        message, starts, ends = cut_records(cells, self.options.cutting)
+        offset = cells.byte(starts) - messages.starts[message]
+        records = FixedRecords(messages, message, offset, cells, starts, ends, self._header)
+        self._check_headers(records)
+        return records
+
+    def _check_headers(self, records: FixedRecords) -> None:
+        least, lengths = self.options.header.size, records.lengths
+        short = np.flatnonzero(lengths < least)
+        if len(short):
+
+            def error(row: int) -> DecodeError:
+                problem = f"a record of {lengths[row]} where the header alone has {least}"
+                return records.error(row, problem, _SHORT)
+
+            records.refuse(short, error)
+
+    def shapes(self, records: FixedRecords, tables: Sequence[Table], table_of: Longs) -> Longs:
+        """Return how many columns of each record are complete."""
+        found, lengths = np.zeros(len(table_of), np.int64), records.lengths
+        for number, table in enumerate(tables):
+            rows = np.flatnonzero(table_of == number)
+            ends = self._plan(table).ends
+            found[rows] = np.searchsorted(ends, lengths[rows], side="right")
+        return found
+
+    def images(
+        self, records: FixedRecords, table: Table, kind: int, rows: Longs, faults: Faults
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike records; what is wrong is added to the faults."""
+        absent = (ABSENT,) * len(table.columns)
+        if kind == TRUNCATE:
+            return absent, absent
+        plan = self._plan(table)
+        reading = Reading(records, table, rows, faults)
+        count = plan.carried + int(
+            np.searchsorted(plan.ends, int(records.lengths[rows[0]]), side="right")
+        )
+        self._check_ends(reading, plan, count)
+        columns = [_column(reading, place) for place in plan.places[:count]]
+        image = (*columns, *absent[count:])
+        return (image, absent) if kind == DELETE else (absent, image)
+
+    def _check_ends(self, reading: Reading[FixedRecords], plan: _Plan, count: int) -> None:
+        """Add the faults of records that end within a column, lack a key, or are too long."""
+        records, rows = reading.records, reading.rows
+        for place in plan.places[count:]:
+            if place.slot.column.key:
+                name = place.slot.column.name
+                reading.refuse(f"key column {name} is missing", _KEY, name)
+                return
+        lengths = records.lengths[rows]
+        if count < len(plan.places):
+            cut = plan.places[count]
+            short = rows[lengths > cut.at]
+            name, size = cut.slot.column.name, cut.slot.field.size
+            problem = f"the record ends within {name}, which has {size}"
+            reading.add(short, lambda row: self._placed(reading, row, problem, _CUT, name))
+            return
+        long = rows[lengths > plan.size]
+        if len(long):
+            long = long[
+                _not_blank(
+                    records.cells, records.starts[long] + plan.size, records.ends[long], self._blank
+                )
+            ]
+            problem = f"more than blanks behind the {plan.size} of header and record"
+            reading.add(long, lambda row: self._placed(reading, row, problem, _LONG, None))
+
+    @staticmethod
+    def _placed(
+        reading: Reading[FixedRecords], row: int, problem: str, hint: str, field: str | None
+    ) -> DecodeError:
+        return reading.records.error(row, problem, hint, table=reading.table.name, field=field)
+
+    def _plan(self, table: Table) -> _Plan:
+        name = table.name.casefold()
+        if name not in self._plans:
+            self._plans[name] = self._planned(self._layouts[name])
+        return self._plans[name]
+
+    def _planned(self, layout: RecordLayout) -> _Plan:
+        begin, values = self.options.header.size, self.options.values
+        carried = self.options.carried
+        slots = [(slot, slot.offset) for slot in carried]
+        slots += [(slot, begin + slot.offset) for slot in layout.slots]
+        places = tuple(Place(slot, at, field_reader(slot, values)) for slot, at in slots)
+        ends = np.array([place.end for place in places[len(carried) :]], np.int64)
+        return _Plan(places, len(carried), np.maximum.accumulate(ends), begin + layout.size)
+
+
+def _column(reading: Reading[FixedRecords], place: Place) -> StateColumn:
+    name = reading.table.name
+
+    def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
+        reading.add(rows, lambda row: error(row).located(table=name))
+
+    return StateColumn(reading.records.column(place, reading.rows, refuse))
+
+
+def _not_blank(cells: Cells, starts: Longs, ends: Longs, blank: int) -> npt.NDArray[np.bool_]:
+    """Return which stretches, none of them empty, hold more than blanks."""
+    marked = np.append(cells.units != blank, False)
+    return np.logical_or.reduceat(marked, np.stack([starts, ends], axis=1).ravel())[::2]
