@@ -13,7 +13,9 @@ _NULL_INDICATOR: Final = 2
 _LENGTH: Final = 2  # only types of varying length have one
 _VARYING: Final = frozenset({64, 65, 66})  # 65 and 66 by analogy with 64
 _TERMINATOR: Final = 1
-_MEASURED: Final = frozenset({Family.INTEGER, Family.UNSIGNED, Family.DATETIME, Family.NUMBER_TEXT})
+_MEASURED: Final = frozenset(
+    {Family.INTEGER, Family.UNSIGNED, Family.FLOAT, Family.DATETIME, Family.NUMBER_TEXT}
+)
 # Display length of a datetime to the code of its least significant part (0 year ... 6 fraction).
 _LEAST_PART: Final = ((4, 0), (7, 1), (10, 2), (13, 3), (16, 4), (19, 5))
 _FRACTION: Final = 6
