@@ -12,6 +12,7 @@ import pytest
 from trail.batches import batch_of
 from trailgate.definitions.operations import to_operations
 from trailgate.definitions.sourcedefs import write_sourcedefs
+from trailgate.errors import EncodeError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.trail_files import TrailFile
 from trailgate.storage.trail_reader import TrailFileReader
@@ -72,6 +73,19 @@ def test_a_trail_of_any_format_is_read_again(form: TrailFormat, tmp_path: Path) 
     )
     for file in trail.files:
         check_header(file, form)
+
+
+def test_a_table_that_metadata_cannot_hold_is_told_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    tables = Definitions((Table("S.ONE", (KEY, replace(TEXT, external_length=70_000))),))
+    (tmp_path / "given.def").write_bytes(write_sourcedefs(tables))
+
+    with pytest.raises(EncodeError, match=r"external length 70000 .*table S.ONE, field TEXT"):
+        prepare_writing(tmp_path / "xx", tmp_path / "given.def", 9000, None, TrailFormat(5))
+    prepare_writing(tmp_path / "xx", tmp_path / "given.def", 9000, None, TrailFormat(4))
+
+    assert [path.name for path in tmp_path.iterdir()] == ["given.def"]
 
 
 def check_header(file: TrailFile, form: TrailFormat) -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trail.operation_strategies import DEFINITIONS, WIDE
+from trail.batches import batch_of
+from trail.operation_strategies import DEFINITIONS, NARROW, WIDE
 from trail.written_formats import records_of
 from trailgate.errors import EncodeError, OptionError
 from trailgate.model.tables import Column, Database, Definitions, Table
@@ -16,6 +17,7 @@ from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.header import FileHeader, ProducerInfo, TrailInfo, decode_header
 from trailgate.trail.metadata import NO_TABLES, MetadataKind
 from trailgate.trail.trail_format import RELEASES, TrailFormat, UpdateFormat
+from trailgate.trail.writer import encode
 from trailgate.trail.written_metadata import file_begin, metadata_bytes
 
 HEADER = FileHeader(TrailInfo(creation_time=5, uri="uri:a", filename="aa000000000"))
@@ -82,6 +84,15 @@ def test_an_attribute_that_does_not_fit_names_its_column() -> None:
 
     with pytest.raises(EncodeError, match=r"external length 70000 .*table S.T, field DOC.*12\.1"):
         metadata_bytes(Definitions((table,)), TrailFormat(5), 0)
+
+
+@pytest.mark.parametrize("known", [(), (replace(NARROW, columns=NARROW.columns[:1]),)])
+def test_a_table_that_the_file_does_not_tell_is_not_written(known: tuple[Table, ...]) -> None:
+    row = {"table": "S.NARROW", "op_type": "T", "op_ts": 0, "tx_ind": "W", "tx_id": "1", "csn": "1"}
+    batch = batch_of(DEFINITIONS, [row | {"before": {}, "after": {}}])
+
+    with pytest.raises(EncodeError, match=r"the table has no index.*table S.NARROW"):
+        encode(batch, TrailFormat(5), Definitions(known))
 
 
 def test_a_table_that_does_not_fit_a_record_is_named() -> None:

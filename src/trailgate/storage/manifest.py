@@ -210,6 +210,7 @@ def prepare_target(
     manifest = read_manifest(prefix)
     check_trail(prefix, manifest, options)
     definitions = _merged(prefix, capture)
+    check_tables(definitions, options)
     staging = Path(prefix).absolute().with_name(f".{Path(prefix).name}.staging")
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
@@ -226,6 +227,11 @@ def prepare_target(
     first = 0 if manifest is None else manifest.sources
     sources = len(source.files)
     return Target(prefix, staging, run, header, definitions, done, first, sources), now
+
+
+def check_tables(definitions: Definitions, options: CaptureOptions) -> None:
+    """Raise EncodeError where a file of that format cannot say what its tables are."""
+    file_begin(FileHeader(), options.trail_format, definitions)
 
 
 def check_trail(prefix: str, manifest: Manifest | None, options: CaptureOptions) -> None:

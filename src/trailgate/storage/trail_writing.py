@@ -22,6 +22,7 @@ from trailgate.storage.manifest import (
     CaptureSummary,
     Manifest,
     Target,
+    check_tables,
     check_trail,
     file_header,
     locked,
@@ -87,6 +88,7 @@ def prepare_writing(
     staging = Path(prefix).with_name(f".{Path(prefix).name}.write-{run}")
     header = file_header(prefix, options.seq_digits, time_ns() // 1000)
     tables = tables_of(prefix, definitions)
+    check_tables(tables, options)
     return WriteJob(Target(prefix, staging, run, header, tables), options)
 
 

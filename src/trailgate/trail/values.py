@@ -83,6 +83,8 @@ class ValueCodec(NamedTuple):
 
 def heads(target: Target, lengths: Longs | int, nulls: Mask | None, count: int) -> Octets:
     """Return column index, value length and null indicator of ``count`` values (6 bytes each)."""
+    if isinstance(lengths, int) and lengths > MAX_CELL:
+        raise target.error(f"a value of {lengths} bytes does not fit in a record")
     words = np.zeros((count, 3), target.order.value + "u2")
     words[:, 0] = target.index
     words[:, 1] = lengths
