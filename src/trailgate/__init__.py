@@ -14,13 +14,16 @@ from trailgate.errors import TrailgateError
 if TYPE_CHECKING:
     from trailgate.messages.capture import Capture, MessageBatch, Parsed
     from trailgate.storage.loading import load_capture, messages_from
-    from trailgate.storage.trails import read_trail
+    from trailgate.storage.trail_options import ReadOptions
+    from trailgate.storage.trails import find_trail, read_trail
 
 __all__ = [
     "Capture",
     "MessageBatch",
     "Parsed",
+    "ReadOptions",
     "TrailgateError",
+    "find_trail",
     "load_capture",
     "messages_from",
     "read_trail",
@@ -31,6 +34,8 @@ _ROOMS = MappingProxyType(
         "Capture": "trailgate.messages.capture",
         "MessageBatch": "trailgate.messages.capture",
         "Parsed": "trailgate.messages.capture",
+        "ReadOptions": "trailgate.storage.trail_options",
+        "find_trail": "trailgate.storage.trails",
         "load_capture": "trailgate.storage.loading",
         "messages_from": "trailgate.storage.loading",
         "read_trail": "trailgate.storage.trails",

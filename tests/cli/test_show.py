@@ -76,6 +76,33 @@ def test_table_limit_and_after_choose(prefix: str, capsys: pytest.CaptureFixture
     assert [json.loads(line)["table"] for line in notes] == ["MY.NOTES"]
 
 
+def test_tables_positions_and_csns_choose(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    json_ = ("--format", "json")
+    lines = shown(capsys, prefix, *json_).splitlines()
+    positions = [json.loads(line)["position"] for line in lines]
+
+    assert shown(capsys, prefix, *json_, "--tables", "my.N*,X.?").splitlines() == [lines[3]]
+    assert shown(capsys, prefix, *json_, "--from-position", positions[2]).splitlines() == lines[2:]
+    assert shown(capsys, prefix, *json_, "--to-position", positions[2]).splitlines() == lines[:3]
+    assert shown(capsys, prefix, *json_, "--from-csn", "1001").splitlines() == lines[1:4]
+    assert shown(capsys, prefix, *json_, "--to-csn", "01000").splitlines() == [lines[0], lines[4]]
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "table"])
+def test_records_are_shown_with_their_headers(
+    prefix: str, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    text = shown(capsys, prefix, "--records", "all", "--format", form)
+
+    assert "FieldComp" in text
+    assert "MY.NOTES" in text
+    assert "1001" in text
+    if form == "json":
+        first = json.loads(text.splitlines()[0])
+        assert first["audit_pos"] == 0
+        assert first["data"].startswith("0000000a")
+
+
 def test_definitions_can_be_elsewhere(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
     moved = Path(f"{prefix}.def").rename(f"{prefix}.moved")
 
@@ -91,6 +118,8 @@ def test_definitions_can_be_elsewhere(prefix: str, capsys: pytest.CaptureFixture
         (["show", "PREFIX", "--table", "MY.ORDER"], 1, "MY.ORDERS"),
         (["show", "PREFIX", "--after", "7"], 2, "error: '7' is not a position"),
         (["show", "PREFIX", "--format", "xml"], 2, "xml"),
+        (["show", "PREFIX", "--tables", "A.B,,"], 2, "no list of tables"),
+        (["show", "PREFIX", "--charset", "klingon"], 2, "klingon"),
         (["show"], 2, "path"),
         (["shew"], 2, "shew"),
     ],

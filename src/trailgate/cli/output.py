@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -54,17 +54,19 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa
 
 
 def rows(batch: pa.RecordBatch) -> list[Row]:
-    """Return operations as dictionaries: times in ISO form, maps as dictionaries."""
-    columns = [_values(batch[name]) for name in OPERATIONS_SCHEMA.names]
-    return [
-        dict(zip(OPERATIONS_SCHEMA.names, values, strict=True))
-        for values in zip(*columns, strict=True)
-    ]
+    """Return rows as dictionaries: times in ISO form, maps as dictionaries, bytes in hex."""
+    names = batch.schema.names
+    columns = [_values(batch[name]) for name in names]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def _values(column: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         return list(_iso(column).to_pylist())
+    if pa.types.is_decimal(column.type):
+        return [None if value is None else int(value) for value in column.to_pylist()]
+    if pa.types.is_binary(column.type):
+        return [None if value is None else value.hex() for value in column.to_pylist()]
     if not pa.types.is_map(column.type):
         return list(column.to_pylist())
     return [None if pairs is None else dict(pairs) for pairs in column.to_pylist()]
@@ -78,16 +80,18 @@ def _iso(column: pa.Array) -> pa.Array:
 
 
 def print_json(batches: Iterable[pa.RecordBatch]) -> None:
-    """Print one JSON object a line; its keys are the operations table's columns."""
+    """Print one JSON object a line; its keys are the columns' names."""
     for batch in batches:
         lines = [json.dumps(row, ensure_ascii=False) for row in rows(batch)]
         sys.stdout.write("\n".join(lines) + "\n" if lines else "")
 
 
-def print_csv(batches: Iterable[pa.RecordBatch]) -> None:
-    """Print a header and one row an operation; maps are JSON text."""
+def print_csv(
+    batches: Iterable[pa.RecordBatch], names: Sequence[str] = OPERATIONS_SCHEMA.names
+) -> None:
+    """Print a header and one line a row; maps are JSON text."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(OPERATIONS_SCHEMA.names)
+    writer.writerow(names)
     for batch in batches:
         for row in rows(batch):
             writer.writerow([_cell(value) for value in row.values()])

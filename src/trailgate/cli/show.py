@@ -1,17 +1,21 @@
-"""``trailgate show``: the operations of a trail as a table, JSON lines or CSV."""
+"""``trailgate show``: the operations or the records of a trail as a table, JSON lines or CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 
-from trailgate.cli import output
-from trailgate.storage.trails import find_trail, read_trail
+from trailgate.cli import output, record_output
+from trailgate.errors import DefinitionError
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.storage.trail_options import ReadOptions
+from trailgate.storage.trail_tables import find_table
+from trailgate.storage.trails import TrailFiles, find_trail, read_chosen, schema_of
 
 TABLE_ROWS: Final = 100  # what a terminal shows unless told otherwise
 
@@ -24,38 +28,95 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-def command(
+class Level(StrEnum):
+    """What is printed."""
+
+    OPERATIONS = "operations"
+    ALL = "all"
+
+
+Text = str | None
+
+
+def command(  # noqa: PLR0913  one parameter an option
     path: Annotated[str, typer.Argument(help="The trail: its prefix (dirdat/ot), file or folder.")],
     *,
     table: Annotated[
-        str | None, typer.Option(metavar="SCHEMA.TABLE", help="Only this table's operations.")
+        Text, typer.Option(metavar="SCHEMA.TABLE", help="Only this table's operations.")
     ] = None,
+    tables: Annotated[
+        Text, typer.Option(metavar="PATTERNS", help="Only these tables, as HR.*,SALES.ORD?.")
+    ] = None,
+    records: Annotated[
+        Level, typer.Option(help="All: every record with its header, instead of operations.")
+    ] = Level.OPERATIONS,
     format: Annotated[  # noqa: A002  the option's name
         Format, typer.Option(help="JSON is an object a line.")
     ] = Format.TABLE,
     definitions: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Definitions, if not in PATH.def.")
+        Text, typer.Option(metavar="FILE", help="Definitions, if not in PATH.def.")
+    ] = None,
+    charset: Annotated[
+        Text, typer.Option(metavar="NAME", help="The character set of the source's texts.")
     ] = None,
     limit: Annotated[
         int | None, typer.Option(min=0, help="At most so many operations (a table: 100).")
     ] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="POSITION", help="Only what is behind this position.")
+        Text, typer.Option(metavar="POSITION", help="Only what is behind this position.")
+    ] = None,
+    from_position: Annotated[
+        Text, typer.Option(metavar="POSITION", help="Only what is here or behind it.")
+    ] = None,
+    to_position: Annotated[
+        Text, typer.Option(metavar="POSITION", help="Only what is here or in front of it.")
+    ] = None,
+    from_csn: Annotated[
+        Text, typer.Option(metavar="CSN", help="Only transactions of this CSN or a later one.")
+    ] = None,
+    to_csn: Annotated[
+        Text, typer.Option(metavar="CSN", help="Only transactions of this CSN or an earlier one.")
     ] = None,
 ) -> None:
-    """Show the operations of a trail."""
+    """Show the operations or the records of a trail."""
+    options = ReadOptions.of(
+        {
+            "tables": tables,
+            "records": str(records),
+            "charset": charset,
+            "after": after,
+            "from_position": from_position,
+            "to_position": to_position,
+            "from_csn": from_csn,
+            "to_csn": to_csn,
+        }
+    )
     trail = find_trail(path, definitions)
-    batches = read_trail(trail, after=after)
     if table is not None:
-        batches = _of_table(batches, trail.definitions.table(table).name)
+        options = replace(options, tables=TablePatterns((_name(trail, table),)))
+    _show(read_chosen(trail, options), schema_of(trail, options), (format, limit))
+
+
+def _name(trail: TrailFiles, table: str) -> str:
+    """Return the name of a table; where nothing is defined, any name may be in the trail."""
+    try:
+        return find_table(trail, table).name
+    except DefinitionError:
+        if len(trail.definitions):
+            raise
+        return table
+
+
+def _show(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, how: tuple[Format, int | None]
+) -> None:
+    form, limit = how
     with output.quiet_pipe():
-        if format is Format.TABLE:
-            output.print_table(batches, TABLE_ROWS if limit is None else limit)
-        elif format is Format.JSON:
+        if form is Format.JSON:
             output.print_json(output.limited(batches, limit))
+        elif form is Format.CSV:
+            output.print_csv(output.limited(batches, limit), schema.names)
+        elif "io_type" in schema.names:
+            record_output.print_table(batches, TABLE_ROWS if limit is None else limit)
         else:
-            output.print_csv(output.limited(batches, limit))
-
-
-def _of_table(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
-    return (batch.filter(pc.equal(batch["table"], name)) for batch in batches)
+            output.print_table(batches, TABLE_ROWS if limit is None else limit)
