@@ -7,25 +7,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from sample_trail import DEFINITIONS, Op, Transaction, changes
+from trailgate.definitions.defgen_layout import complete
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.tables import Definitions
 from trailgate.storage.appending import AppendOptions, Recovered, Recovery, TrailAppender
 from trailgate.storage.disk import Disk
 from trailgate.storage.segments import selected
 from trailgate.trail.writer import encode
 
-ABEND, OK = 150, 151
+ABEND, OK, METADATA = 150, 151, 170
 
 
 def records(data: bytes) -> Iterator[bytes]:
     """Yield the records of a file's body that are all there."""
     place = 0
     while place + 4 <= len(data):
-        length = int.from_bytes(data[place + 2 : place + 4], "big")
+        length = int.from_bytes(data[place + 2 : place + 4], order(data))
         if place + length > len(data):
             return
         yield data[place : place + length]
@@ -35,7 +39,13 @@ def records(data: bytes) -> Iterator[bytes]:
 def body(path: Path) -> bytes:
     """Return what stands behind a file's header, if it has one."""
     data = path.read_bytes()
-    return data[int.from_bytes(data[2:4], "big") :] if data[:1] == b"F" else data
+    return data[int.from_bytes(data[2:4], order(data)) :] if data[:1] == b"F" else data
+
+
+def order(data: bytes) -> Literal["big", "little"]:
+    """Return the byte order in which the length of the first object is the smaller one."""
+    big, little = (int.from_bytes(data[2:4], name) for name in ("big", "little"))
+    return "big" if big < little else "little"
 
 
 def kept(prefix: Path) -> list[bytes]:
@@ -50,7 +60,7 @@ def kept(prefix: Path) -> list[bytes]:
                 unfinished = []
             elif io_type == OK:
                 assert not unfinished, "something open was not abandoned"
-            else:
+            elif io_type != METADATA:
                 unfinished.append(record)
                 if indicator >= 2:
                     whole += unfinished
@@ -59,9 +69,13 @@ def kept(prefix: Path) -> list[bytes]:
     return whole
 
 
-def expected(source: Sequence[Transaction]) -> list[bytes]:
+def expected(source: Sequence[Transaction], options: AppendOptions) -> list[bytes]:
     """Return the records of a run without a crash."""
-    return list(records(bytes(encode(changes(source)).body)))
+    tables = Definitions(tuple(map(complete, DEFINITIONS)))
+    batch = changes(source)
+    blocks = [replace(block, table=complete(block.table)) for block in batch.blocks]
+    encoded = encode(ChangeBatch(blocks, batch.rows), options.trail_format, tables)
+    return list(records(bytes(encoded.body)))
 
 
 def given(source: Sequence[Transaction], start: int, rows: int) -> Iterator[ChangeBatch]:

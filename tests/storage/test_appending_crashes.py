@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from failing_disk import FailingDisk, KilledError
 from live_source import expected, kept, large_source, write
 from sample_trail import NOTES, Op, Transaction
 from trailgate.storage.appending import AppendOptions, Recovery
+from trailgate.trail.byte_order import ByteOrder
+from trailgate.trail.trail_format import TrailFormat, UpdateFormat
 
 SOURCE: list[Transaction] = [
     [Op("I", 1)],
@@ -39,7 +42,10 @@ MODES = {
     "append, one file": AppendOptions(Recovery.APPEND),
     "overwrite": AppendOptions(Recovery.OVERWRITE, max_bytes=SIZE),
     "overwrite, new files": AppendOptions(Recovery.OVERWRITE, max_bytes=SIZE, new_file=True),
-    "level 0": AppendOptions(level=0, max_bytes=600),
+    "level 0": AppendOptions(trail_format=TrailFormat(0), max_bytes=600),
+    "metadata": AppendOptions(
+        trail_format=TrailFormat(5, ByteOrder.LITTLE, UpdateFormat.FULL), max_bytes=SIZE + 1000
+    ),
 }
 
 
@@ -84,7 +90,7 @@ def test_a_writer_killed_at_any_step_goes_on(
         killed = broken_off(prefix, options, FailingDisk(step, part), rows)
         write(prefix, SOURCE, options, rows, FailingDisk())
 
-        assert kept(prefix) == expected(SOURCE), f"killed at step {step}"
+        assert kept(prefix) == expected(SOURCE, options), f"killed at step {step}"
     assert step > 6
 
 
@@ -97,7 +103,7 @@ def test_a_writer_killed_at_any_step_of_its_recovery_goes_on(
         broken_off(prefix, options, FailingDisk(second, 0.5))
         write(prefix, SOURCE, options, 2, FailingDisk())
 
-        assert kept(prefix) == expected(SOURCE), f"killed at steps {first} and {second}"
+        assert kept(prefix) == expected(SOURCE, options), f"killed at steps {first} and {second}"
 
 
 sources = st.lists(
@@ -132,9 +138,7 @@ def test_any_crashes_leave_the_operations_of_a_run_without(
     rows: int,
     power: random.Random | None,
 ) -> None:
-    options = AppendOptions(
-        MODES[mode].recovery, MODES[mode].new_file, max_bytes=size, level=MODES[mode].level
-    )
+    options = replace(MODES[mode], max_bytes=size)
     folder = tmp_path / "place"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -148,7 +152,7 @@ def test_any_crashes_leave_the_operations_of_a_run_without(
                 disk.cut_power(power)
     write(prefix, source, options, rows, FailingDisk())
 
-    assert kept(prefix) == expected(source)
+    assert kept(prefix) == expected(source, options)
 
 
 @pytest.mark.parametrize("mode", ["APPEND", "OVERWRITE"])
@@ -164,4 +168,4 @@ def test_a_process_that_is_killed_goes_on(tmp_path: Path, mode: str) -> None:
             process.send_signal(signal.SIGKILL)
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
 
-    assert kept(prefix) == expected(large_source(400))
+    assert kept(prefix) == expected(large_source(400), AppendOptions())

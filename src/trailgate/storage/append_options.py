@@ -9,8 +9,8 @@ from typing import Final
 from trailgate.errors import OptionError
 from trailgate.storage.manifest import PRODUCER
 from trailgate.storage.segments import MAX_BYTES
+from trailgate.trail.trail_format import LEVEL_3, TrailFormat
 
-LEVELS: Final = (0, 1, 2, 3)  # whose records name their tables and need no metadata
 APPEND_LEVEL: Final = 1  # append recovery needs release 10 (format notes 4.6)
 
 
@@ -35,19 +35,21 @@ class AppendOptions:
     new_file: bool = False
     max_bytes: int = MAX_BYTES
     seq_digits: int = 9
-    level: int = 3
+    trail_format: TrailFormat = LEVEL_3
     group: str = PRODUCER
 
     def __post_init__(self) -> None:
-        if self.level not in LEVELS:
-            raise OptionError(f"level {self.level} cannot be appended to: levels 0 to 3 can")
         if self.seq_digits not in (6, 9):
             raise OptionError(f"{self.seq_digits} digits: a trail file's name ends in 9 or 6")
-        if self.level < APPEND_LEVEL and self.recovery is Recovery.APPEND:
-            raise OptionError(f"a trail of level {self.level} has overwrite recovery only")
+        if not self._appends and self.recovery is Recovery.APPEND:
+            problem = f"a trail of level {self.trail_format.level} has overwrite recovery only"
+            raise OptionError(problem)
 
     @property
     def mode(self) -> Recovery:
         """Return the recovery mode that counts."""
-        default = Recovery.APPEND if self.level >= APPEND_LEVEL else Recovery.OVERWRITE
-        return self.recovery or default
+        return self.recovery or (Recovery.APPEND if self._appends else Recovery.OVERWRITE)
+
+    @property
+    def _appends(self) -> bool:
+        return self.trail_format.level >= APPEND_LEVEL

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -59,7 +60,8 @@ class TrailAppender:
             known = known_checkpoint(self._prefix, options)
             self._definitions = tables_of(self._prefix, definitions)
             disk.replace(Path(f"{self._prefix}.def"), write_sourcedefs(self._definitions))
-            self._trail = LiveTrail(disk, self._prefix, options, known)
+            tables = self._definitions
+            self._trail = LiveTrail(disk, self._prefix, options, tables, known)
             held.callback(self._trail.files.close)
             self.recovered = self._trail.recover()
             self._held = held.pop_all()
@@ -82,8 +84,9 @@ class TrailAppender:
         """
         if not batch.rows:
             return
-        inside = self._check(batch)
-        encoded = encode(batch)
+        batch = ChangeBatch([self._checked(block) for block in batch.blocks], batch.rows)
+        inside = self._ends_inside(batch)
+        encoded = encode(batch, self._options.trail_format, self._definitions)
         with self._steps():
             begin = 0
             while begin < batch.rows:
@@ -115,10 +118,19 @@ class TrailAppender:
         yield
         self._broken = False
 
-    def _check(self, batch: ChangeBatch) -> bool:
-        """Return whether a batch ends inside a transaction; raises where it does not fit the trail."""
-        for block in batch.blocks:
-            self._check_block(block)
+    def _checked(self, block: ChangeBlock) -> ChangeBlock:
+        """Return a block with the trail's own definition of its table; raises where they differ."""
+        where = Where(table=block.table.name)
+        known = self._definitions.table(block.table.name)
+        if known is not block.table and known != complete(block.table):
+            raise DefinitionError("the table differs from the trail's definition", where=where)
+        longest = pc.max(pc.binary_length(block.csn)).as_py() or 0
+        if longest > LONGEST_CSN:
+            raise EncodeError(f"a CSN of {longest} bytes, the limit is {LONGEST_CSN}", where=where)
+        return replace(block, table=known)
+
+    def _ends_inside(self, batch: ChangeBatch) -> bool:
+        """Return whether a batch ends inside a transaction; raises where it does not go on with the trail."""
         indicators = tx_indicators(batch)
         begins = np.isin(indicators, (BEGIN, WHOLE))
         closed = np.concatenate([[not self._inside], np.isin(indicators, (END, WHOLE))])
@@ -128,15 +140,6 @@ class TrailAppender:
             problem = "begins inside another one" if begins[row] else "goes on that did not begin"
             raise TransactionError(f"a transaction {problem}", where=Where(record=row))
         return not closed[-1]
-
-    def _check_block(self, block: ChangeBlock) -> None:
-        where = Where(table=block.table.name)
-        known = self._definitions.table(block.table.name)
-        if known != complete(block.table):
-            raise DefinitionError("the table differs from the trail's definition", where=where)
-        longest = pc.max(pc.binary_length(block.csn)).as_py() or 0
-        if longest > LONGEST_CSN:
-            raise EncodeError(f"a CSN of {longest} bytes, the limit is {LONGEST_CSN}", where=where)
 
     def _write(self, batch: ChangeBatch, encoded: Encoded, begin: int) -> int:
         """Write what fits into the file, or begin another; return the operation that comes next."""

@@ -15,11 +15,20 @@ from trailgate.trail.header import FileHeader, encode_header
 class GrowingTrail:
     """Writes the files of a trail one after the other. ``template`` None writes no headers (level 0).
 
-    ``number`` and ``size`` are those of the open file; with none open, ``number`` comes next.
+    ``metadata`` are the records that every file begins with. ``number`` and ``size`` are those of the open file; with none open, ``number`` comes next.
     """
 
-    def __init__(self, disk: Disk, prefix: str, digits: int, template: FileHeader | None) -> None:
-        self._disk, self._prefix, self._digits, self._template = disk, prefix, digits, template
+    def __init__(
+        self,
+        disk: Disk,
+        prefix: str,
+        digits: int,
+        template: FileHeader | None,
+        metadata: bytes = b"",
+    ) -> None:
+        self._disk, self._prefix, self._digits = disk, prefix, digits
+        self._template, self._metadata = template, metadata
+        self._fresh = False
         self._file: OpenFile | None = None
         self._header: FileHeader | None = None
         self._last: TransactionMark | None = None
@@ -32,8 +41,8 @@ class GrowingTrail:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the open file has nothing but its header."""
-        return self.is_open and self.size == self._header_size()
+        """Return whether the open file has nothing but what every file begins with."""
+        return self.is_open and self._fresh
 
     def begin(self, first: TransactionMark | None) -> None:
         """Make the next file; ``first`` is what it begins with, None where that is not known yet."""
@@ -47,8 +56,8 @@ class GrowingTrail:
             header = _with_first(replace(header, trail=trail), first)
             data = encode_header(header)
         self._file, self._header = self._disk.open(path), header
-        self._file.write(0, data)
-        self.size = len(data)
+        self._file.write(0, data + self._metadata)
+        self.size, self._fresh = len(data) + len(self._metadata), True
 
     def resume(
         self, place: tuple[int, int], header: FileHeader | None, last: TransactionMark | None
@@ -57,14 +66,13 @@ class GrowingTrail:
         number, size = place
         self._file = self._disk.open(file_path(self._prefix, number, self._digits))
         self._file.truncate(size)
-        self._header, self._last, self.number, self.size = header, last, number, size
+        self._header, self._last, self._fresh = header, last, False
+        self.number, self.size = number, size
 
     def reopen(self) -> None:
-        """Take back what closing filled in; and what it began with, where nothing of it is left."""
+        """Take back what closing filled in."""
         if self._header is not None:
             trail = replace(self._header.trail, file_size=None, last_csn=None, last_io_time=None)
-            if self.is_empty:
-                trail = replace(trail, first_csn=None, first_io_time=None)
             self._put_header(replace(self._header, trail=trail))
 
     def write(self, data: Any, marks: tuple[TransactionMark, TransactionMark] | None) -> None:
@@ -75,7 +83,7 @@ class GrowingTrail:
                 self._put_header(_with_first(self._header, marks[0]))
             self._last = marks[1]
         self._file.write(self.size, data)
-        self.size += len(data)
+        self.size, self._fresh = self.size + len(data), False
 
     def sync(self) -> None:
         """Return when all that was written lasts; files that are closed do already."""
@@ -100,13 +108,11 @@ class GrowingTrail:
             self._file.close()
             self._file = None
 
-    def _header_size(self) -> int:
-        return 0 if self._header is None else len(encode_header(self._header))
-
     def _put_header(self, header: FileHeader) -> None:
         assert self._file is not None
+        assert self._header is not None
         data = encode_header(header)
-        if len(data) != self._header_size():
+        if len(data) != len(encode_header(self._header)):
             raise StorageError(f"the header of file {self.number} was not written by this version")
         self._file.write(0, data)
         self._header = header

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trailgate.errors import OptionError, StorageError, Where
+from trailgate.model.tables import Definitions
 from trailgate.storage.append_options import AppendOptions, Recovery
 from trailgate.storage.checkpoints import (
     Checkpoint,
@@ -23,6 +24,7 @@ from trailgate.storage.trail_files import TrailFile
 from trailgate.storage.trail_reader import TrailFileReader
 from trailgate.trail.header import ContinuityInfo, FileHeader
 from trailgate.trail.restart import restart_record
+from trailgate.trail.written_metadata import header_of, metadata_bytes
 
 
 def known_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
@@ -39,7 +41,7 @@ def known_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
         return None
     if known.digits != options.seq_digits:
         raise OptionError(f"the trail's file names end in {known.digits} digits")
-    if bool(known.level) != bool(options.level):
+    if bool(known.level) != options.trail_format.has_header:
         problem = f"the trail is of level {known.level}: level 0 does not mix with others"
         raise OptionError(problem)
     return known
@@ -52,14 +54,23 @@ class LiveTrail:
     """
 
     def __init__(
-        self, disk: Disk, prefix: str, options: AppendOptions, known: Checkpoint | None
+        self,
+        disk: Disk,
+        prefix: str,
+        options: AppendOptions,
+        definitions: Definitions,
+        known: Checkpoint | None,
     ) -> None:
         self._disk, self._prefix, self._options = disk, prefix, options
-        self._checkpoint = known or Checkpoint(options.level, options.seq_digits)
+        trail_format = options.trail_format
+        self._checkpoint = known or Checkpoint(trail_format.level, options.seq_digits)
         if known is None:
             self._note(self._checkpoint)
-        template = _template(prefix, options) if options.level else None
-        self.files = GrowingTrail(disk, prefix, options.seq_digits, template)
+        template = _template(prefix, options) if trail_format.has_header else None
+        metadata = b""
+        if trail_format.by_index:
+            metadata = metadata_bytes(definitions, trail_format, _now())
+        self.files = GrowingTrail(disk, prefix, options.seq_digits, template, metadata)
         self.last = self._checkpoint.last
 
     def recover(self) -> Recovered:
@@ -106,15 +117,26 @@ class LiveTrail:
         header = _header_of(path, place)
         self.files.resume(place, header, last)
         self.files.sync()
-        # Whoever reads a closed file waits for the next one, so nothing may be added to it. And a
-        # file is of one version (seed 002, H.3): another level begins another file.
-        closed = header is not None and header.trail.file_size is not None
-        changed = header is not None and header.trail.compatibility != self._options.level
-        if closed or changed or self._options.new_file:
+        # Whoever reads a closed file waits for the next one, so nothing may be added to it.
+        if self._must_change(header) or (header and header.trail.file_size is not None):
             self.files.finish()
 
+    def _must_change(self, header: FileHeader | None) -> bool:
+        """Return whether a file that is taken up must be followed by a new one at once.
+
+        A file is of one version (seed 002, H.3). Where records name tables by index, its metadata may lack
+        tables that were defined since.
+        """
+        wanted = self._options.trail_format
+        if self._options.new_file or wanted.by_index:
+            return True
+        if header is None:
+            return False
+        return (header.trail.compatibility, header.order) != (wanted.level, wanted.order)
+
     def _restart(self, *, abandoned: bool) -> None:
-        record = restart_record(self._options.group, _now(), abandoned=abandoned)
+        order = self._options.trail_format.order
+        record = restart_record(self._options.group, _now(), abandoned=abandoned, order=order)
         if self.files.is_open and self.files.size + len(record) > self._options.max_bytes:
             self.files.finish()
         if not self.files.is_open:
@@ -132,10 +154,11 @@ class LiveTrail:
                 self._disk.remove(Path(file.path))
         if known.offset:
             place = (known.file, known.offset)
-            self.files.resume(place, _header_of(Path(files[0].path), place), known.last)
+            header = _header_of(Path(files[0].path), place)
+            self.files.resume(place, header, known.last)
             self.files.reopen()
             self.files.sync()
-            if self._options.new_file:
+            if self._must_change(header):
                 self.files.finish()
         cut = bool(files) and (files[-1].number, files[-1].size) != (known.file, known.offset)
         return Recovered(known.source_position, 0, known.last, cut)
@@ -147,12 +170,12 @@ class LiveTrail:
 
 def _template(prefix: str, options: AppendOptions) -> FileHeader:
     header = file_header(prefix, options.seq_digits, _now())
-    return replace(
+    header = replace(
         header,
-        trail=replace(header.trail, compatibility=options.level),
         producer=replace(header.producer, name=options.group),
         continuity=ContinuityInfo(recovery_mode=options.mode.value),
     )
+    return header_of(header, options.trail_format)
 
 
 def _header_of(path: Path, place: tuple[int, int]) -> FileHeader | None:

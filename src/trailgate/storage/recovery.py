@@ -11,7 +11,7 @@ import numpy as np
 
 from trailgate.columnar.views import Octets, rows_at
 from trailgate.errors import DecodeError, StorageError, Where
-from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch, Mask
+from trailgate.model.changes import BEGIN, WHOLE, Bytes, ChangeBatch, Longs, Mask
 from trailgate.storage.checkpoints import HINT, Checkpoint, TransactionMark
 from trailgate.storage.segments import find_operation, selected, tx_indicators
 from trailgate.storage.trail_files import TrailFile
@@ -20,7 +20,7 @@ from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.record import decode_record
 from trailgate.trail.record_layout import NAME_AT, RECORD_HEADS
 from trailgate.trail.record_types import IO_RESTART_OK, ROLE_OF, Role
-from trailgate.trail.records import Records, find_records
+from trailgate.trail.records import find_records
 from trailgate.trail.times import unix_from_julian
 from trailgate.trail.tokens import LOGCSN, TRANID
 
@@ -131,59 +131,80 @@ def follow(prefix: str, checkpoint: Checkpoint) -> Tail:
 
 def _through(file: TrailFile, tail: Tail, checkpoint: Checkpoint) -> Tail:
     place = checkpoint.offset if file.number == checkpoint.file else 0
+    holds = place > 0
     with TrailFileReader(file) as reader:
         try:
             place = max(place, reader.begin)
         except DecodeError:
             return replace(tail, offset=0, torn=True)
+        order = reader.header.order if reader.header else ByteOrder.BIG
         while True:
-            data = reader.read(place, PORTION)
-            records = _whole_records(data)
-            if not len(records.offsets):
-                return replace(tail, offset=place, torn=place < file.size)
-            tail = _with_records(tail, data, records)
-            place += records.end
+            portion = _portion(reader.read(place, PORTION), order)
+            if not len(portion.offsets):
+                break
+            holds |= bool((portion.role != Role.METADATA).any())
+            tail = _followed(tail, portion)
+            place += portion.end
+    # A file that was only begun may lack some of its metadata: it is begun again.
+    return replace(tail, offset=place if holds else 0, torn=not holds or place < file.size)
 
 
-def _whole_records(data: Octets) -> Records:
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    """Whole records, and of their headers what tells of transactions."""
+
+    data: Octets
+    order: ByteOrder
+    offsets: Longs
+    end: int
+    role: Bytes
+    restart: Mask
+    indicator: Bytes
+    io_time: Longs
+
+    def mark(self, record: int) -> TransactionMark:
+        """Return the transaction that a record begins."""
+        found = decode_record(self.data, int(self.offsets[record]), order=self.order)
+        tx_id, csn = (
+            raw if raw is None else raw.decode() for raw in map(found.token, (TRANID, LOGCSN))
+        )
+        return TransactionMark(tx_id, csn, found.io_time)
+
+
+def _portion(data: Octets, order: ByteOrder) -> _Portion:
     """Return the records up to the first bytes that are none: nothing vouches for those."""
     try:
-        return find_records(data)
+        records = find_records(data, order=order)
     except DecodeError as error:
-        return find_records(data[: error.where.offset])
+        records = find_records(data[: error.where.offset], order=order)
+    layout = RECORD_HEADS[order]
+    head = rows_at(data, records.offsets, NAME_AT).view(layout).reshape(-1)
+    role = ROLE_OF[head["io_type"]]
+    restart = (role == Role.ABEND) | (head["io_type"] == IO_RESTART_OK)
+    times = head["io_time"].astype(np.int64)
+    place = (records.offsets, records.end)
+    return _Portion(data, order, *place, role, restart, head["trans_ind"], times)
 
 
-def _with_records(tail: Tail, data: Octets, records: Records) -> Tail:
-    head = rows_at(data, records.offsets, NAME_AT).view(RECORD_HEADS[ByteOrder.BIG]).reshape(-1)
-    indicator, kind = head["trans_ind"], head["io_type"]
-    change = (ROLE_OF[kind] != Role.ABEND) & (kind != IO_RESTART_OK)
-    ends = np.flatnonzero(change & (indicator >= 2))
+def _followed(tail: Tail, portion: _Portion) -> Tail:
+    """Return what is there with a portion's records behind it."""
+    indicator = portion.indicator
+    told = portion.role != Role.METADATA
+    change = told & ~portion.restart
     begins = np.flatnonzero(change & np.isin(indicator, (0, 3)))
-    times = head["io_time"]
+    ends = np.flatnonzero(change & (indicator >= 2))
 
     def mark(record: int) -> TransactionMark | None:
         """Return the transaction of a record, whose begin may be in an earlier portion."""
         before = begins[begins <= record]
-        known = tail.current
-        if len(before):
-            known = _mark(data, int(records.offsets[before[-1]]))
-        return (
-            None if known is None else replace(known, io_time=unix_from_julian(int(times[record])))
-        )
+        known = portion.mark(int(before[-1])) if len(before) else tail.current
+        time = unix_from_julian(int(portion.io_time[record]))
+        return None if known is None else replace(known, io_time=time)
 
-    changes = np.flatnonzero(change)
     return replace(
         tail,
         transactions=tail.transactions + len(ends),
         last=mark(int(ends[-1])) if len(ends) else tail.last,
-        current=mark(int(changes[-1])) if len(changes) else tail.current,
-        is_open=bool(change[-1] and indicator[-1] < 2),
-    )
-
-
-def _mark(data: Octets, place: int) -> TransactionMark:
-    record = decode_record(data, place)
-    tx_id, csn = record.token(TRANID), record.token(LOGCSN)
-    return TransactionMark(
-        None if tx_id is None else tx_id.decode(), None if csn is None else csn.decode(), 0
+        current=mark(int(np.flatnonzero(change)[-1])) if change.any() else tail.current,
+        is_open=bool(indicator[told][-1] < 2) if told.any() else tail.is_open,
     )

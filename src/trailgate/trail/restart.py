@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.record import Token, TrailRecord, encode_record
 from trailgate.trail.record_types import IO_RESTART_ABEND, IO_RESTART_OK
 
@@ -14,7 +15,9 @@ GROUP_NAME: Final = ord("g")
 NO_RECORDS, NO_SYSTEM = 0, 0  # RecCount and OrigNode of restart records
 
 
-def restart_record(group: str, io_time: int, *, abandoned: bool) -> bytes:
+def restart_record(
+    group: str, io_time: int, *, abandoned: bool, order: ByteOrder = ByteOrder.BIG
+) -> bytes:
     """Return a restart record; ``io_time`` is microseconds since 1970 UTC.
 
     ``abandoned`` says that the transaction in front of it is not finished and comes again behind it:
@@ -28,5 +31,6 @@ def restart_record(group: str, io_time: int, *, abandoned: bool) -> bytes:
             node=NO_SYSTEM,
             record_count=NO_RECORDS,
             io_time=io_time,
+            order=order,
         )
     )
