@@ -200,7 +200,7 @@ ZONED_TIMES: Final = Assumption(
     "A time with a zone is a date time with the zone's text behind it; its NULL is a bare `FF FF`",
     "said so, never printed",
     "format notes 10.2",
-    ("trail/text_values.py: decode_zoned",),
+    ("trail/zoned_times.py: decode_zoned",),
     ("values/timestamp-zone", "values/timestamp-zone-null"),
 )
 INTERVALS: Final = Assumption(
@@ -227,7 +227,7 @@ FIXED_BYTES: Final = Assumption(
     "Bytes of a fixed length have no length in front",
     "fixed text has none",
     "format notes 10.2",
-    ("trail/text_values.py: decode_fixed_bytes",),
+    ("trail/byte_values.py: decode_fixed_bytes",),
     ("values/raw-fixed",),
 )
 FRAGMENTS: Final = Assumption(

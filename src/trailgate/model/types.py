@@ -105,3 +105,7 @@ NUMBER_SUB_TYPES: Final = frozenset({2, 3, 27, 37})
 UTF_16_SUB_TYPE: Final = 1
 UTF_8_SUB_TYPES: Final = frozenset({7, 27, 37})
 BINARY_SUB_TYPE: Final = 4
+
+INTERVAL_TYPES: Final = frozenset(
+    code for code, row in TYPES.items() if row.name.startswith("INTERVAL_")
+)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from trailgate.errors import DecodeError, EncodeError, OptionError, Where
 from trailgate.model.tables import Column
-from trailgate.model.types import UTF_8_SUB_TYPES, UTF_16_SUB_TYPE
+from trailgate.model.types import INTERVAL_TYPES, UTF_8_SUB_TYPES, UTF_16_SUB_TYPE
 
 UTF_8: Final = "utf-8"
 UTF_16: Final = "utf-16-be"
@@ -102,7 +102,7 @@ def charset_of(column: Column, usual: str) -> str | None:
     """
     if column.sub_type == UTF_16_SUB_TYPE or column.character_set == UTF_16_NUMBER:
         return UTF_16
-    if column.sub_type in UTF_8_SUB_TYPES:
+    if column.sub_type in UTF_8_SUB_TYPES or column.data_type in INTERVAL_TYPES:
         return UTF_8
     return None if column.data_type in NATIONAL_TYPES else usual
 

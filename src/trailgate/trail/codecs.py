@@ -11,6 +11,13 @@ import pyarrow as pa
 from trailgate.errors import DefinitionError
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
+from trailgate.trail.byte_values import (
+    decode_fixed_bytes,
+    decode_large_bytes,
+    decode_variable_bytes,
+    encode_fixed_bytes,
+    encode_variable_bytes,
+)
 from trailgate.trail.charsets import UTF_8, charset_of
 from trailgate.trail.number_values import (
     decode_float,
@@ -22,22 +29,16 @@ from trailgate.trail.numbered import decode_large_numbered, decode_numbered, enc
 from trailgate.trail.text_values import (
     UNKNOWN_NATIONAL,
     decode_fixed,
-    decode_fixed_bytes,
-    decode_large_bytes,
     decode_large_text,
     decode_variable,
-    decode_variable_bytes,
-    decode_zoned,
     encode_fixed,
-    encode_fixed_bytes,
     encode_fixed_national,
     encode_national,
     encode_variable,
-    encode_variable_bytes,
-    encode_zoned,
 )
 from trailgate.trail.time_values import decode_datetime, encode_datetime
 from trailgate.trail.values import Cells, ValueCodec
+from trailgate.trail.zoned_times import decode_zoned, encode_zoned
 
 _TEXT, _PADDED = (
     ValueCodec(decode_variable, encode_variable),

@@ -1,4 +1,4 @@
-"""Text and bytes in trail form and back: variable (type 64) and padded (type 0) (format notes 10.2)."""
+"""Text in trail form and back: variable (type 64) and blank-padded (type 0) (format notes 10.2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.columnar.gather import gather
-from trailgate.columnar.hexadecimal import from_hex, to_hex
 from trailgate.columnar.views import rows_at, words
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
@@ -26,8 +25,6 @@ from trailgate.trail.values import (
 )
 
 VARIABLE_HEAD = 4  # null indicator and u16 length
-ZONED = r"^\d{4}-\d{2}-\d{2}:\d{2}:\d{2}:\d{2}[\x20-\x7e]*$"
-ZONE_AT = 21  # of the indicator and a date time to the second
 
 
 def decode_variable(cells: Cells) -> pa.Array:
@@ -58,41 +55,9 @@ def decode_fixed(cells: Cells) -> pa.Array:
     return pc.utf8_rtrim(texts, " ")
 
 
-def decode_variable_bytes(cells: Cells) -> pa.Array:
-    """Return bytes of varying length as upper-case hexadecimal digits."""
-    return _digits(cells, cells.starts + VARIABLE_HEAD, variable_nulls(cells))
-
-
-def decode_fixed_bytes(cells: Cells) -> pa.Array:
-    """Return bytes of the column's width as upper-case hexadecimal digits."""
-    nulls = null_cells(cells, fixed_width(cells.column))
-    return _digits(cells, cells.starts + INDICATOR_BYTES, nulls)
-
-
 def decode_large_text(cells: Cells) -> pa.Array:
     """Return texts that fill their cells whole, as large objects do."""
     return _texts(cells, cells.starts, None)
-
-
-def decode_large_bytes(cells: Cells) -> pa.Array:
-    """Return bytes that fill their cells whole as upper-case hexadecimal digits."""
-    return _digits(cells, cells.starts, None)
-
-
-def decode_zoned(cells: Cells) -> pa.Array:
-    """Return date times with a zone behind them: ASCII of at most the column's length.
-
-    Assumed (format notes 10.2): the text of a date time, then the zone; a shorter zone may make it shorter.
-    """
-    head = words(cells.source.data, "u2")[cells.starts]
-    nulls = np.asarray(head == NULL, bool)
-    width = cells.column.external_length + INDICATOR_BYTES
-    good = nulls | ((head == 0) & (cells.lengths <= width) & (cells.lengths > ZONE_AT))
-    cells.require(good, f"a date time with a zone, of at most {width} bytes, was expected")
-    texts = _texts(cells, cells.starts + INDICATOR_BYTES, nulls if nulls.any() else None)
-    form = pc.match_substring_regex(texts, ZONED)
-    cells.require(form.fill_null(True).to_numpy(zero_copy_only=False), "not a date time")
-    return pc.utf8_rtrim(pc.replace_substring(texts, ":", " ", max_replacements=1), " ")
 
 
 def null_cells(cells: Cells, width: int) -> Mask | None:
@@ -110,11 +75,6 @@ def null_cells(cells: Cells, width: int) -> Mask | None:
 def fixed_width(column: Column) -> int:
     """Return how many bytes a blank-padded text has."""
     return column.internal_length or column.external_length
-
-
-def _digits(cells: Cells, starts: Longs, nulls: Mask | None) -> pa.Array:
-    ends = cells.starts + cells.lengths
-    return to_hex(gather(cells.source.buffer, starts, ends, nulls=nulls))
 
 
 def _texts(cells: Cells, starts: Longs, nulls: Mask | None) -> pa.Array:
@@ -200,16 +160,6 @@ def encode_fixed_national(target: Target, values: pa.Array) -> Written:
         raise error.located(table=target.table, field=target.column.name) from None
 
 
-def encode_variable_bytes(target: Target, values: pa.Array) -> Written:
-    """Return hexadecimal digits as bytes of varying length."""
-    return encode_variable(target, _bytes_of(target, values))
-
-
-def encode_fixed_bytes(target: Target, values: pa.Array) -> Written:
-    """Return hexadecimal digits as bytes of the column's width."""
-    return encode_fixed_bytes_of(target, _bytes_of(target, values))
-
-
 def encode_fixed_bytes_of(target: Target, values: pa.Array) -> Written:
     """Return bytes of exactly the column's width; others are an error."""
     width = fixed_width(target.column)
@@ -218,27 +168,6 @@ def encode_fixed_bytes_of(target: Target, values: pa.Array) -> Written:
         value = values[int(np.argmax(bad.to_numpy(zero_copy_only=False)))].as_py()
         raise target.error(f"{width} bytes were expected, not {len(value)}", value)
     return encode_fixed(target, values)
-
-
-def _bytes_of(target: Target, values: pa.Array) -> pa.Array:
-    try:
-        return from_hex(values)
-    except DecodeError as error:
-        raise target.error(error.problem, error.where.raw or b"") from None
-
-
-def encode_zoned(target: Target, values: pa.Array) -> Written:
-    """Return date times with a zone behind them, as long as they are; NULL is a bare FF FF."""
-    form = pc.match_substring_regex(values, ZONED.replace(":", " ", 1)).fill_null(True)
-    long = pc.greater(pc.binary_length(values), target.column.external_length).fill_null(False)
-    bad = pc.or_(pc.invert(form), long).to_numpy(zero_copy_only=False)
-    if bad.any():
-        value = values[int(np.argmax(bad))].as_py()
-        raise target.error("not a date time with a zone, or too long", value)
-    nulls = null_mask(values)
-    texts = pc.replace_substring(values, " ", ":", max_replacements=1).fill_null("")
-    sizes = pc.binary_length(texts).to_numpy() + INDICATOR_BYTES
-    return Written(heads(target, sizes, nulls, len(values)), texts.view(pa.binary()))
 
 
 def _padded(
