@@ -10,8 +10,9 @@ import pytest
 from logdump.sessions import answers, session_in
 from trailgate.logdump.command_table import COMMANDS, ROWS
 from trailgate.logdump.filter_options import OPTIONS
-from trailgate.logdump.results import Lines
+from trailgate.logdump.results import Lines, Listing
 from trailgate.logdump.session import Command
+from trailgate.trail.record_types import ROWS as TYPE_ROWS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/logdump.md").read_text()
@@ -55,3 +56,26 @@ def test_no_name_belongs_to_two_commands() -> None:
 
     assert len(names) == len(set(names)) == len(COMMANDS)
     assert all(name == name.upper() for name in names)
+
+
+def test_help_lists_every_command(tmp_path: Path) -> None:
+    (shown,) = answers(session_in(tmp_path), "HELP")
+
+    assert isinstance(shown, Lines)
+    assert sorted(line.split()[0] for line in shown.lines) == sorted(map(identity, ROWS))
+
+
+def test_help_of_filter_lists_its_options(tmp_path: Path) -> None:
+    (shown,) = answers(session_in(tmp_path), "HELP FILTER")
+
+    assert isinstance(shown, Lines)
+    assert all(any(option.help in line for line in shown.lines) for option in OPTIONS)
+
+
+def test_show_rectype_lists_the_types(tmp_path: Path) -> None:
+    (shown,) = answers(session_in(tmp_path), "SHOW RECTYPE")
+
+    assert isinstance(shown, Listing)
+    assert [(int(code), name) for code, name in shown.rows] == [
+        (row.code, row.name) for row in TYPE_ROWS
+    ]

@@ -39,6 +39,7 @@ def test_nexttrail_opens_the_next_number(tmp_path: Path) -> None:
     session = opened(tmp_path, TRAILS["orders"](), "ot000009")
     (tmp_path / "ot000010").write_bytes(TRAILS["level-0"]())
 
+    assert "NEXTTRAIL opens ot000010" in note(answers(session, "POS EOF", "N")[1:]).text
     results = answers(session, "N 3", "NT", "N")
 
     assert offsets(results)[-1] == 0

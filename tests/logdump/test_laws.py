@@ -7,6 +7,7 @@ import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from trailgate.logdump.command_table import COMMANDS
 from trailgate.logdump.filter_options import OPTIONS_BY_NAME
 from trailgate.logdump.results import Counts, Failure, Note
 from trailgate.logdump.text import text_lines
+from trailgate.logdump.transaction_numbers import number_transactions
 from trailgate.trail.header import FileHeader, encode_header
 from trailgate.trail.record import TrailRecord, encode_record
 
@@ -88,6 +90,32 @@ def test_every_good_record_is_found_behind_damage(raw: bytes) -> None:
             last = found[0]
         else:
             pytest.fail("the search did not end")
+
+
+def naive_numbers(records: list[tuple[int, bool]]) -> list[int]:
+    """Return the transaction of each record, a record at a time; the open one in front is 0."""
+    number, count, is_open, found = 0, 0, True, []
+    for indicator, aside in records:
+        if indicator in (0, 3) or not is_open:
+            count += 1
+            own = count
+        else:
+            own = number
+        found.append(own)
+        if indicator == 3 and aside:
+            continue
+        number, is_open = own, indicator in (0, 1)
+    return found
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=12))
+def test_transactions_are_numbered_as_by_hand(records: list[tuple[int, bool]]) -> None:
+    indicator = np.array([one for one, _ in records], np.uint8)
+    aside = np.array([flag and one == 3 for one, flag in records])
+
+    numbers = number_transactions(indicator, aside)
+
+    assert numbers.number.tolist() == naive_numbers(records)
 
 
 def long_trail(records: int) -> bytes:

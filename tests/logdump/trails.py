@@ -168,6 +168,23 @@ def mysql() -> bytes:
     return encode_header(FileHeader()) + encode_record(definition) + insert
 
 
+def interrupted() -> bytes:
+    """Return a transaction with metadata and DDL inside, in a trail that is little-endian throughout."""
+    key = columns((0, number(1)), order=LITTLE)
+    own = {"name": "MY.ORDERS", "partition": 4, "data": key}
+    one = LITTLE.number(b"\x01\x00\x01\x00")
+    records = [
+        little(5, trans_ind=BEGIN, io_time=START, tokens=ids("100", "t1"), **own),
+        little(170, name="MY.NEW", node=2, data=b"not public", audit_rba=one, io_time=START),
+        little(15, trans_ind=MIDDLE, io_time=START, **own),
+        little(160, node=0, data=b",C1='create'", io_time=START, tokens=ids("90", "d1")),
+        little(3, trans_ind=END, image=B, io_time=START, **own),
+        little(5, trans_ind=MIDDLE, io_time=START, tokens=ids("666", "orphan"), **own),
+        little(5, trans_ind=WHOLE, io_time=START, tokens=ids("101", "t2"), **own),
+    ]
+    return encode_header(FileHeader(order=LITTLE)) + joined(records)
+
+
 def joined(records: list[TrailRecord]) -> bytes:
     return b"".join(encode_record(record) for record in records)
 
@@ -179,5 +196,6 @@ TRAILS: Final[Mapping[str, Callable[[], bytes]]] = MappingProxyType(
         "damaged": damaged,
         "partitioned": partitioned,
         "mysql": mysql,
+        "interrupted": interrupted,
     }
 )

@@ -37,7 +37,7 @@ def command(
     with output.quiet_pipe():
         try:
             if file is not None:
-                _say(talk, f"OPEN {file}")
+                _say(talk, f"OPEN {_quoted(file)}")
             _converse(talk, lines, interactive=interactive)
         finally:
             talk.close()
@@ -62,6 +62,13 @@ def _converse(talk: Conversation, lines: Iterator[str], *, interactive: bool) ->
 def _say(talk: Conversation, line: str) -> None:
     for text in talk.answer(line):
         print(text)
+
+
+def _quoted(file: str) -> str:
+    """Return a path as one would type it: what parts commands or words is put in quotes."""
+    if not set(file) & set(";'\""):
+        return file
+    return f"'{file}'" if '"' in file else f'"{file}"'
 
 
 def _typed(stream: Iterable[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from trailgate.errors import OptionError
 from trailgate.logdump.large_transactions import LargeTransactions
 from trailgate.logdump.portions import Portion
 from trailgate.logdump.results import Tally
-from trailgate.logdump.token_columns import FIRST, ONLY
+from trailgate.logdump.transaction_numbers import BEFORE
 from trailgate.trail.record_types import (
     IO_METADATA,
     IO_RESTART_ABEND,
@@ -92,10 +92,9 @@ class Counting:
                 sums.add(types[same], data[same], before[same])
         if self._interval is not None:
             self._add_intervals(portion.io_time[rows] // self._interval, (types, data, before))
-        number = _transaction_numbers(portion)
-        self._add_transactions(portion, rows, number)
+        self._add_transactions(portion, rows)
         if self._large is not None:
-            self._large.add(portion, mask, number)
+            self._large.add(portion, mask)
 
     def tables(self) -> tuple[Tally, ...]:
         """Return the counts of each table, by name."""
@@ -120,26 +119,19 @@ class Counting:
                 problem = f"these are more than {MOST_INTERVALS} intervals"
                 raise OptionError(problem, hint="Take longer ones, or START and END")
 
-    def _add_transactions(self, portion: Portion, rows: Longs, number: Longs) -> None:
+    def _add_transactions(self, portion: Portion, rows: Longs) -> None:
         """Count transactions, and how many tables each of them has."""
         rows = rows[_IN_TRANSACTIONS[portion.heads["io_type"][rows]]]
         if not len(rows):
             return
-        names = portion.names
+        names, number = portion.names, portion.numbers.number
         keys = number[rows] * len(names.texts) + names.codes[rows]
         # Neighbours are mostly alike: what is sorted is little.
         keys = np.unique(keys[np.append(True, keys[1:] != keys[:-1])])
         owner = keys // len(names.texts)
-        going_on = {names.texts[key] for key in keys[owner == 0].tolist()}
+        going_on = {names.texts[key] for key in keys[owner == BEFORE].tolist()}
         self.transactions += len(np.unique(owner)) - bool(going_on and self._open)
-        self.files += int((owner > 0).sum()) + len(going_on - self._open)
-        last = int(number[-1])
+        self.files += int((owner > BEFORE).sum()) + len(going_on - self._open)
+        last = portion.numbers.open
         own = {names.texts[key % len(names.texts)] for key in keys[owner == last].tolist()}
-        self._open = frozenset(own | self._open if last == 0 else own)
-
-
-def _transaction_numbers(portion: Portion) -> Longs:
-    """Return which transaction each record belongs to; 0 is the one open in front of them."""
-    indicator = portion.heads["trans_ind"]
-    begins: Mask = (indicator == FIRST) | (indicator == ONLY)
-    return np.cumsum(begins)
+        self._open = frozenset(own | self._open if last == BEFORE else own)

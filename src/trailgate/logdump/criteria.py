@@ -47,6 +47,11 @@ def of_field(name: str, compare: Compare, value: int) -> Test:
     return lambda portion: np.asarray(compare(portion.heads[name], value), bool)
 
 
+def of_indicator(compare: Compare, value: int) -> Test:
+    """Ask for a place in the transaction."""
+    return lambda portion: np.asarray(compare(portion.indicators, value), bool)
+
+
 def of_offset(compare: Compare, value: int) -> Test:
     """Ask for records by their RBA."""
     return lambda portion: np.asarray(compare(portion.base + portion.offsets, value), bool)

@@ -9,14 +9,14 @@ from typing import Final
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where
+from trailgate.logdump.following import exists, next_path
 from trailgate.logdump.results import Listing, Note, Result
 from trailgate.logdump.saving import read_options, save
 from trailgate.logdump.session import DEEPEST, Command, Session
 from trailgate.logdump.settings import Offset
 from trailgate.logdump.times import time_text
 from trailgate.logdump.words import Words, one_of, unquoted
-from trailgate.storage.checked_files import name_of
-from trailgate.storage.trail_files import NUMBERED, locate, read_whole
+from trailgate.storage.trail_files import locate, read_whole
 
 
 def open_file(session: Session, words: Words) -> Iterator[Result]:
@@ -42,21 +42,11 @@ def next_trail(session: Session, words: Words) -> Iterator[Result]:
     following = next_path(path)
     if following is None:
         raise OptionError("the file's name does not end in 6 or 9 digits", hint="OPEN takes any")
-    store, place = locate(following)
-    if store.get_file_info(place).type != fs.FileType.File:
+    if not exists(following):
         raise StorageError("there is no next file", where=Where(source=following))
     session.open(following)
     yield Note(f"LogTrail {path} closed", {"path": path})
     yield Note(f"Current LogTrail is {following}", {"path": following, "size": session.trail.size})
-
-
-def next_path(path: str) -> str | None:
-    """Return the path of a trail's next file; None where the name has no number."""
-    matched = NUMBERED.fullmatch(name_of(path))
-    if matched is None:
-        return None
-    digits = matched["number"]
-    return f"{path[: -len(digits)]}{int(digits) + 1:0{len(digits)}}"
 
 
 def list_files(session: Session, words: Words) -> Iterator[Result]:

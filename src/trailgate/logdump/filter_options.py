@@ -99,7 +99,7 @@ def _indicator(typed: Typed) -> Test:
     compare, rest = read_comparison(typed.words)
     word = " ".join(rest)
     number = read_number(word, 0, 255) if word.isdigit() else one_of(word, INDICATORS)
-    return criteria.of_field("trans_ind", compare, number)
+    return criteria.of_indicator(compare, number)
 
 
 def _image(typed: Typed) -> Test:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from trailgate.logdump.portions import Portion
 from trailgate.logdump.results import LargeTransaction
+from trailgate.logdump.transaction_numbers import BEFORE
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -22,29 +23,27 @@ class LargeTransactions:
         self._heap: list[tuple[int, int, LargeTransaction]] = []
         self._open: LargeTransaction | None = None
 
-    def add(self, portion: Portion, mask: Mask, number: Longs) -> None:
-        """Add the records of a portion; ``number`` is the transaction of each."""
-        count = int(number[-1]) + 1
-        records = np.bincount(number[mask], minlength=count)
-        data = np.bincount(number[mask], portion.data_length[mask], minlength=count)
-        firsts = np.searchsorted(number, np.arange(count))
-        if number[0] == 0:
-            self._go_on(portion, int(records[0]), int(data[0]))
-        self._finish()
-        if count == 1:
-            return
+    def add(self, portion: Portion, mask: Mask) -> None:
+        """Add the records of a portion that a mask leaves."""
+        numbers = portion.numbers
+        count = len(numbers.firsts) + 1
+        records = np.bincount(numbers.number[mask], minlength=count)
+        data = np.bincount(numbers.number[mask], portion.data_length[mask], minlength=count)
+        if (numbers.number == BEFORE).any():
+            self._go_on(portion, int(records[BEFORE]), int(data[BEFORE]))
+        if numbers.open != BEFORE:
+            self._finish()
         large = (records >= self._records) | (data >= self._bytes)
-        large[0], large[-1] = False, True
-        for one in np.flatnonzero(large).tolist():
-            row = int(firsts[one])
-            self._open = LargeTransaction(
-                portion.base + int(portion.offsets[row]),
-                int(portion.io_time[row]),
-                int(records[one]),
-                int(data[one]),
-            )
-            if one < count - 1:
-                self._finish()
+        large[BEFORE] = False
+        for at in np.flatnonzero(large).tolist():
+            if at != numbers.open:
+                self._keep_one(self._one(portion, at, records, data))
+        if numbers.open > BEFORE:
+            self._open = self._one(portion, numbers.open, records, data)
+
+    def _one(self, portion: Portion, number: int, records: Longs, data: Longs) -> LargeTransaction:
+        row = int(portion.numbers.firsts[number - 1])
+        return _transaction(portion, row, int(records[number]), int(data[number]))
 
     def found(self) -> tuple[LargeTransaction, ...]:
         """Return the transactions, the one with the most bytes first."""
@@ -52,20 +51,23 @@ class LargeTransactions:
         return tuple(entry[-1] for entry in sorted(self._heap, reverse=True))
 
     def _go_on(self, portion: Portion, records: int, data: int) -> None:
-        before = self._open or LargeTransaction(
-            portion.base + int(portion.offsets[0]), int(portion.io_time[0]), 0, 0
-        )
+        before = self._open or _transaction(portion, 0, 0, 0)
         self._open = LargeTransaction(
             before.offset, before.time, before.records + records, before.data_bytes + data
         )
 
     def _finish(self) -> None:
         """Keep the open transaction if it is large."""
-        one = self._open
-        if one is None:
-            return
-        self._heap = [entry for entry in self._heap if entry[1] != -one.offset]
-        if one.records >= self._records or one.data_bytes >= self._bytes:
-            heapq.heappush(self._heap, (one.data_bytes, -one.offset, one))
-            if len(self._heap) > self._keep:
-                heapq.heappop(self._heap)
+        one, self._open = self._open, None
+        if one and (one.records >= self._records or one.data_bytes >= self._bytes):
+            self._keep_one(one)
+
+    def _keep_one(self, one: LargeTransaction) -> None:
+        heapq.heappush(self._heap, (one.data_bytes, -one.offset, one))
+        if len(self._heap) > self._keep:
+            heapq.heappop(self._heap)
+
+
+def _transaction(portion: Portion, row: int, records: int, data: int) -> LargeTransaction:
+    place = portion.base + int(portion.offsets[row])
+    return LargeTransaction(place, int(portion.io_time[row]), records, data)

@@ -17,12 +17,11 @@ from trailgate.logdump.results import Note, Result, ShownBytes
 from trailgate.logdump.session import Command, Session
 from trailgate.logdump.settings import Shown
 from trailgate.logdump.times import read_time
-from trailgate.logdump.token_columns import FIRST, ONLY
+from trailgate.logdump.transaction_numbers import FIRST, LAST, ONLY
 from trailgate.logdump.words import Words, one_of, read_number
 from trailgate.trail.metadata import MetadataKind
 from trailgate.trail.record_types import IO_METADATA
 
-LAST: Final = 2  # TransInd of the record that ends a transaction
 DUMPED: Final = 256  # unless told otherwise
 MOST_BYTES: Final = 1 << 20  # that DUMP shows at once
 METADATA_KINDS: Final = {
@@ -149,8 +148,9 @@ def scan_for_end(session: Session, words: Words) -> Iterator[Result]:
     del words
     _forward_only(session)
     for portion in portions(session, SMALL):
-        indicator = portion.heads["trans_ind"]
-        rows = chosen(session, (indicator == LAST) | (indicator == ONLY))
+        indicator = portion.indicators
+        ends = (indicator == LAST) | (indicator == ONLY)
+        rows = chosen(session, ends & ~portion.aside)
         if rows:
             place = portion.base + int(portion.offsets[rows[0]])
             session.place = place + int(portion.lengths[rows[0]])
@@ -170,8 +170,8 @@ def scan_for_next(session: Session, words: Words) -> Iterator[Result]:
     del words
 
     def begins(portion: Portion) -> Mask:
-        indicator = portion.heads["trans_ind"]
-        found: Mask = (indicator == FIRST) | (indicator == ONLY)
+        indicator = portion.indicators
+        found: Mask = ((indicator == FIRST) | (indicator == ONLY)) & ~portion.aside
         return found
 
     return find(session, begins)

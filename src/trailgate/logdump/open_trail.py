@@ -11,7 +11,8 @@ import numpy as np
 from trailgate.columnar.views import Octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.logdump.portions import Portion, first_unsound, unsound
-from trailgate.logdump.token_columns import FIRST, ONLY, UNKNOWN
+from trailgate.logdump.token_columns import UNKNOWN
+from trailgate.logdump.transaction_numbers import NONE, open_at
 from trailgate.storage.checked_files import stored_file
 from trailgate.storage.trail_reader import LONGEST, TrailFileReader
 from trailgate.trail.byte_order import ByteOrder
@@ -187,10 +188,11 @@ class OpenTrail:
             return found
         try:
             for portion in self.backward(place, SMALL):
-                indicators = portion.heads["trans_ind"]
-                begins = np.flatnonzero((indicators == FIRST) | (indicators == ONLY))
-                if len(begins):
-                    record = self.record(portion, int(begins[-1]))
+                opened = open_at(portion.indicators, portion.aside)
+                if opened == NONE:
+                    return UNKNOWN
+                if opened is not None:
+                    record = self.record(portion, opened)
                     return record.token(TRANID) or b"", record.token(LOGCSN) or b""
         except DecodeError:
             pass

@@ -17,6 +17,12 @@ from trailgate.columnar.views import Octets, rows_at
 from trailgate.errors import DecodeError, Where
 from trailgate.logdump.names import Names, read_names
 from trailgate.logdump.token_columns import Transactions, read_transactions
+from trailgate.logdump.transaction_numbers import (
+    Numbers,
+    asides,
+    indicators,
+    number_transactions,
+)
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.metadata import TrailTables
 from trailgate.trail.record_layout import (
@@ -107,11 +113,26 @@ class Portion:
         )
 
     @cached_property
+    def indicators(self) -> Octets:
+        """Return TransInd of each record."""
+        return indicators(self.heads, self.order)
+
+    @cached_property
+    def aside(self) -> Mask:
+        """Tell which records neither open nor end a transaction."""
+        return asides(self.heads, self.indicators)
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """Return which transaction each record belongs to."""
+        return number_transactions(self.indicators, self.aside)
+
+    @cached_property
     def transactions(self) -> Transactions:
         """Return the transactions and which of them each record belongs to."""
         return read_transactions(
             self.data,
-            self.heads["trans_ind"],
+            self.numbers,
             self.areas.tokens,
             self.order,
             lambda: self.around.transaction_before(self.base + int(self.offsets[0])),

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from trailgate.logdump.following import exists, next_path
 from trailgate.logdump.open_trail import PORTION, SMALL
 from trailgate.logdump.portions import Portion
 from trailgate.logdump.results import Note, Result
 from trailgate.logdump.session import Session
 from trailgate.logdump.times import time_text
+from trailgate.storage.checked_files import name_of
 
 Mask = npt.NDArray[np.bool_]
 Test = Callable[[Portion], Mask]
@@ -73,9 +75,12 @@ def at_end(session: Session, what: str = "") -> Iterator[Result]:
         yield Note(_sentence(f"{said}begin of the file"), {"end": "begin", "rba": behind})
         return
     left = session.trail.size - behind
-    unfinished = f", {left} bytes of an unfinished record" if left else ""
+    more = f", {left} bytes of an unfinished record" if left else ""
+    following = next_path(session.trail.path)
+    if following is not None and exists(following):
+        more += f"; NEXTTRAIL opens {name_of(following)}"
     yield Note(
-        _sentence(f"{said}end of the file at RBA {behind}{unfinished}"),
+        _sentence(f"{said}end of the file at RBA {behind}{more}"),
         {"end": "end", "rba": behind, "unfinished_bytes": left},
     )
 

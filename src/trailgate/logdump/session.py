@@ -98,7 +98,11 @@ class Session:
 
     def open(self, path: str) -> OpenTrail:
         """Open a file, close the one that is open, and stand at its begin."""
-        trail = OpenTrail(self.path(path))
+        try:
+            trail = OpenTrail(self.path(path))
+        except StorageError as error:
+            error.hint = error.hint or "OPEN takes one file with its number, as dirdat/ot000000000"
+            raise
         self.close()
         self._trail, self.place, self.current = trail, 0, None
         return trail

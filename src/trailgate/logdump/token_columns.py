@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from trailgate.columnar.views import Octets
+from trailgate.logdump.transaction_numbers import BEFORE, NONE, Numbers
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.tokens import FRAME, LOGCSN, TRANID
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Spans = tuple[Longs, Longs]
-FIRST, ONLY = 0, 3  # TransInd of the records that begin a transaction
 UNKNOWN: Final = (b"", b"")
 
 
@@ -24,16 +24,13 @@ UNKNOWN: Final = (b"", b"")
 class Transactions:
     """TRANID and LOGCSN of the transactions; ``number[i]`` is that of record i.
 
-    Number 0 is the transaction that began in front of the records.
+    Number 0 is the transaction that began in front of the records; ``last`` is the one that is open
+    behind them.
     """
 
     number: Longs
     ids: tuple[tuple[bytes, bytes], ...]
-
-    @property
-    def last(self) -> tuple[bytes, bytes]:
-        """Return what later records of the last transaction inherit."""
-        return self.ids[-1]
+    last: tuple[bytes, bytes]
 
     def which(self, good: Callable[[tuple[bytes, bytes]], bool]) -> Mask:
         """Tell which records belong to a transaction that is good."""
@@ -44,7 +41,7 @@ class Transactions:
 
 def read_transactions(
     data: Octets,
-    trans_ind: npt.NDArray[np.uint8],
+    numbers: Numbers,
     tokens: Spans,
     order: ByteOrder,
     before: Callable[[], tuple[bytes, bytes]],
@@ -53,13 +50,15 @@ def read_transactions(
 
     Format notes 8: only the first record of a transaction carries both tokens.
     """
-    begins = (trans_ind == FIRST) | (trans_ind == ONLY)
-    number = np.cumsum(begins)
-    rows = np.flatnonzero(begins)
-    starts, ends = tokens[0][rows], tokens[1][rows]
-    ids = [payloads(data, (starts, ends), order, code) for code in (TRANID, LOGCSN)]
-    open_one = before() if len(begins) and not begins[0] else UNKNOWN
-    return Transactions(number, (open_one, *zip(*ids, strict=True)))
+    named = numbers.firsts[~numbers.orphan]
+    tokens = tokens[0][named], tokens[1][named]
+    codes = [payloads(data, tokens, order, code) for code in (TRANID, LOGCSN)]
+    found = iter(zip(*codes, strict=True))
+    ids = [UNKNOWN if orphan else next(found) for orphan in numbers.orphan.tolist()]
+    asked = numbers.open == BEFORE or bool((numbers.number == BEFORE).any())
+    whole = (before() if asked else UNKNOWN, *ids)
+    last = UNKNOWN if numbers.open == NONE else whole[numbers.open]
+    return Transactions(numbers.number, whole, last)
 
 
 def payloads(data: Octets, tokens: Spans, order: ByteOrder, code: int) -> list[bytes]:
