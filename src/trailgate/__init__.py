@@ -13,6 +13,8 @@ from trailgate.errors import TrailgateError
 
 if TYPE_CHECKING:
     from trailgate.messages.capture import Capture, MessageBatch, Parsed
+    from trailgate.storage.appending import TrailAppender
+    from trailgate.storage.copybook_files import read_records
     from trailgate.storage.loading import load_capture, messages_from
     from trailgate.storage.trail_options import ReadOptions
     from trailgate.storage.trails import find_trail, read_trail
@@ -22,10 +24,12 @@ __all__ = [
     "MessageBatch",
     "Parsed",
     "ReadOptions",
+    "TrailAppender",
     "TrailgateError",
     "find_trail",
     "load_capture",
     "messages_from",
+    "read_records",
     "read_trail",
 ]
 
@@ -36,8 +40,10 @@ _ROOMS = MappingProxyType(
         "Parsed": "trailgate.messages.capture",
         "ReadOptions": "trailgate.storage.trail_options",
         "find_trail": "trailgate.storage.trails",
+        "TrailAppender": "trailgate.storage.appending",
         "load_capture": "trailgate.storage.loading",
         "messages_from": "trailgate.storage.loading",
+        "read_records": "trailgate.storage.copybook_files",
         "read_trail": "trailgate.storage.trails",
     }
 )
