@@ -6,12 +6,13 @@ from pyspark.sql import SparkSession
 
 
 def register(spark: SparkSession) -> None:
-    """Register the formats ``trail`` and ``message_capture`` with a session.
+    """Register the formats ``trail``, ``message_capture`` and ``copybook`` with a session.
 
     Needed where some broken ``pyspark_*`` package on the path keeps Spark from finding ours.
     """
+    from trailgate.spark.copybook_source import CopybookSource  # noqa: PLC0415
     from trailgate.spark.message_source import MessageCaptureSource  # noqa: PLC0415
     from trailgate.spark.trail_source import TrailSource  # noqa: PLC0415
 
-    for source in (TrailSource, MessageCaptureSource):
+    for source in (TrailSource, MessageCaptureSource, CopybookSource):
         spark.dataSource.register(source)

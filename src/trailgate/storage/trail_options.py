@@ -95,14 +95,19 @@ OPTIONS: Final = (
 )
 
 
-def read_options(named: Mapping[str, Any], rows: Iterable[OptionRow]) -> dict[str, Any]:
-    """Return values by field name; None is as if not given; raises OptionError."""
+def read_options(
+    named: Mapping[str, Any], rows: Iterable[OptionRow], what: str = "trail"
+) -> dict[str, Any]:
+    """Return values by field name; None is as if not given; raises OptionError.
+
+    ``what`` is the format whose options they are.
+    """
     known = {_folded(row.name): row for row in rows}
     values = {}
     for name, value in named.items():
         row = known.get(_folded(name))
         if row is None:
-            raise _unknown(name, [row.name for row in known.values()])
+            raise _unknown(name, [row.name for row in known.values()], what)
         if value is not None:
             values[row.name] = _read(row, value)
     return values
@@ -117,11 +122,11 @@ def _read(row: OptionRow, value: Any) -> Any:
         raise OptionError(error.problem, hint=error.hint).located(field=_camel(row.name)) from None
 
 
-def _unknown(name: str, names: list[str]) -> OptionError:
+def _unknown(name: str, names: list[str], what: str) -> OptionError:
     shown = {_folded(one): _camel(one) for one in names}
     near = get_close_matches(_folded(name), list(shown), 1)
     hint = f"Did you mean {shown[near[0]]}?" if near else "Known: " + ", ".join(shown.values())
-    return OptionError(f"the format trail has no option {name}", hint=hint)
+    return OptionError(f"the format {what} has no option {name}", hint=hint)
 
 
 def _folded(name: str) -> str:

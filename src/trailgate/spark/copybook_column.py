@@ -1,0 +1,51 @@
+"""A binary column of any DataFrame, decoded by a copybook: Kafka values, MQ bodies, files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql.functions import arrow_udf, col
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from trailgate.messages.fixed.records import records_at
+from trailgate.storage.copybook_options import CopybookOptions
+
+
+def decode_copybook(column: Column | str, copybook: str, **options: Any) -> Column:
+    """Return a struct column of the records that a binary column holds, one a row.
+
+    ``options`` are those of the format ``copybook`` that do not concern files (``record``, ``shape``,
+    ``code_page``, ``errors``, ...). A null row gives a null struct.
+    """
+    texts = {name: str(value) for name, value in options.items()}
+    chosen = CopybookOptions.of({"copybook": copybook, **texts})
+    schema = from_arrow_schema(chosen.decoder().schema)
+    exact = to_arrow_schema(schema, timezone="UTC")
+
+    @arrow_udf(schema)  # type: ignore[untyped-decorator]  # pyspark's types are not followed
+    def decoded(values: pa.Array) -> pa.Array:
+        return _decoded(values, chosen, exact)
+
+    return decoded(col(column) if isinstance(column, str) else column)
+
+
+def _decoded(values: pa.Array, options: CopybookOptions, schema: Any) -> pa.Array:
+    rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    bodies = values.take(pa.array(rows)).cast(pa.large_binary())
+    _, offsets, data = bodies.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[bodies.offset : bodies.offset + len(bodies) + 1]
+    records = records_at(data or pa.py_buffer(b""), bounds[:-1], bounds[1:])
+    table = pa.Table.from_batches(list(options.decoder().batches(records))).select(schema.names)
+    batch = table.cast(schema).combine_chunks().to_batches(max_chunksize=None)
+    columns = batch[0].columns if batch else [pa.nulls(0, field.type) for field in schema]
+    struct = pa.StructArray.from_arrays(columns, fields=list(schema))
+    if len(rows) == len(values):
+        return struct
+    slots = np.zeros(len(values), np.int64)
+    slots[rows] = np.arange(len(rows))
+    mask = np.ones(len(values), bool)
+    mask[rows] = False
+    return struct.take(pa.array(slots, mask=mask))

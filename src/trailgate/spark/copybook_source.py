@@ -1,0 +1,92 @@
+"""The format ``copybook``: files of fixed-width records as rows, decoded in the workers.
+
+``spark.read.format("copybook").option("copybook", "ACCOUNT.cpy").load("data/")``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from trailgate.errors import OptionError
+from trailgate.storage.copybook_files import read_copybook_split
+from trailgate.storage.copybook_options import CopybookOptions
+from trailgate.storage.record_files import RecordSplit, find_record_files, plan_record_splits
+
+PACKED: int = 256  # small files that one task reads at most
+
+
+class CopybookSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
+    """Records of files, as structs and arrays or as flat columns."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "copybook"
+
+    def schema(self) -> StructType:
+        """Return the copybook's schema."""
+        return from_arrow_schema(_options(self.options).decoder().schema)
+
+    def reader(self, schema: StructType) -> CopybookReader:
+        """Return the batch reader."""
+        return CopybookReader(str(self.options["path"]), _options(self.options), schema)
+
+
+def _options(options: Mapping[str, Any]) -> CopybookOptions:
+    if not options.get("path"):
+        raise OptionError("the format copybook needs a path", hint='As in .load("data/")')
+    return CopybookOptions.of(dict(options))
+
+
+class CopybookPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
+    """Splits that one task reads one after the other."""
+
+    def __init__(self, splits: tuple[RecordSplit, ...]) -> None:
+        super().__init__(None)
+        self.splits = splits
+
+
+class CopybookReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
+    """Reads splits in parallel; there is no ``pushFilters``, as for trails."""
+
+    def __init__(self, path: str, options: CopybookOptions, schema: StructType) -> None:
+        self._path, self._options, self._schema = path, options, schema
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the partitions: large files split, small ones packed together."""
+        options = self._options
+        splits = plan_record_splits(
+            find_record_files(self._path), options.framing, options.split_bytes
+        )
+        return [CopybookPartition(own) for own in _packed(splits, options.split_bytes)]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Yield a partition's records in exactly the schema that Spark expects."""
+        if not isinstance(partition, CopybookPartition):
+            return  # Spark asks once with None where there are no partitions
+        exact: Any = to_arrow_schema(self._schema, timezone="UTC")
+        decoder = self._options.decoder()
+        for split in partition.splits:
+            for batch in read_copybook_split(split, self._options, decoder):
+                yield batch.select(exact.names).cast(exact)
+
+
+def _packed(splits: list[RecordSplit], size: int) -> Iterator[tuple[RecordSplit, ...]]:
+    """Yield neighbouring splits together while they are small."""
+    held: list[RecordSplit] = []
+    held_bytes = 0
+    for split in splits:
+        own = split.end - split.start
+        if held and (held_bytes + own > size or len(held) == PACKED):
+            yield tuple(held)
+            held, held_bytes = [], 0
+        held.append(split)
+        held_bytes += own
+    if held:
+        yield tuple(held)

@@ -1,0 +1,79 @@
+"""The format ``copybook`` and the column function on a real Spark session."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from trailgate.spark import decode_copybook
+
+COPYBOOK = """
+       01  ACCOUNT.
+           05  NUM      PIC 9(4).
+           05  BALANCE  PIC S9(3)V99 COMP-3.
+           05  TAG      PIC X OCCURS 2.
+"""
+
+
+def record(number: int) -> bytes:
+    return f"{number:04d}".encode("cp037") + bytes([0x00, 0x12 + number % 8, 0x3C]) + b"\xc1\xc2"
+
+
+@pytest.fixture
+def copybook(tmp_path: Path) -> str:
+    path = tmp_path / "account.cpy"
+    path.write_text(COPYBOOK)
+    return str(path)
+
+
+def test_files_are_read_in_splits_and_packed(
+    spark: SparkSession, tmp_path: Path, copybook: str
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for part in range(3):
+        (folder / f"part{part}").write_bytes(b"".join(record(100 * part + i) for i in range(50)))
+
+    frame = (
+        spark.read.format("copybook").option("copybook", copybook).option("splitBytes", 200)
+    ).load(str(folder))
+
+    rows = sorted(frame.collect())
+    assert [row.NUM for row in rows] == [100 * p + i for p in range(3) for i in range(50)]
+    assert Decimal("1.23") == rows[0].BALANCE
+    assert rows[0].TAG == ["A", "B"]
+    assert frame.rdd.getNumPartitions() > 3
+
+
+def test_a_column_is_decoded_and_null_stays_null(spark: SparkSession, copybook: str) -> None:
+    frame = spark.createDataFrame([(bytearray(record(7)),), (None,)], "value binary")
+
+    rows = frame.select(decode_copybook("value", copybook, shape="flat").alias("r")).collect()
+
+    assert rows[0].r.asDict() == {"NUM": 7, "BALANCE": Decimal("1.93"), "TAG_1": "A", "TAG_2": "B"}
+    assert rows[1].r is None
+
+
+def test_a_bad_field_stops_with_its_place_or_is_told(
+    spark: SparkSession, tmp_path: Path, copybook: str
+) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(record(1) + b"\xf0\xf0\x40\xf1" + record(2)[4:])
+    reader = spark.read.format("copybook").option("copybook", copybook)
+
+    with pytest.raises(PySparkException, match=r"data, record 1, byte 9, field NUM"):
+        reader.load(str(data)).collect()
+    told = reader.option("errors", "column").option("raw", "true").load(str(data)).collect()
+    assert told[0]["_errors"] == []
+    assert told[1]["_errors"][0].field == "NUM"
+    assert (told[1].NUM, bytes(told[1]["_raw"])[:4]) == (None, b"\xf0\xf0\x40\xf1")
+
+
+def test_a_wrong_option_is_named(spark: SparkSession, copybook: str) -> None:
+    reader = spark.read.format("copybook").option("copybook", copybook).option("shap", "flat")
+    with pytest.raises(PySparkException, match=r"no option shap.*Did you mean shape"):
+        reader.load("somewhere").collect()
