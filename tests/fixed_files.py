@@ -32,7 +32,7 @@ class HeldFiles:
 
     def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
         return read_copybook(
-            self.held[path], source=path, dialect=dialect, member=lambda name: self.held.get(name)
+            self.held[path], source=path, dialect=dialect, member=self.held.get
         )
 
 

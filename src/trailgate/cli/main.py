@@ -23,6 +23,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "analyze": "Show every byte of a trail file with its meaning.",
         "check": "Tell whether a trail is whole, and save what is.",
         "copybook": "Show the layout of a copybook's records.",
+        "gendef": "Write the definitions file of a capture's tables.",
         "logdump": "Look into trail files with Logdump's commands.",
         "assumptions": "List what is assumed about formats, with reason and test.",
         "demo": "Capture the sample messages into a trail and show it.",

@@ -1,0 +1,62 @@
+"""``trailgate gendef``: the definitions file of a capture's tables."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trailgate.cli import output
+from trailgate.definitions.gendef import generated
+from trailgate.errors import OptionError, StorageError, Where
+from trailgate.model.tables import Definitions
+from trailgate.storage.loading import load
+from trailgate.storage.manifest import write_whole
+
+
+def command(
+    *,
+    properties: Annotated[
+        str, typer.Option("--prop", "-prop", metavar="FILE", help="The capture's properties.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-out", metavar="FILE", help="Where to write; else stdout."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over a file that is there.")
+    ] = False,
+) -> None:
+    """Write the definitions file of a capture's tables."""
+    definitions = load(properties).capture.definitions
+    text = generated(definitions)
+    with output.quiet_pipe():
+        if out is None:
+            sys.stdout.buffer.write(text)
+            sys.stdout.flush()
+        else:
+            _write(out, text, force=force)
+            _tell(out, definitions)
+
+
+def _write(path: Path, text: bytes, *, force: bool) -> None:
+    if path.exists() and not force:
+        hint = "Give --force to write over it"
+        raise OptionError("the file is there already", where=Where(source=str(path)), hint=hint)
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        where = Where(source=str(path))
+        raise StorageError(f"cannot be written: {error.strerror}", where=where) from error
+
+
+def _tell(path: Path, definitions: Definitions) -> None:
+    for table in definitions:
+        keys = ", ".join(column.name for column in table.columns if column.key) or "all columns"
+        print(
+            f"{table.name}: {len(table.columns)} columns, {table.record_length} bytes, key {keys}"
+        )
+    count = len(definitions)
+    print(f"{path}: {count} table{'' if count == 1 else 's'}")
