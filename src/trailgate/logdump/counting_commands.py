@@ -100,7 +100,7 @@ def _count(
         trail.path,
         start,
         end,
-        counting.total.tally(""),
+        counting.total(),
         counting.transactions,
         counting.files,
         settings,
