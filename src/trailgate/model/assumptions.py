@@ -158,6 +158,24 @@ RESTARTS: Final = Assumption(
     ("trail/record_types.py: ABEND", "trail/checking/transactions.py: restart"),
     ("test_transactions_out_of_order_are_found", "test_a_whole_trail_is_saved_whole"),
 )
+RESTART_RECORDS: Final = Assumption(
+    "restart-records",
+    _TRAILS,
+    "Type 150 is RestartAbend; a restart record's one token is the name of the group, its id 67 hexadecimal",
+    "151 is printed as RestartOK; a printed first record of 58 bytes has room for three letters, as EX1; no id is public",
+    "format notes 7",
+    ("trail/restart.py: GROUP_NAME", "trail/restart.py: IO_RESTART_ABEND"),
+    ("test_a_restart_record_has_the_size_of_a_printed_one",),
+)
+RECOVERY_MODES: Final = Assumption(
+    "recovery-modes",
+    _TRAILS,
+    "The header's recovery mode is 0 for overwrite mode, if 1 is append mode",
+    "1 is printed; no header of a trail written in overwrite mode is",
+    "format notes 4.5",
+    ("storage/append_options.py: Recovery",),
+    ("test_the_header_names_the_recovery_mode",),
+)
 CONTIGUOUS_TRANSACTIONS: Final = Assumption(
     "contiguous-transactions",
     _TRAILS,
