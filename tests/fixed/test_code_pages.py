@@ -20,6 +20,7 @@ from trailgate.messages.fixed.pages.double_byte_page import (
     double_codes,
 )
 from trailgate.messages.fixed.pages.single_byte_page import SingleBytePage
+from trailgate.messages.fixed.pages.varying import decode_column
 
 ASKED = (
     *[
@@ -174,3 +175,25 @@ def test_tables_are_read_only_when_they_are_wanted() -> None:
     assert isinstance(code_page("300"), DoubleBytePage)
     assert not double_codes("300").flags.writeable
     assert codecs.lookup("cp037").name == code_page("037").name
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["cp037", "ascii", "cp273", "utf-8", "cp930"]),
+    st.lists(st.none() | st.binary(max_size=5)),
+)
+def test_a_column_of_varying_length_reads_as_its_values_do(
+    page: str, raws: list[bytes | None]
+) -> None:
+    found = decode_column(code_page(page), pa.array(raws, pa.binary()))
+
+    expected: list[str | None] = []
+    for raw in raws:
+        row = np.frombuffer(raw or b"", np.uint8).reshape(1, -1)
+        text = code_page(page).decode(row).values.to_pylist() if raw else [raw and ""]
+        expected += [""] if raw == b"" else text
+    assert found.values.to_pylist() == expected
+    bad = np.zeros(len(raws), bool) if found.bad is None else found.bad
+    assert bad.tolist() == [
+        text is None and raw is not None for raw, text in zip(raws, expected, strict=True)
+    ]

@@ -288,3 +288,22 @@ def test_a_page_without_narrow_digits_has_no_zoned_numbers() -> None:
     options = ValueOptions(Dialect(code_page="utf-16-be"))
     with pytest.raises(OptionError, match="no digits of one byte"):
         decoder(Field("X", Usage.ZONED, 0, 3, number=Number(3)), options)
+
+
+@pytest.mark.parametrize("clauses", ["PIC 9(5)", "PIC 9(5) COMP-3", "PIC 9(5) COMP-6"])
+def test_leading_zeros_are_kept_by_option(clauses: str) -> None:
+    options = ValueOptions(integers=Integers.TEXT)
+    field = item(clauses, options)
+    values = pa.array(["00042", "12345"])
+
+    written = encoder(field, options)(values)
+
+    assert decoder(field, options)(written).values.equals(values)
+    with pytest.raises(EncodeError, match="text that is no number"):
+        encoder(field, options)(pa.array(["4x"]))
+
+
+def test_a_number_with_a_sign_has_no_leading_zeros_to_keep() -> None:
+    options = ValueOptions(integers=Integers.TEXT)
+    field = item("PIC S9(5)", options)
+    assert decoder(field, options)(np.zeros((0, 5), np.uint8)).values.type == pa.int64()

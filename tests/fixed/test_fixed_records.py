@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import pickle
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,13 @@ from hypothesis import strategies as st
 from fixed.items import layout_of
 from oracles import cobol_naive as naive
 from trailgate.definitions.copybook.dialect import Dialect
-from trailgate.errors import DecodeError, EncodeError, OptionError, TrailgateError
+from trailgate.errors import (
+    DecodeError,
+    DefinitionError,
+    EncodeError,
+    OptionError,
+    TrailgateError,
+)
 from trailgate.messages.fixed import decoding
 from trailgate.messages.fixed.decoding import (
     Depending,
@@ -28,7 +35,7 @@ from trailgate.messages.fixed.decoding import (
 )
 from trailgate.messages.fixed.encoding import RecordEncoder
 from trailgate.messages.fixed.records import Records, records_at, records_of_length
-from trailgate.messages.fixed.values.options import ValueOptions
+from trailgate.messages.fixed.values.options import Integers, ValueOptions
 from trailgate.model.layouts import Layout
 
 JRECORD = Path(__file__).parents[2] / ".." / "shared" / "data" / "jrecord"
@@ -317,3 +324,35 @@ def test_published_records_have_their_published_values() -> None:
     assert len(expected) == 379
     data = RecordEncoder(layout).encode(batch).data.tobytes()
     assert data == (JRECORD / "DTAR020.bin").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("counter", "problem"),
+    [
+        ("PIC X", "a whole number"),
+        ("PIC 9V9", "a whole number"),
+        ("PIC 9(20)", "a whole number"),
+        ("COMP-2", "a whole number"),
+    ],
+)
+def test_a_counter_is_a_whole_number(counter: str, problem: str) -> None:
+    text = f"01 R.\n  05 N {counter}.\n  05 T OCCURS 1 TO 2 DEPENDING ON N PIC X."
+    with pytest.raises(DefinitionError, match=problem):
+        RecordDecoder(layout_of(text), RecordOptions(ASCII))
+
+
+def test_very_long_records_are_taken_few_at_a_time() -> None:
+    assert decoding._rows_of(27) == 1 << 14
+    assert decoding._rows_of(1300) == 2419
+    assert decoding._rows_of(10 << 20) == 6
+    assert decoding._rows_of(1 << 27) == 1
+
+
+@pytest.mark.parametrize("integers", Integers)
+def test_counters_count_whatever_integers_become(integers: Integers) -> None:
+    options = RecordOptions(replace(ASCII, integers=integers), depending=Depending.REAL)
+    decoder = RecordDecoder(layout_of(NESTED), options)
+
+    (row,) = decoder.decode(of(b"21ab2cdef12C7")).to_pylist()
+
+    assert (int(row["N"]), row["U_2_2"], int(row["A_Z"])) == (2, "ef", 7)

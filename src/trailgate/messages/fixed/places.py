@@ -13,6 +13,7 @@ from dataclasses import field as member
 import numpy as np
 
 from trailgate.definitions.copybook.columns import flat_columns
+from trailgate.errors import DefinitionError, Where
 from trailgate.messages.fixed.values.codec import Longs, Mask
 from trailgate.model.layouts import Field, Layout, Occurs
 
@@ -169,9 +170,12 @@ class _Walk:
     def _count(
         self, field: Field, occurs: Occurs, at: Place, active: Mask | None
     ) -> tuple[Longs | None, Mask | None]:
-        found = self.counts.get((occurs.counter or "").upper())
-        if found is None:
+        if self.read is None or occurs.counter is None:
             return None, None
+        found = self.counts.get(occurs.counter.upper())
+        if found is None:
+            problem = f"its counter {occurs.counter} does not stand in front of it"
+            raise DefinitionError(problem, where=Where(field=field.name))
         count, unread = found
         bad = (count < occurs.least) | (count > occurs.most)
         if unread is not None:
@@ -180,7 +184,7 @@ class _Walk:
         if not bad.any():
             return count, None
         told = bad if unread is None else bad & ~unread  # what could not be read is told by itself
-        self.bad_counts.append(BadCount(field, occurs.counter or "", at, told, count))
+        self.bad_counts.append(BadCount(field, occurs.counter, at, told, count))
         if self.real:
             self.known = both(self.known, ~bad)
         return np.where(bad, 0, count), bad

@@ -25,14 +25,14 @@ class SingleBytePage:
     name: str
     characters: str
     _ascii: bytes = field(init=False, repr=False, compare=False)
-    _sizes: npt.NDArray[np.uint8] = field(init=False, repr=False, compare=False)
+    sizes: npt.NDArray[np.uint8] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # A byte that is no ASCII character becomes 0x80, so one look tells whether all are.
         ascii_of = (min(ord(c), 0x80) for c in self.characters)
         sizes = [0 if c == NONE else len(c.encode()) for c in self.characters]
         object.__setattr__(self, "_ascii", bytes(ascii_of))
-        object.__setattr__(self, "_sizes", np.array(sizes, np.uint8))
+        object.__setattr__(self, "sizes", np.array(sizes, np.uint8))
 
     @property
     def blank(self) -> bytes:
@@ -51,7 +51,7 @@ class SingleBytePage:
         plain = data.translate(self._ascii)
         if plain.isascii():
             return Text(strings(plain, np.full(rows, width)))
-        sizes = self._sizes[matrix]
+        sizes = self.sizes[matrix]
         bad = some((sizes == 0).any(axis=1)) if NONE in self.characters else None
         if bad is not None:
             filled = np.where(bad[:, None], self.blank[0], matrix)

@@ -11,6 +11,7 @@ from trailgate.messages.fixed.values.binary import decode_binary, encode_binary,
 from trailgate.messages.fixed.values.codec import Decoder, Encoder, Explain, ValueCodec
 from trailgate.messages.fixed.values.edited import decode_edited, encode_edited, explain_edited
 from trailgate.messages.fixed.values.floats import decode_float, encode_float, explain_float
+from trailgate.messages.fixed.values.leading_zeros import from_text, keeps_zeros, with_zeros
 from trailgate.messages.fixed.values.options import ValueOptions
 from trailgate.messages.fixed.values.packed import (
     decode_packed,
@@ -60,12 +61,14 @@ def codec_of(field: Field) -> ValueCodec:
 
 def decoder(field: Field, options: ValueOptions = OPTIONS) -> Decoder:
     """Return what turns a field's bytes, a row a record, into a column; see Decoded."""
-    return codec_of(field).decoder(field, options)
+    decode = codec_of(field).decoder(field, options)
+    return with_zeros(field, decode) if keeps_zeros(field, options) else decode
 
 
 def encoder(field: Field, options: ValueOptions = OPTIONS) -> Encoder:
     """Return what turns a column into a field's bytes; it raises EncodeError with the row."""
-    return codec_of(field).encoder(field, options)
+    encode = codec_of(field).encoder(field, options)
+    return from_text(field, encode) if keeps_zeros(field, options) else encode
 
 
 def explainer(field: Field, options: ValueOptions = OPTIONS) -> Explain:

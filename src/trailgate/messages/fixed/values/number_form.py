@@ -53,7 +53,7 @@ def number_form(field: Field, options: ValueOptions, digits: int | None = None) 
     if precision > DECIMAL_DIGITS:
         problem = f"a number of {precision} digits; a decimal column holds {DECIMAL_DIGITS}"
         raise DefinitionError(problem, where=Where(field=field.name))
-    small = not scale and precision <= INT64_DIGITS and options.integers is Integers.INT64
+    small = not scale and precision <= INT64_DIGITS and options.integers is not Integers.DECIMAL
     kind = pa.int64() if small else pa.decimal128(precision, scale)
     blank_is = None if field.blank_when_zero else options.blank
     return NumberForm(kind, zeros, page_of(field, options).blank, blank_is)

@@ -6,6 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from trailgate.errors import EncodeError
 from trailgate.messages.fixed.values.codec import Explain, Reason, page_of
 from trailgate.messages.fixed.values.options import ValueOptions
 from trailgate.model.layouts import Field, Usage
@@ -19,7 +20,7 @@ def explain_number(field: Field, options: ValueOptions, problem: str) -> Explain
     page = page_of(field, options)
     try:
         digits = b"".join(page.encode(pa.array(list("0123456789"))).to_pylist())
-    except Exception:  # noqa: BLE001 - a page without digits: nothing looks like them
+    except EncodeError:
         digits = b""
 
     def explain(raw: bytes) -> Reason:

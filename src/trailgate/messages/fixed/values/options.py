@@ -20,6 +20,7 @@ class Integers(Enum):
 
     INT64 = "int64"
     DECIMAL = "decimal"
+    TEXT = "text"  # those without a sign, with their leading zeros; others as INT64
 
 
 class RawForm(Enum):

@@ -28,31 +28,32 @@ _WORD: Final = 8  # bytes
 _PLUS, _MINUS, _UNSIGNED = 0xC, 0xD, 0xF
 
 
-def _signs(*, signed: bool, strict: bool) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return for the last byte whether its sign nibble is minus, and whether it is no sign."""
+def _signs(*, signed: bool, strict: bool) -> npt.NDArray[np.uint8]:
+    """Return for the last byte 1 where its sign nibble is minus, 2 where it is no sign."""
     minus = {0xD} if strict else {0xB, 0xD}
     plus = {0xC, 0xF} if strict else {0xA, 0xC, 0xE, 0xF}
-    nibbles = [byte & 0xF for byte in range(256)]
     known = plus | (minus if signed else set())
-    return np.array([n in minus for n in nibbles]), np.array([n not in known for n in nibbles])
+    nibbles = [byte & 0xF for byte in range(256)]
+    return np.array([(n in minus) | 2 * (n not in known) for n in nibbles], np.uint8)
 
 
 def decode_packed(field: Field, options: ValueOptions) -> Decoder:
     """Return the decoder of COMP-3."""
     number, form = number_of(field), number_form(field, options)
-    minus, unknown = _signs(signed=number.signed, strict=options.strict)
+    signs = _signs(signed=number.signed, strict=options.strict)
     spare = 2 * field.size - 1 > number.digits
 
     def decode(matrix: Octets) -> Decoded:
         words = _loaded(matrix)
-        last = matrix[:, -1]
+        sign = signs[matrix[:, -1]]
         words[-1] >>= np.uint64(4)
         found = [packed_word(word) for word in words]
-        bad = merged([wrong for _, wrong in found]) | unknown[last]
+        bad = merged([wrong for _, wrong in found])
+        bad |= sign > 1
         if spare:  # an even number of digits leaves a nibble, which is no place for a digit
             bad |= matrix[:, 0] > 0x0F
         widths = (*[PACKED_DIGITS] * (len(found) - 2), PACKED_DIGITS - 1)[: len(found) - 1]
-        negative = minus[last] if number.signed else None
+        negative = (sign & 1).view(bool) if number.signed else None
         return finished(form, Digits(tuple(w for w, _ in found), widths, negative, bad), matrix)
 
     return decode

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from trailgate.columnar.views import Octets
-from trailgate.errors import OptionError, Where
+from trailgate.errors import EncodeError, OptionError, Where
 from trailgate.messages.fixed.values.codec import Decoded, Decoder, Encoder, Explain, Mask, page_of
 from trailgate.messages.fixed.values.digit_text import digits_of
 from trailgate.messages.fixed.values.number_form import finished, number_form, number_of
@@ -39,7 +39,7 @@ def zone_of(field: Field, options: ValueOptions) -> int:
     page = page_of(field, options)
     try:
         first = page.encode(pa.array(["0"]))[0].as_py()
-    except Exception:  # noqa: BLE001 - a page without a narrow 0 has no digits, whatever it says
+    except EncodeError:
         first = b""
     if len(first) != 1 or first[0] not in _ZONES:
         problem = f"the code page {page.name} has no digits of one byte"
