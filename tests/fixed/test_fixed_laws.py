@@ -24,7 +24,7 @@ MODEST = settings(max_examples=150, deadline=None)
 NUMBERS = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED, Usage.BINARY, Usage.NATIVE)
 SEPARATE = (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
 EDITED = (
-    *("ZZ,ZZ9.99-", "$$,$$9.99CR", "***,**9.99", "+9(8)", "----9.9", "+++,++9", "ZZZZ", "9(5)"),
+    *("ZZ,ZZ9.99-", "$$,$$9.99CR", "***,**9.99", "+9(8)", "----9.9", "+++,++9", "ZZZZ", "9(5).9"),
     *("Z(6)VZZ-", "99/99B90", "$***,***.99DB", "-ZZ9", "ZZZ.ZZ", "*(5)"),
 )
 
