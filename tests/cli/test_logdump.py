@@ -127,3 +127,26 @@ def test_the_tab_key_offers_files(tmp_path: Path) -> None:
     found = completer(talk.session).get_completions(Document("OPEN ot"), CompleteEvent())
 
     assert [completion.text for completion in found] == ["000000000"]
+
+
+def test_a_terminal_without_prompt_toolkit_is_told_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
+
+    assert run(["logdump"]) == 1
+    assert "trailgate[cli]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["ot000000000", "with space", "it's; here", 'a "b"'])
+def test_any_file_name_and_address_can_be_given(
+    name: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "named" / name
+    path.parent.mkdir()
+    path.write_bytes(Path(file).read_bytes())
+
+    assert run(["logdump", str(path), "-c", "N"]) == 0
+    assert run(["logdump", f"file://{path}", "-c", "N"]) == 0
+    assert capsys.readouterr().out.count("Name: MY.ORDERS") == 2
