@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.rows import byte_view
+from trailgate.columnar.rows import byte_view, strings_of
 from trailgate.columnar.views import Octets
 from trailgate.messages.fixed.pages.page_text import Text, not_in_page, some, strings, without
 
@@ -46,11 +46,10 @@ class SingleBytePage:
 
     def decode(self, matrix: Octets) -> Text:
         """Return the text of each row of bytes."""
-        rows, width = matrix.shape
         data = matrix.tobytes()
         plain = data.translate(self._ascii)
         if plain.isascii():
-            return Text(strings(plain, np.full(rows, width)))
+            return Text(strings_of(np.frombuffer(plain, np.uint8).reshape(matrix.shape)))
         sizes = self.sizes[matrix]
         bad = some((sizes == 0).any(axis=1)) if NONE in self.characters else None
         if bad is not None:

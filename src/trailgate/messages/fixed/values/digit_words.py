@@ -49,13 +49,16 @@ def place(target: Octets, offset: int, matrix: Octets) -> None:
     slots[:] = matrix.view(f"V{size}")[:, 0]
 
 
-def zoned_word(eight: Octets, zone: int) -> tuple[Words, Words]:
-    """Return the numbers of eight zoned digits a row, and words that are not 0 for other bytes."""
-    word = eight.view("<u8")[:, 0].astype(np.uint64, copy=False) ^ _u64(zone * _ONES)
+def zoned_word(loaded: Words, zone: int) -> tuple[Words, Words]:
+    """Return the numbers of eight zoned digits a word, and words that are not 0 for other bytes.
+
+    The words are little-endian: the first digit stands in the lowest byte.
+    """
+    word = loaded ^ _u64(zone * _ONES)
     wrong = word + _u64(6 * _ONES)
     wrong |= word
     wrong &= _u64(0xF0 * _ONES)
-    # The first digit stands in the lowest byte: ten times it and its neighbour are a pair.
+    # Ten times a digit and its neighbour are a pair.
     for factor, shift, kept in (
         (10, 8, 0x00FF00FF00FF00FF),
         (100, 16, 0x0000FFFF0000FFFF),

@@ -19,10 +19,8 @@ def to_words(places: Octets, zone: int) -> Octets:
 
 def zoned_digits(padded: Octets, zone: int, negative: Mask | None, wrong: Mask | None) -> Digits:
     """Return the digits of rows of whole words; rows of ``wrong`` are bad for another reason."""
-    found = [
-        zoned_word(np.ascontiguousarray(padded[:, at : at + ZONED_DIGITS]), zone)
-        for at in range(0, padded.shape[1], ZONED_DIGITS)
-    ]
+    words = padded.view("<u8")
+    found = [zoned_word(words[:, column], zone) for column in range(words.shape[1])]
     bad = merged([mask for _, mask in found])
     if wrong is not None:
         bad |= wrong
