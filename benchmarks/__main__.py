@@ -80,6 +80,12 @@ def fixed(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def cobrix(quick: bool) -> list[Figure]:
+    from benchmarks.cobrix import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -93,6 +99,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         logdump,
         check,
         fixed,
+        cobrix,
     )
 }
 

@@ -1,0 +1,112 @@
+"""Fixed records to Parquet on two cores, beside Cobrix, the copybook reader of the JVM.
+
+Cobrix runs on the Spark it supports, so in an environment of its own (``benchmarks/.cobrix``, made the
+first time) and as a process of its own, which is told the same file and copybook. Spark's start is not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from benchmarks.fixed import LAYOUTS, SAMPLE_ROWS, sample
+from benchmarks.report import Figure, Target, fastest
+from pyspark.sql import SparkSession
+
+from trailgate.definitions.copybook.reading import read_copybook
+from trailgate.spark import session
+
+ENVIRONMENT: Final = Path(__file__).parent / ".cobrix"
+SPARK: Final = "pyspark==3.5.3"
+COBRIX: Final = "za.co.absa.cobrix:spark-cobol_2.12:2.6.9"
+SCRIPT: Final = Path(__file__).with_name("cobrix_process.py")
+TARGET: Final = Target(3)
+MEGABYTES: Final = 200
+RUNS: Final = 2
+
+
+def run(*, quick: bool) -> list[Figure]:
+    """Return MB/s of records for each layout."""
+    spark = session("local[2]", "trailgate-benchmarks")
+    python = cobrix_python()
+    figures = []
+    for name, copybook in LAYOUTS:
+        with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder:
+            text = fixed_format(copybook())
+            figures.append(
+                _measured(spark, python, name, Job(Path(folder), text, 20 if quick else MEGABYTES))
+            )
+    spark.stop()
+    return figures
+
+
+def fixed_format(text: str) -> str:
+    """Return a copybook with its text from column 8 on, which Cobrix needs."""
+    return "\n".join(" " * 7 + line.lstrip() for line in text.strip().splitlines()) + "\n"
+
+
+class Job:
+    """A file of records and its copybook in a folder."""
+
+    def __init__(self, folder: Path, text: str, megabytes: int) -> None:
+        self.data, self.copybook, self.target = (
+            folder / "records.dat",
+            folder / "records.cpy",
+            folder / "parquet",
+        )
+        self.copybook.write_text(text)
+        (layout,) = read_copybook(text)
+        block = sample(layout, SAMPLE_ROWS).data
+        repeated = np.tile(block, max(1, megabytes * 1_000_000 // len(block)))
+        self.data.write_bytes(repeated.tobytes())
+        self.size = len(repeated) / 1e6
+
+
+def _measured(spark: SparkSession, python: Path, name: str, job: Job) -> Figure:
+    def ours() -> None:
+        frame = spark.read.format("copybook").option("copybook", str(job.copybook))
+        frame.load(str(job.data)).write.mode("overwrite").parquet(str(job.target))
+
+    ours()
+    own = fastest(ours, RUNS)
+    shutil.rmtree(job.target)
+    beside = min(cobrix_seconds(python, job))
+    title = f"records -> Parquet, {name}"
+    return Figure(title, job.size / own, "MB/s", "Cobrix", job.size / beside, TARGET)
+
+
+def cobrix_python() -> Path:
+    """Return the Python of the environment, made if it is not there."""
+    python = ENVIRONMENT / "bin" / "python"
+    if not (ENVIRONMENT / "ready").exists():
+        venv.create(ENVIRONMENT, with_pip=True, clear=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", SPARK], check=True)
+        (ENVIRONMENT / "ready").touch()
+    return python
+
+
+def cobrix_seconds(python: Path, job: Job) -> list[float]:
+    """Return the seconds that Cobrix takes for the job, each of some runs."""
+    own = ("SPARK_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+    environment = {name: value for name, value in os.environ.items() if name not in own}
+    paths = [str(job.data), str(job.copybook), str(job.target)]
+    done = subprocess.run(
+        [python, SCRIPT, COBRIX, *paths, str(RUNS)],
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        print(done.stderr[-2000:], file=sys.stderr)
+        raise RuntimeError("Cobrix did not run")
+    times: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return times
