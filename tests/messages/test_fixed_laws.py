@@ -90,7 +90,9 @@ def batch_of(bodies: Sequence[bytes], gap: bytes = b"") -> MessageBatch:
 
 def outcome(capture: Capture, batch: MessageBatch, cuts: Sequence[int] = ()) -> Any:
     """Return all rows, and each bad message's error, of the batch parsed in parts."""
-    rows, errors, state = [], {}, TransactionState()
+    rows: list[Any] = []
+    errors: dict[int, str] = {}
+    state = TransactionState()
     for first, last in pairwise([0, *sorted(cuts), len(batch)]):
         parsed = capture.parse(batch.slice(first, last), state)
         rows += to_operations(parsed.batch).to_pylist(maps_as_pydicts="strict")
@@ -117,14 +119,15 @@ WELL = st.sampled_from(
 @st.composite
 def lines(draw: st.DrawFn) -> str:
     """Return a record that is good, or cut, lengthened or changed anywhere."""
-    line = draw(WELL)
+    line: str = draw(WELL)
     if draw(st.booleans()):
         return line
     at = draw(st.integers(0, len(line)))
     change = draw(st.sampled_from(["cut", "put in", "replace"]))
     if change == "cut":
         return line[:at]
-    return line[:at] + draw(CHARACTERS) + line[at + (change == "replace") :]
+    put: str = draw(CHARACTERS)
+    return line[:at] + put + line[at + (change == "replace") :]
 
 
 BODIES = st.lists(
