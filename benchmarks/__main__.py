@@ -86,6 +86,12 @@ def cobrix(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def fixed_messages(quick: bool) -> list[Figure]:
+    from benchmarks.fixed_messages import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -99,6 +105,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         logdump,
         check,
         fixed,
+        fixed_messages,
         cobrix,
     )
 }
