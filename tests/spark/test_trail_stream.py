@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.types import StructType
 
 from raw_trail import abend, inserts, write_files
+from trailgate.spark.trail_options import TrailOptions
+from trailgate.spark.trail_source import TrailSource
+from trailgate.spark.trail_stream import UnboundedTail
 
 TRANSACTIONS = [inserts([10 * tx + i for i in range(1 + tx % 4)], tx=tx) for tx in range(60)]
 
@@ -88,6 +93,39 @@ def test_a_growing_trail_lands_once_over_rollovers_and_restarts(
     assert landed(spark, tmp_path) == expected()
     batch = spark.read.format("trail").load(str(tmp_path / "ot"))
     assert batch.count() == len(expected())
+
+
+class OlderSource(TrailSource):
+    """The format as PySpark before 4.2 sees it."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "trail_before_42"
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        return UnboundedTail(TrailOptions.of(self.options), schema)
+
+
+def test_without_admission_control_a_trail_lands_once_too(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.dataSource.register(OlderSource)
+    prefix = write_files(tmp_path / "ot", TRANSACTIONS[:4])
+    reader = spark.readStream.format("trail_before_42").option("maxFilesPerTrigger", "1")
+    for _ in range(2):
+        query = started(reader.load(str(prefix)), tmp_path, processingTime="0 seconds")
+        query.processAllAvailable()
+        query.stop()
+        write_files(prefix, TRANSACTIONS[:7])
+
+    assert landed(spark, tmp_path) == expected()[: sum(map(len, TRANSACTIONS[:7]))]
+
+
+def test_a_wrong_option_is_told_with_the_nearest(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(
+        PySparkException, match=r"(?si)no option maxBytesPerTriger. Did you mean maxBytesPerTrigger"
+    ):
+        stream(spark, tmp_path / "ot", maxBytesPerTriger="1").schema.json()
 
 
 def test_a_batch_is_bounded_by_files(spark: SparkSession, tmp_path: Path) -> None:

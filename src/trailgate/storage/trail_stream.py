@@ -54,6 +54,9 @@ class StreamOffset:
         return {"file": self.place.number, "offset": self.place.offset, "check": self.check}
 
 
+NOWHERE: Final = StreamOffset(BEFORE_ALL)
+
+
 @dataclass(frozen=True, slots=True)
 class BatchLimit:
     """How much a batch may hold; one transaction is never torn, so that it may hold more."""
@@ -81,7 +84,7 @@ class TrailStream:
         """Return where a new stream begins; inside a transaction it is that one's begin."""
         trail = self._find()
         if trail is None:
-            return StreamOffset(BEFORE_ALL)
+            return NOWHERE
         if position == EARLIEST:
             found: TrailPlace | None = trail.begin
         elif position == LATEST:
