@@ -228,7 +228,7 @@ INTERVALS: Final = Assumption(
     "date times are",
     "format notes 10.2",
     ("model/types.py: intervals",),
-    ("values/interval-day-to-second",),
+    ("values/interval-day-to-second", "values/interval-ebcdic-source"),
 )
 NATIONAL_TEXT: Final = Assumption(
     "national-text",
@@ -596,6 +596,25 @@ USERDEFS_ALIKE: Final = Assumption(
     "",
     ("definitions/userdefs.py: userdefs",),
     ("tests/messages/test_userdefs.py",),
+)
+
+LOGDUMP_COMMENTS: Final = Assumption(
+    "logdump-comments",
+    _TRAILS,
+    "A comment record of Logdump's SAVE holds its text as data",
+    "the type (205) is public, its layout is not",
+    "format notes 7",
+    ("logdump/saving.py: _comment",),
+    ("test_save_changes_indicators_and_adds_comments",),
+)
+PARTITION_NAMES: Final = Assumption(
+    "partition-names",
+    _TRAILS,
+    "Behind its name a partition name record has a u64 id and u32 flags",
+    "the record's printed length leaves 12 bytes for the two printed facts",
+    "format notes 12",
+    ("logdump/metadata_text.py: PARTITION_TAIL",),
+    ("test_a_record_comes_out_as_it_was_printed",),
 )
 
 ASSUMPTIONS: Final[tuple[Assumption, ...]] = tuple(
