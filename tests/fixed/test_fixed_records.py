@@ -36,7 +36,7 @@ from trailgate.messages.fixed.decoding import (
 from trailgate.messages.fixed.encoding import RecordEncoder
 from trailgate.messages.fixed.records import Records, records_at, records_of_length
 from trailgate.messages.fixed.values.options import Integers, ValueOptions
-from trailgate.model.layouts import Layout
+from trailgate.model.layouts import Layout, Usage
 
 JRECORD = Path(__file__).parents[2] / ".." / "shared" / "data" / "jrecord"
 ASCII = ValueOptions(Dialect(code_page="ascii"))
@@ -356,3 +356,33 @@ def test_counters_count_whatever_integers_become(integers: Integers) -> None:
     (row,) = decoder.decode(of(b"21ab2cdef12C7")).to_pylist()
 
     assert (int(row["N"]), row["U_2_2"], int(row["A_Z"])) == (2, "ef", 7)
+
+
+def test_a_field_that_cannot_be_decoded_is_named() -> None:
+    field = replace(layout_of(PLAIN).root.children[0], usage=Usage.EDITED, picture="ZZ")
+    layout = Layout(replace(layout_of(PLAIN).root, children=(field,)))
+    with pytest.raises(DefinitionError, match=r"the picture ZZ does not print 3 .*field ID"):
+        RecordDecoder(layout)
+
+
+def test_a_record_that_is_one_item_is_one_column() -> None:
+    for shape in Shape:
+        batch = decoded(layout_of("01 X PIC X(3)."), of(b"abc"), shape=shape)
+        assert batch.to_pylist() == [{"X": "abc"}]
+
+
+def test_a_nameless_group_gives_its_members() -> None:
+    text = "01 R.\n 05 FILLER OCCURS 2.\n  10 A PIC X.\n  10 B PIC 9.\n 05 FILLER.\n  10 C PIC X."
+
+    batch = decoded(layout_of(text), of(b"a1b2c"), shape=Shape.TREE)
+
+    elements = [{"A": "a", "B": 1}, {"A": "b", "B": 2}]
+    assert batch.to_pylist() == [{"FILLER": elements, "C": "c"}]
+
+
+def test_slack_bytes_are_skipped_in_each_element() -> None:
+    text = "01 R.\n 05 T OCCURS 2.\n  10 A PIC X.\n  10 B PIC S9(4) COMP SYNC.\n 05 C PIC X."
+
+    batch = decoded(layout_of(text), of(b"a?\0\1b?\0\2c"), shape=Shape.TREE)
+
+    assert batch.to_pylist() == [{"T": [{"A": "a", "B": 1}, {"A": "b", "B": 2}], "C": "c"}]

@@ -88,7 +88,8 @@ class RecordDecoder:
         self._alike = self._grouped(self._placed)
         self._decoders: dict[Field, tuple[Decoder, Explain]] = {}
         for leaf in leaves(self._placed.root):
-            self._decoder_of(leaf.field)
+            if leaf.name in self._wanted:
+                self._decoder_of(leaf.field)
         counted = (f for f in layout.root.walk() if f.name.upper() in counters(layout))
         self._counters = {field: _counter(field, self.options.values) for field in counted}
 
@@ -191,8 +192,9 @@ class RecordDecoder:
     def _decoder_of(self, field: Field) -> tuple[Decoder, Explain]:
         kind = _kind(field)
         if kind not in self._decoders:
+            # The field itself is bound, so that an error names it.
             try:
-                bound = (decoder(kind, self.options.values), explainer(kind, self.options.values))
+                bound = (decoder(field, self.options.values), explainer(field, self.options.values))
             except OptionError as error:
                 raise error.located(field=field.name) from None
             self._decoders[kind] = bound

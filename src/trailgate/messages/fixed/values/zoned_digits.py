@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from trailgate.columnar.views import Octets
 from trailgate.messages.fixed.values.codec import Mask
 from trailgate.messages.fixed.values.digit_words import ZONED_DIGITS, right_aligned, zoned_word
