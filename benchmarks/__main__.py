@@ -56,6 +56,12 @@ def trail_spark(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def trail_limits(quick: bool) -> list[Figure]:
+    from benchmarks.trail_limits import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 def memory(quick: bool) -> list[Figure]:
     from benchmarks.memory import run  # noqa: PLC0415
 
@@ -101,6 +107,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         values,
         capture_job,
         trail_spark,
+        trail_limits,
         memory,
         logdump,
         check,

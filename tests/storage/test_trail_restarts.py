@@ -32,6 +32,7 @@ def whole(batches: Any) -> list[tuple[str, str, str]]:
     ]
 
 
+@pytest.mark.assumed
 @pytest.mark.parametrize(
     "files",
     [

@@ -119,8 +119,11 @@ CHARSET_NUMBER: Final = Assumption(
     "Character set number 0x20000000 is UTF-8",
     "the value in all dumps",
     "format notes 4.1",
-    ("trail/header.py: charset",),
-    ("test_the_character_set_of_all_dumps_is_ours_and_is_utf_8",),
+    ("trail/header.py: charset", "storage/trail_charset.py: UTF_8_NUMBER"),
+    (
+        "test_the_character_set_of_all_dumps_is_ours_and_is_utf_8",
+        "test_a_header_of_utf_8_goes_before_the_definitions",
+    ),
 )
 SOURCE_AND_RECOVERY: Final = Assumption(
     "source-and-recovery",
@@ -155,8 +158,16 @@ RESTARTS: Final = Assumption(
     "What stands in front of RestartAbend, of an open transaction, comes again behind it",
     "in append mode the old bytes are kept; to take both would double changes",
     "format notes 13",
-    ("trail/record_types.py: ABEND", "trail/checking/transactions.py: restart"),
-    ("test_transactions_out_of_order_are_found", "test_a_whole_trail_is_saved_whole"),
+    (
+        "trail/record_types.py: ABEND",
+        "trail/checking/transactions.py: restart",
+        "storage/trail_restarts.py: Restarts",
+    ),
+    (
+        "test_transactions_out_of_order_are_found",
+        "test_a_whole_trail_is_saved_whole",
+        "test_what_comes_again_is_read_once",
+    ),
 )
 RESTART_RECORDS: Final = Assumption(
     "restart-records",
