@@ -386,3 +386,11 @@ def test_slack_bytes_are_skipped_in_each_element() -> None:
     batch = decoded(layout_of(text), of(b"a?\0\1b?\0\2c"), shape=Shape.TREE)
 
     assert batch.to_pylist() == [{"T": [{"A": "a", "B": 1}, {"A": "b", "B": 2}], "C": "c"}]
+
+
+def test_members_of_nameless_groups_with_one_name_are_numbered() -> None:
+    text = "01 R.\n 05 FILLER.\n  10 C PIC X.\n 05 C-2 PIC X.\n 05 FILLER.\n  10 C PIC X."
+
+    batch = decoded(layout_of(text), of(b"abc"), shape=Shape.TREE)
+
+    assert batch.to_pylist() == [{"C": "a", "C-2": "b", "C_2": "c"}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -22,17 +23,35 @@ def members_of(node: Node, columns: Columns, rows: int) -> list[tuple[str, pa.Ar
     if isinstance(node, Repeated):
         found = _list(node, columns, rows)
         return [] if found is None else [(node.field.name, found)]
-    below = [pair for member in node.members for pair in members_of(member, columns, rows)]
+    below = _members(node, columns, rows)
     if node.field.filler:
         return below
     return [(node.field.name, _struct(below))] if below else []
+
+
+def _members(group: Group, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
+    below = [pair for member in group.members for pair in members_of(member, columns, rows)]
+    names = _distinct([name for name, _ in below])
+    return list(zip(names, (array for _, array in below), strict=True))
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names, with a number where members of nameless groups have the same one."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        numbered = (name if number == 1 else f"{name}_{number}" for number in count(1))
+        free = next(n for n in numbered if n.upper() not in taken)
+        taken.add(free.upper())
+        found.append(free)
+    return found
 
 
 def record_members(root: Node, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
     """Return the columns of a record: the members of its root."""
     if not isinstance(root, Group):
         return members_of(root, columns, rows)
-    return [pair for member in root.members for pair in members_of(member, columns, rows)]
+    return _members(root, columns, rows)
 
 
 def _struct(below: list[tuple[str, pa.Array]]) -> pa.Array:
