@@ -35,7 +35,7 @@ from trailgate.messages.fixed.decoding import (
 )
 from trailgate.messages.fixed.encoding import RecordEncoder
 from trailgate.messages.fixed.records import Records, records_at, records_of_length
-from trailgate.messages.fixed.values.options import Integers, ValueOptions
+from trailgate.messages.fixed.values.options import Blank, Integers, ValueOptions
 from trailgate.model.layouts import Layout, Usage
 
 JRECORD = Path(__file__).parents[2] / ".." / "shared" / "data" / "jrecord"
@@ -394,3 +394,22 @@ def test_members_of_nameless_groups_with_one_name_are_numbered() -> None:
     batch = decoded(layout_of(text), of(b"abc"), shape=Shape.TREE)
 
     assert batch.to_pylist() == [{"C": "a", "C-2": "b", "C_2": "c"}]
+
+
+@pytest.mark.parametrize("columns", [None, ("T",), ("N", "T")])
+@pytest.mark.parametrize("blank", Blank)
+@pytest.mark.parametrize("depending", Depending)
+def test_a_counter_that_counts_nothing_is_always_told(
+    columns: tuple[str, ...] | None, blank: Blank, depending: Depending
+) -> None:
+    """Also where nobody asked for its column, or where blanks are NULL."""
+    values = replace(ASCII, blank=blank)
+    options = RecordOptions(values, Shape.FLAT, depending, columns, OnError.COLUMN)
+
+    batch = RecordDecoder(layout_of(NESTED), options).decode(of(b" 1abc" + b"0" * 20))
+
+    (row,) = batch.to_pylist()
+    told = [error["reason"] for error in row["_errors"] if error["field"] == "N"]
+    assert len(told) == 1
+    assert told[0].startswith("blanks, not a zoned number")
+    assert row["M_1"] is None

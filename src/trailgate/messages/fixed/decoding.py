@@ -114,11 +114,12 @@ class RecordDecoder:
             yield self._batch(records.part(begin, begin + rows))
 
     def _batch(self, records: Records) -> pa.RecordBatch:
+        faults: list[Fault] = []
         placed = self._placed
         if self.layout.varies:
             real = self.options.depending is Depending.REAL
-            placed = place(self.layout, lambda leaf: self._count(records, leaf), real=real)
-        faults = [_count_fault(bad) for bad in placed.bad_counts]
+            placed = place(self.layout, lambda leaf: self._count(records, leaf, faults), real=real)
+        faults += [_count_fault(bad) for bad in placed.bad_counts]
         columns = self._columns(records, placed, faults)
         faults = [fault for fault in faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
@@ -177,17 +178,29 @@ class RecordDecoder:
                 faults.append(Fault(leaf.name, kind.size, leaf.at, bad, explain))
             yield leaf, values
 
-    def _count(self, records: Records, leaf: Leaf) -> tuple[Longs, Mask | None]:
-        """Return the counts that a counter holds, and where it holds none."""
-        usable = _usable(records, leaf, [])  # what is wrong is told where it is decoded as a column
+    def _count(
+        self, records: Records, leaf: Leaf, faults: list[Fault]
+    ) -> tuple[Longs, Mask | None]:
+        """Return the counts that a counter holds, and where it holds none; tells why.
+
+        What is told anyway, because the counter is also a wanted column, is not told twice.
+        """
+        wanted = leaf.name in self._wanted
+        usable = _usable(records, leaf, [] if wanted else faults)
         matrix = np.zeros((len(records), leaf.field.size), np.uint8)
         if len(records):
             copy_items(records, leaf, usable, matrix)
-        values = self._counters[leaf.field](matrix).values
-        unread = values.is_null().to_numpy(zero_copy_only=False)
+        found = self._counters[leaf.field](matrix)
+        unread = found.values.is_null().to_numpy(zero_copy_only=False)
+        untold = unread if usable is None else unread & usable
+        if wanted and found.bad is not None:
+            untold = untold & ~found.bad
+        if untold.any():
+            explain = explainer(leaf.field, self.options.values)
+            faults.append(Fault(leaf.name, leaf.field.size, leaf.at, untold, explain))
         if usable is not None:
             unread = unread | ~usable
-        return values.fill_null(0).to_numpy(zero_copy_only=False), unread
+        return found.values.fill_null(0).to_numpy(zero_copy_only=False), unread
 
     def _decoder_of(self, field: Field) -> tuple[Decoder, Explain]:
         kind = _kind(field)
