@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, Where
 from trailgate.messages.fixed.places import Place
 from trailgate.messages.fixed.records import Records
@@ -38,18 +39,23 @@ class Fault:
         """Return where the field begins in a record."""
         return self.at if isinstance(self.at, int) else int(self.at[row])
 
+    def offsets(self, rows: Longs) -> Longs:
+        """Return where the field begins in some records."""
+        return np.broadcast_to(self.at, rows.shape) if isinstance(self.at, int) else self.at[rows]
 
-def _raw(records: Records, fault: Fault, row: int) -> bytes:
-    start = int(records.starts[row]) + fault.offset(row)
-    end = min(start + fault.size, int(records.ends[row]))
-    return records.data[start : max(start, end)].tobytes()
+
+def _raws(records: Records, fault: Fault, rows: Longs) -> pa.Array:
+    """Return a field's bytes in some records, as many as a record has of them."""
+    ends = records.ends[rows]
+    starts = np.minimum(records.starts[rows] + fault.offsets(rows), ends)
+    return gather(records.data, starts, np.minimum(starts + fault.size, ends))
 
 
 def first_error(records: Records, faults: list[Fault]) -> DecodeError:
     """Return the error of the first wrong field of the first record that has one."""
     row = min(int(np.argmax(fault.rows)) for fault in faults)
     fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
-    raw = _raw(records, fault, row)
+    raw = _raws(records, fault, np.array([row]))[0].as_py()
     reason = fault.explain(raw)
     offset = records.base + int(records.starts[row]) + fault.offset(row)
     where = Where(record=records.first + row, offset=offset, field=fault.field, raw=raw)
@@ -58,20 +64,25 @@ def first_error(records: Records, faults: list[Fault]) -> DecodeError:
 
 def error_column(records: Records, faults: list[Fault]) -> pa.Array:
     """Return for each record the list of its wrong fields; an empty one where there is none."""
-    found = [(row, fault) for fault in faults for row in np.flatnonzero(fault.rows).tolist()]
-    found.sort(key=lambda pair: (pair[0], pair[1].offset(pair[0])))
-    rows: Longs = np.array([row for row, _ in found], np.int64)
-    offsets = np.searchsorted(rows, np.arange(len(records) + 1)).astype(np.int32)
-    values = pa.array([_told(records, fault, row) for row, fault in found], ERROR)
-    return pa.ListArray.from_arrays(pa.array(offsets), values)
+    where = [np.flatnonzero(fault.rows) for fault in faults]
+    told = [_told(records, f, rows) for f, rows in zip(faults, where, strict=True)]
+    values = pa.concat_arrays([pa.array([], ERROR), *told])
+    rows = np.concatenate([np.zeros(0, np.int64), *where])
+    order = np.lexsort((values.field("offset").to_numpy(), rows))
+    ends = np.searchsorted(rows[order], np.arange(len(records) + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), values.take(pa.array(order)))
 
 
-def _told(records: Records, fault: Fault, row: int) -> dict[str, object]:
-    raw = _raw(records, fault, row)
-    problem, hint = fault.explain(raw)
-    return {
-        "field": fault.field,
-        "offset": fault.offset(row),
-        "raw": raw.hex(" "),
-        "reason": f"{problem}. {hint}" if hint else problem,
-    }
+def _told(records: Records, fault: Fault, rows: Longs) -> pa.Array:
+    """Return what is told of a field in some records; each distinct value is explained once."""
+    raws = _raws(records, fault, rows).dictionary_encode()
+    distinct = raws.dictionary.to_pylist()
+    reasons = [". ".join(filter(None, fault.explain(raw))) for raw in distinct]
+    hexed = [raw.hex(" ") for raw in distinct]
+    columns = [
+        pa.repeat(fault.field, len(rows)),
+        pa.array(fault.offsets(rows), pa.int64()),
+        pa.array(hexed, pa.string()).take(raws.indices),
+        pa.array(reasons, pa.string()).take(raws.indices),
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(ERROR))
