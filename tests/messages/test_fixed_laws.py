@@ -101,7 +101,7 @@ def outcome(capture: Capture, batch: MessageBatch, cuts: Sequence[int] = ()) -> 
     return rows, errors
 
 
-CHARACTERS = st.sampled_from([*"IUD ROWLISTrow019AJ}{!.", "ä", "😀", "\r", "\n", "|"])
+CHARACTERS = st.sampled_from([*"IUDT ROWLISTrow019AJ}{!.", "ä", "😀", "\r", "\n", "|"])
 WELL = st.sampled_from(
     [
         "IROW 01.name0012A",

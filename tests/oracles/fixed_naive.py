@@ -27,10 +27,16 @@ def text(value: str) -> str:
     return value.rstrip(" ")
 
 
-def whole(value: str) -> str:
+def digits(value: str) -> str:
     if not value.isascii() or not value.isdigit():
         raise BadRecordError(value)
-    return str(int(value))
+    return value
+
+
+def whole(value: str) -> str:
+    """Return an ASCII number without a sign; its last byte may have the form of a plus."""
+    last = SIGNS["+"].find(value[-1:])
+    return str(int(digits(value if last < 0 else f"{value[:-1]}{last}")))
 
 
 def signed(value: str) -> str:
@@ -40,11 +46,11 @@ def signed(value: str) -> str:
     if last not in forms:
         raise BadRecordError(value)
     digit, sign = forms[last]
-    units = Decimal(sign + whole(value[:-1] + digit))
+    units = Decimal(sign + digits(value[:-1] + digit))
     return f"{units.scaleb(-2) + 0:.2f}"
 
 
-SIGNS: dict[str, Sequence[str]] = {"": "0123456789", "+": "{ABCDEFGHI", "-": "}JKLMNOPQR"}
+SIGNS: dict[str, str] = {"": "0123456789", "+": "{ABCDEFGHI", "-": "}JKLMNOPQR"}
 
 
 def images(body: str, header: int, tables: Mapping[str, Sequence[Cell]]) -> list[tuple[str, Image]]:
@@ -57,8 +63,10 @@ def images(body: str, header: int, tables: Mapping[str, Sequence[Cell]]) -> list
 
 def operation(line: str, header: int, tables: Mapping[str, Sequence[Cell]]) -> tuple[str, Image]:
     code, table = line[:1].strip(" "), line[1:header].strip(" ").upper()
-    if len(line) < header or code not in ("I", "U", "D") or table not in tables:
+    if len(line) < header or code not in ("I", "U", "D", "T") or table not in tables:
         raise BadRecordError(line)
+    if code == "T":
+        return code, {}
     rest, cells = line[header:], tables[table]
     size = max(cell.start + cell.length for cell in cells)
     if rest[size:].strip(" "):

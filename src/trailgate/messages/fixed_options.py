@@ -17,12 +17,13 @@ from trailgate.definitions.copybook.dialect import (
     Signs,
     SourceFormat,
 )
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.definition_files import DefinitionFiles
 from trailgate.messages.fixed.pages.code_pages import code_page
 from trailgate.messages.fixed.values.options import Blank, RawForm, ValueOptions
 from trailgate.messages.fixed_layouts import RecordLayout, Slot
 from trailgate.messages.fixed_schema import read_schema
+from trailgate.messages.fixed_values import field_reader
 from trailgate.messages.metadata_options import MetadataOptions, metadata
 from trailgate.messages.property_file import Properties
 from trailgate.messages.property_reader import PropertyReader
@@ -85,8 +86,19 @@ def fixed_setup(properties: Properties, files: DefinitionFiles) -> tuple[FixedOp
         **found,
     )
     carried, header = options.carried, schema.header.name
+    for layout in (options.header, *options.records):
+        _check_readable(layout, values)
     tables = tuple(_table_of(record, carried, header) for record in options.records)
     return options, Definitions(tables, schema.database)
+
+
+def _check_readable(layout: RecordLayout, values: ValueOptions) -> None:
+    """Refuse a field whose values nothing can read, before there are messages."""
+    for slot in layout.slots:
+        try:
+            field_reader(slot, values)
+        except TrailgateError as error:
+            raise error.located(table=layout.name, field=slot.column.name) from None
 
 
 def _values(read: PropertyReader) -> ValueOptions:

@@ -163,6 +163,13 @@ _VALUES: Final = (
     _choice("fixed.floats", "form of COMP-1 and COMP-2", "ibm", "ieee"),
     _choice("fixed.signs", "which sign nibbles and overpunches are taken", "lenient", "strict"),
     _choice("fixed.blank", "what a number or date of blanks alone is", "error", "null"),
+    _choice(
+        "fixed.depending",
+        "where an OCCURS DEPENDING ON may stand: last in its record alone, or anywhere, with what is "
+        "behind it where most elements would end",
+        "last",
+        "most",
+    ),
     _choice("fixed.redefines", "whether redefining fields are columns too", "skip", "include"),
 )
 

@@ -9,9 +9,11 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.definitions.copybook.dialect import Dialect
+from trailgate.errors import DefinitionError, Where
 from trailgate.messages.definition_files import DefinitionFiles, with_userdefs
 from trailgate.messages.fixed_layouts import RecordLayout, from_copybook, from_table, in_a_row
 from trailgate.messages.property_reader import PropertyReader
+from trailgate.model.layouts import Layout
 from trailgate.model.tables import Database, Table
 
 _SCHEMA_TYPE: Final = "schematype"
@@ -37,13 +39,15 @@ def read_schema(read: PropertyReader, files: DefinitionFiles, dialect: Dialect) 
 
 
 def _kind(read: PropertyReader) -> str:
-    """Return the schema type that is given, or the only one that what is given allows."""
+    """Return the schema type: the one given, or the one whose file alone is named."""
     given = read.text(_SCHEMA_TYPE).casefold()
     if given:
         return given
-    fits = [kind for kind, names in _NAMED_BY.items() if any(map(read.entry, names))]
-    if len(fits) == 1:
-        return fits[0]
+    named = [kind for kind in _SCHEMAS if read.entry(kind) is not None]
+    if not named and read.entry("userdefs.tables") is not None:
+        return "sourcedefs"
+    if len(named) == 1:
+        return named[0]
     raise read.required(_SCHEMA_TYPE)
 
 
@@ -51,22 +55,34 @@ def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect)
     entry = read.entry("copybook")
     if entry is None:
         raise read.required("copybook")
-    redefines = read.text("redefines").casefold() == "include"
-    prefix = read.text("schema").strip('"')
     found = {layout.name: layout for layout in files.copybook(entry.value, dialect)}
     own = {table.name: table for table in read.userdefs()}
     name = _header(read, [*found, *own])
-    if name in own:
-        header = in_a_row(own[name])
-    else:
-        header = from_copybook(found.pop(name), name, redefines=redefines)
-    records = tuple(
-        from_copybook(layout, f"{prefix}.{name}" if prefix else name, redefines=redefines)
-        for name, layout in found.items()
-    )
-    if not records:
+    header = in_a_row(own[name]) if name in own else _from_copybook(read, found.pop(name), name)
+    if not found:
         raise read.error(f"{entry.value} has no record beside the header", "copybook")
-    return Schema(header, records)
+    schema = read.text("schema").strip('"')
+    prefix = f"{schema}." if schema else ""
+    records = (_from_copybook(read, layout, prefix + name) for name, layout in found.items())
+    return Schema(header, tuple(records))
+
+
+def _from_copybook(read: PropertyReader, layout: Layout, name: str) -> RecordLayout:
+    if read.text("depending").casefold() == "last":
+        _check_depending(layout)
+    redefines = read.text("redefines").casefold() == "include"
+    return from_copybook(layout, name, redefines=redefines)
+
+
+def _check_depending(layout: Layout) -> None:
+    """Refuse fields behind a varying one, since compilers differ in whether they move with it."""
+    for field in layout.root.walk():
+        varies = field.occurs is not None and field.occurs.counter is not None
+        if varies and field.offset + field.extent < layout.size:
+            problem = f"{field.name} occurs depending on a field and is not last in its record"
+            where = Where(table=layout.name, field=field.name)
+            hint = "If what is behind it does not move, say fixed.depending=most"
+            raise DefinitionError(problem, where=where, hint=hint)
 
 
 def _of_sourcedefs(read: PropertyReader, files: DefinitionFiles, _: Dialect) -> Schema:
@@ -99,9 +115,6 @@ def _header(read: PropertyReader, names: list[str]) -> str:
     raise read.error(f"no record or table {wanted} is defined", "header", hint)
 
 
-_NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {"copybook": ("copybook",), "sourcedefs": ("sourcedefs", "userdefs.tables")}
-)
 _SCHEMAS: Final[Mapping[str, Callable[[PropertyReader, DefinitionFiles, Dialect], Schema]]] = (
     MappingProxyType({"copybook": _of_copybook, "sourcedefs": _of_sourcedefs})
 )

@@ -67,7 +67,7 @@ def open_at_end(state: TransactionState) -> TrailgateError | None:
         return None
     return TransactionError(
         f"transaction {state.tx_id} has not ended at the end of the input",
-        hint="Its last operation must carry the end indicator (delim.txind.endval)",
+        hint="Its last operation must carry the end indicator (txind.endval)",
     )
 
 
@@ -93,7 +93,7 @@ def _check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | No
     for i in np.flatnonzero(lengths != length).tolist():
         error = TransactionError(
             f"sequence id {raw.seq_id[i].as_py()} has not the {length} characters of those before",
-            hint="delim.seqid must have a fixed length, so that text order is its order",
+            hint="seqid must have a fixed length, so that text order is its order",
         )
         _note(bad, int(raw.message[i]), error)
     return length
@@ -152,7 +152,7 @@ def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> Non
             hint=INTERLEAVED
             if raw.tx_ind is not None
             else "One message is one transaction "
-            "unless delim.txind tells where transactions begin and end",
+            "unless an indicator (txind) tells where transactions begin and end",
         )
         _note(bad, int(raw.message[i]), error)
 
