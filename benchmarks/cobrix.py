@@ -23,6 +23,9 @@ from pyspark.sql import SparkSession
 
 from trailgate.definitions.copybook.reading import read_copybook
 from trailgate.spark import session
+from trailgate.spark.copybook_job import run_parquet
+from trailgate.storage.copybook_options import CopybookOptions
+from trailgate.storage.parquet_files import prepare_parquet
 
 ENVIRONMENT: Final = Path(__file__).parent / ".cobrix"
 SPARK: Final = "pyspark==3.5.3"
@@ -31,6 +34,7 @@ SCRIPT: Final = Path(__file__).with_name("cobrix_process.py")
 TARGET: Final = Target(3)
 MEGABYTES: Final = 200
 RUNS: Final = 2
+SPLITS: Final = 4  # Cobrix splits files of this size alike
 
 
 def run(*, quick: bool) -> list[Figure]:
@@ -41,9 +45,8 @@ def run(*, quick: bool) -> list[Figure]:
     for name, copybook in LAYOUTS:
         with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder:
             text = fixed_format(copybook())
-            figures.append(
-                _measured(spark, python, name, Job(Path(folder), text, 20 if quick else MEGABYTES))
-            )
+            job = Job(Path(folder), text, 20 if quick else MEGABYTES)
+            figures += _measured(spark, python, name, job)
     spark.stop()
     return figures
 
@@ -67,20 +70,34 @@ class Job:
         block = sample(layout, SAMPLE_ROWS).data
         repeated = np.tile(block, max(1, megabytes * 1_000_000 // len(block)))
         self.data.write_bytes(repeated.tobytes())
-        self.size = len(repeated) / 1e6
+        self.bytes = len(repeated)
 
 
-def _measured(spark: SparkSession, python: Path, name: str, job: Job) -> Figure:
-    def ours() -> None:
+def _measured(spark: SparkSession, python: Path, name: str, job: Job) -> list[Figure]:
+    def by_job() -> None:
+        shutil.rmtree(job.target, ignore_errors=True)
+        options = CopybookOptions.of(
+            {"copybook": str(job.copybook), "split_bytes": str(-(-job.bytes // SPLITS))}
+        )
+        run_parquet(spark, prepare_parquet(str(job.data), str(job.target), options))
+
+    def by_frame() -> None:
         frame = spark.read.format("copybook").option("copybook", str(job.copybook))
-        frame.load(str(job.data)).write.mode("overwrite").parquet(str(job.target))
+        frame = frame.option("splitBytes", -(-job.bytes // SPLITS)).load(str(job.data))
+        frame.write.mode("overwrite").parquet(str(job.target))
 
-    ours()
-    own = fastest(ours, RUNS)
+    by_job()
+    own = fastest(by_job, RUNS)
     shutil.rmtree(job.target)
-    beside = min(cobrix_seconds(python, job))
-    title = f"records -> Parquet, {name}"
-    return Figure(title, job.size / own, "MB/s", "Cobrix", job.size / beside, TARGET)
+    by_frame()
+    frame = fastest(by_frame, RUNS)
+    shutil.rmtree(job.target)
+    beside = job.bytes / 1e6 / min(cobrix_seconds(python, job))
+    size = job.bytes / 1e6
+    return [
+        Figure(f"records -> Parquet, {name}", size / own, "MB/s", "Cobrix", beside, TARGET),
+        Figure(f"the same by a DataFrame, {name}", size / frame, "MB/s", "Cobrix", beside),
+    ]
 
 
 def cobrix_python() -> Path:

@@ -9,7 +9,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from trailgate.errors import DecodeError
 from trailgate.spark import decode_copybook
+from trailgate.spark.copybook_job import run_parquet
+from trailgate.storage.copybook_options import CopybookOptions
+from trailgate.storage.parquet_files import prepare_parquet
 
 COPYBOOK = """
        01  ACCOUNT.
@@ -77,3 +81,30 @@ def test_a_wrong_option_is_named(spark: SparkSession, copybook: str) -> None:
     reader = spark.read.format("copybook").option("copybook", copybook).option("shap", "flat")
     with pytest.raises(PySparkException, match=r"no option shap.*Did you mean shape"):
         reader.load("somewhere").collect()
+
+
+def test_the_job_writes_what_the_frame_reads(
+    spark: SparkSession, tmp_path: Path, copybook: str
+) -> None:
+    data, target = tmp_path / "data", tmp_path / "out"
+    data.write_bytes(b"".join(record(i) for i in range(100)))
+    options = CopybookOptions.of({"copybook": copybook, "splitBytes": "300"})
+
+    rows = run_parquet(spark, prepare_parquet(str(data), str(target), options))
+
+    frame = spark.read.format("copybook").option("copybook", copybook).load(str(data))
+    assert rows == 100
+    assert sorted(spark.read.parquet(str(target)).collect()) == sorted(frame.collect())
+    assert not list(target.glob(".staging*"))
+
+
+def test_a_part_that_fails_leaves_nothing_behind(
+    spark: SparkSession, tmp_path: Path, copybook: str
+) -> None:
+    data, target = tmp_path / "data", tmp_path / "out"
+    data.write_bytes(record(1) * 50 + b"\x40" * 9)
+    options = CopybookOptions.of({"copybook": copybook, "splitBytes": "100"})
+
+    with pytest.raises(DecodeError, match="field NUM"):
+        run_parquet(spark, prepare_parquet(str(data), str(target), options))
+    assert list(target.iterdir()) == []

@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "gendef": "Write the definitions file of a capture's tables.",
         "logdump": "Look into trail files with Logdump's commands.",
         "assumptions": "List what is assumed about formats, with reason and test.",
+        "records": "Show files of fixed-width records, or write them as Parquet.",
         "demo": "Capture the sample messages into a trail and show it.",
     }
 )

@@ -7,8 +7,9 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,6 +18,9 @@ import pyarrow.compute as pc
 from trailgate.model.operations import OPERATIONS_SCHEMA
 
 ROWS: Final = 1024  # rows turned into Python values at once
+HEADINGS: Final = MappingProxyType(
+    {"position": False, "time": False, "tx": False, "table": True, "op": True, "columns": True}
+)
 WIDTH: Final = 140  # of a table where there is no terminal
 
 Row = dict[str, Any]
@@ -64,7 +68,8 @@ def _values(column: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         return list(_iso(column).to_pylist())
     if pa.types.is_decimal(column.type):
-        return [None if value is None else int(value) for value in column.to_pylist()]
+        whole = column.type.scale == 0
+        return [None if v is None else int(v) if whole else str(v) for v in column.to_pylist()]
     if pa.types.is_binary(column.type):
         return [None if value is None else value.hex() for value in column.to_pylist()]
     if not pa.types.is_map(column.type):
@@ -82,7 +87,7 @@ def _iso(column: pa.Array) -> pa.Array:
 def print_json(batches: Iterable[pa.RecordBatch]) -> None:
     """Print one JSON object a line; its keys are the columns' names."""
     for batch in batches:
-        lines = [json.dumps(row, ensure_ascii=False) for row in rows(batch)]
+        lines = [json.dumps(row, ensure_ascii=False, default=_told) for row in rows(batch)]
         sys.stdout.write("\n".join(lines) + "\n" if lines else "")
 
 
@@ -98,23 +103,50 @@ def print_csv(
 
 
 def _cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False, default=_told)
+    return value
+
+
+def _told(value: Any) -> str:
+    """Return what JSON has no form for: exact numbers as text, bytes in hexadecimal."""
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def print_table(batches: Iterable[pa.RecordBatch], limit: int) -> None:
     """Print operations as a table; a remark says so if there are more."""
+    print_cells(batches, limit, HEADINGS, _cells)
+
+
+def print_rows(batches: Iterable[pa.RecordBatch], limit: int, names: Sequence[str]) -> None:
+    """Print rows of any columns as a table; a remark says so if there are more."""
+    headings = dict.fromkeys(names, True)
+    print_cells(batches, limit, headings, lambda row: tuple(_plain(v) for v in row.values()))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False, default=_told)
+    return _shown(value if value is None else str(value))
+
+
+def print_cells(
+    batches: Iterable[pa.RecordBatch],
+    limit: int,
+    headings: Mapping[str, bool],
+    cells: Callable[[Row], tuple[str, ...]],
+) -> None:
+    """Print rows as a table of these headings, which say whether their cells may be folded."""
     from rich.console import Console  # noqa: PLC0415  only a table needs it
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     shown = [row for batch in limited(batches, limit + 1) for row in rows(batch)]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("position", "time", "tx"):
-        table.add_column(name, no_wrap=True)
-    for name in ("table", "op", "columns"):
-        table.add_column(name, overflow="fold")
+    for name, folded in headings.items():
+        table.add_column(name, no_wrap=not folded, overflow="fold" if folded else "ellipsis")
     for row in shown[:limit]:
-        table.add_row(*(Text(cell) for cell in _cells(row)))
+        table.add_row(*(Text(cell) for cell in cells(row)))
     console = Console(width=terminal_width(), highlight=False)
     console.print(table)
     if len(shown) > limit:

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
 
-from trailgate.cli.output import Row, limited, rows, terminal_width
+from trailgate.cli.output import Row, print_cells
 
 DATA_SHOWN: Final = 24  # hexadecimal digits of a record's data
-COLUMNS: Final = ("position", "length", "type", "table", "image", "tx", "time", "holds")
+HEADINGS: Final = MappingProxyType(
+    {
+        **dict.fromkeys(("position", "length", "type", "table", "image", "tx", "time"), False),
+        "holds": True,
+    }
+)
 
 
 def print_table(batches: Iterable[pa.RecordBatch], limit: int) -> None:
     """Print records as a table; a remark says so if there are more."""
-    from rich.console import Console  # noqa: PLC0415  only a table needs it
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    shown = [row for batch in limited(batches, limit + 1) for row in rows(batch)]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in COLUMNS[:-1]:
-        table.add_column(name, no_wrap=True)
-    table.add_column(COLUMNS[-1], overflow="fold")
-    for row in shown[:limit]:
-        table.add_row(*(Text(cell) for cell in _cells(row)))
-    console = Console(width=terminal_width(), highlight=False)
-    console.print(table)
-    if len(shown) > limit:
-        console.print(f"... and more after these {limit}: --limit N shows N", style="dim")
+    print_cells(batches, limit, HEADINGS, _cells)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

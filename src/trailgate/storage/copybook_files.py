@@ -28,10 +28,14 @@ def read_records(path: Place, copybook: Place, **options: Any) -> Iterator[pa.Re
     DecodeError with file, record, byte offset, field and raw bytes where a field is no value.
     """
     texts = {name: str(value) for name, value in options.items()}
-    chosen = CopybookOptions.of({"copybook": str(copybook), **texts})
-    decoder = chosen.decoder()
-    for split in plan_record_splits(find_record_files(path), chosen.framing, chosen.split_bytes):
-        yield from read_copybook_split(split, chosen, decoder)
+    yield from read_all_records(path, CopybookOptions.of({"copybook": str(copybook), **texts}))
+
+
+def read_all_records(path: Place, options: CopybookOptions) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a file or folder by options that are read already."""
+    decoder = options.decoder()
+    for split in plan_record_splits(find_record_files(path), options.framing, options.split_bytes):
+        yield from read_copybook_split(split, options, decoder)
 
 
 def read_copybook_split(

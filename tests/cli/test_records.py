@@ -1,0 +1,76 @@
+"""``trailgate records``: fixed-width records as a table, JSON, CSV and Parquet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from trailgate.cli.main import run
+
+COPYBOOK = """
+       01  ACCOUNT.
+           05  NUM      PIC 9(4).
+           05  HELD.
+               10  SUM  PIC S9(3)V99 COMP-3.
+"""
+RECORDS = [b"\xf0\xf0\xf0\xf7\x12\x34\x5c", b"\xf0\xf0\xf0\xf8\x00\x00\x1d"]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    (tmp_path / "account.cpy").write_text(COPYBOOK)
+    (tmp_path / "data").write_bytes(b"".join(RECORDS))
+    return [str(tmp_path / "data"), "--copybook", str(tmp_path / "account.cpy")]
+
+
+def test_records_are_a_table(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["records", *files, "--limit", "1"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines[:2]] == [["NUM", "SUM"], ["7", "123.45"]]
+    assert "more after these 1" in lines[2]
+
+
+def test_records_are_json_trees_and_csv(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["records", *files, "--format", "json"]) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
+        {"NUM": 7, "HELD": {"SUM": "123.45"}},
+        {"NUM": 8, "HELD": {"SUM": "-0.01"}},
+    ]
+
+    assert run(["records", *files, "--format", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["NUM,SUM", "7,123.45", "8,-0.01"]
+
+
+def test_records_become_parquet_once(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "out"
+    assert run(["records", *files, "--to", str(target), "-o", "splitBytes=7"]) == 0
+    assert "2 records in 2 files" in capsys.readouterr().out
+
+    assert pq.read_table(target).column("NUM").to_pylist() == [7, 8]
+    assert run(["records", *files, "--to", str(target)]) == 1
+    assert "not empty" in capsys.readouterr().err
+
+
+def test_a_bad_record_leaves_nothing_behind(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data").write_bytes(RECORDS[0] + b"\xf0\x40\xf0\xf8\x00\x00\x1d")
+    target = tmp_path / "out"
+
+    assert run(["records", *files, "--to", str(target)]) == 1
+    assert "byte 7, field NUM" in capsys.readouterr().err
+    assert list(target.iterdir()) == []
+
+
+def test_wrong_use_ends_with_2(files: list[str]) -> None:
+    assert run(["records", *files, "-o", "shape"]) == 2
+    assert run(["records", *files, "-o", "shap=flat"]) == 2
+    assert run(["records", *files, "--master", "local[2]"]) == 2
