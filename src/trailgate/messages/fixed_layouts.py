@@ -33,11 +33,12 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class RecordLayout:
-    """The columns of a record and its size."""
+    """The columns of a record and its size; ``defined`` is the table of a definitions file."""
 
     name: str
     slots: tuple[Slot, ...]
     size: int
+    defined: Table | None = None
 
     def slot(self, name: str) -> Slot:
         """Return the slot of a column, named as the layout names it."""
@@ -45,8 +46,10 @@ class RecordLayout:
 
     def table(self, carried: Iterable[Slot] = ()) -> Table:
         """Return the table that the record is, with the carried columns of a header in front."""
-        columns = (*(slot.column for slot in carried), *(slot.column for slot in self.slots))
-        return complete(Table(self.name, columns))
+        leading = tuple(slot.column for slot in carried)
+        if self.defined is not None and not leading:
+            return self.defined
+        return complete(Table(self.name, (*leading, *(slot.column for slot in self.slots))))
 
 
 def from_copybook(layout: Layout, name: str, *, redefines: bool) -> RecordLayout:
@@ -65,14 +68,14 @@ def _without_redefinitions(field: Field) -> Field:
 def from_table(table: Table) -> RecordLayout:
     """Return a table's record as its definition places the columns."""
     slots = tuple(_slot(column, column.fetch_offset) for column in table.columns)
-    return RecordLayout(table.name, slots, table.record_length)
+    return RecordLayout(table.name, slots, table.record_length, table)
 
 
 def in_a_row(table: Table) -> RecordLayout:
     """Return a table's record with the columns one behind the other."""
     ends = list(accumulate((c.external_length for c in table.columns), initial=0))
     slots = tuple(_slot(c, at) for c, at in zip(table.columns, ends, strict=False))
-    return RecordLayout(table.name, slots, ends[-1])
+    return RecordLayout(table.name, slots, ends[-1], table)
 
 
 def _slot(column: Column, offset: int) -> Slot:

@@ -50,10 +50,15 @@ class Sources:
         values = self.optional(source, generated)
         assert values is not None
         if values.null_count:
-            problem = f"the message has no header {self._header(source)} for {what}"
+            problem, hint = self._lack(source, what)
             rows = np.flatnonzero(np.asarray(values.is_null()))
-            self.records.refuse(rows, lambda row: self.records.error(row, problem, HEADERS_HINT))
+            self.records.refuse(rows, lambda row: self.records.error(row, problem, hint))
         return values
+
+    def _lack(self, source: Source, what: str) -> tuple[str, str]:
+        if source.kind is SourceKind.FIELD:
+            return f"the field {source.name} is blank, which is no {what}", ""
+        return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: Source | None, generated: pa.Array | None) -> pa.Array | None:
         """Return a value for each record, null where a message lacks the header."""
