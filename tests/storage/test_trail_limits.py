@@ -13,9 +13,15 @@ from raw_trail import abend, inserts, write_files
 from sample_trail import ORDERS
 from trail.building import LARGE, cell, piece, record, text
 from trailgate.errors import StorageError
-from trailgate.storage import trail_splits
-from trailgate.storage.trail_files import TrailPlace
-from trailgate.storage.trail_spans import first_end, last_begin, last_end, next_begin
+from trailgate.storage import trail_restarts, trail_splits
+from trailgate.storage.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.trail_spans import (
+    first_end,
+    is_abandoned,
+    last_begin,
+    last_end,
+    next_begin,
+)
 from trailgate.storage.trails import find_trail, plan_splits, read_split, read_trail
 from trailgate.trail.tokens import MAX_LENGTH
 
@@ -50,13 +56,13 @@ def test_a_long_transaction_is_looked_at_ahead_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trail_splits, "PORTION", 2_000)
-    looked: list[Any] = []
-    real = trail_splits.Restarts._look_ahead.__globals__["is_abandoned"]
-    monkeypatch.setitem(
-        trail_splits.Restarts._look_ahead.__globals__,
-        "is_abandoned",
-        lambda *given: looked.append(given) or real(*given),
-    )
+    looked: list[TrailPlace] = []
+
+    def counted(trail: TrailFiles, place: TrailPlace) -> bool:
+        looked.append(place)
+        return is_abandoned(trail, place)
+
+    monkeypatch.setattr(trail_restarts, "is_abandoned", counted)
     rows = inserts(range(500))
 
     found = keys(read_trail(write_files(tmp_path / "ot", [[*rows[:300], abend(), *rows]])))

@@ -9,7 +9,7 @@ import pytest
 
 from raw_trail import BIG, LITTLE, definition, inserts, write_files
 from sample_trail import DEFINITIONS, ORDERS
-from trail.building import METADATA, cell, record, text
+from trail.building import METADATA, cell, record, table_record, text
 from trailgate.definitions.sourcedefs import write_sourcedefs
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.model.tables import Column, Database, Definitions, Table
@@ -185,3 +185,33 @@ def test_an_operation_whose_pieces_go_on_in_the_next_file_is_refused_with_its_pl
 
     with pytest.raises(TrailgateError, match=r"ot000000001, byte \d+"):
         list(read_trail(write_files(tmp_path / "ot", files)))
+
+
+WIDER = Table(ORDERS.name, (*ORDERS.columns, Column("MORE", 64, 10)))
+NARROWER = Table(ORDERS.name, ORDERS.columns[1:])
+
+
+def _redefined(prefix: Path, table: Table) -> Path:
+    first = [definition(), *inserts([1], index=1)]
+    data = cell(len(table.columns) - 1, text("value"))
+    second = [table_record(table, 1, BIG), record(5, data, table_index=1)]
+    return write_files(prefix, [first, second], level=5, definitions=False)
+
+
+def test_a_table_defined_anew_with_fewer_columns_misses_the_others(tmp_path: Path) -> None:
+    found = rows(read_trail(_redefined(tmp_path / "ot", NARROWER), table="MY.ORDERS"))
+
+    assert [(row["ID"], row["NAME"], row["_missing"]) for row in found] == [
+        (1, "row 1", []),
+        (None, "value", ["ID"]),
+    ]
+
+
+def test_a_column_that_is_new_is_not_lost_in_silence(tmp_path: Path) -> None:
+    prefix = _redefined(tmp_path / "ot", WIDER)
+
+    with pytest.raises(DefinitionError, match=r"column MORE is new at 0000000001\d{10}"):
+        list(read_trail(prefix, table="MY.ORDERS"))
+    behind = rows(read_trail(prefix, table="MY.ORDERS", from_position="0000000001" + "0" * 10))
+    assert [row["MORE"] for row in behind] == ["value"]
+    assert len(rows(read_trail(prefix))) == 2

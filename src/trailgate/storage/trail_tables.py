@@ -56,12 +56,13 @@ class EarlierTables:
             self._searched = stop
 
 
-def find_table(trail: TrailFiles, name: str) -> Table:
+def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table:
     """Return a table's definition: the trail's own, else the one given; raises DefinitionError.
 
-    It is the first one that the trail tells; files of levels without metadata are not searched.
+    It is the first one that the trail tells from the file of a number on; files of levels without
+    metadata are not searched.
     """
-    for file in trail.following(trail.begin.number):
+    for file in trail.following(trail.begin.number if number is None else number):
         with TrailFileReader(file) as reader:
             header = reader.header if file.size else None
             if header is None or header.trail.compatibility < METADATA_LEVEL:

@@ -25,6 +25,7 @@ from trailgate.storage.trail_splits import (
     plan_splits,
 )
 from trailgate.storage.trail_tables import find_table
+from trailgate.storage.typed_tables import in_columns_of
 from trailgate.trail.record_table import RECORDS_SCHEMA
 
 __all__ = [
@@ -114,7 +115,10 @@ def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[p
 
 def wanted_table(trail: TrailFiles, options: ReadOptions) -> Table | None:
     """Return the table whose typed rows the options ask for; None where they do not."""
-    return None if options.table is None else find_table(trail, options.table)
+    if options.table is None:
+        return None
+    number = max(_start(trail, options).number, trail.begin.number)
+    return find_table(trail, options.table, number)
 
 
 def _shape(
@@ -123,21 +127,26 @@ def _shape(
     """Return what makes rows of changes, and the tables of which it needs them."""
     if table is None:
         return to_operations, options.tables
-    return lambda changes: to_typed(changes, table), TablePatterns((table.name,))
+    patterns = TablePatterns((table.name,))
+    return lambda changes: to_typed(in_columns_of(changes, table), table), patterns
 
 
 def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPlace, TrailPlace]:
     """Return the part of a trail in which everything lies that the options ask for."""
-    starts = [text for text in (options.after, options.from_position) if text is not None]
     start, end = trail.begin, trail.end
-    if starts:
-        place = min(TrailPlace(*parse_position(max(starts))), end)
-        if place.number >= start.number:
-            start = last_begin(trail, place) or start
+    place = _start(trail, options)
+    if place > start:
+        start = last_begin(trail, place) or start
     if options.to_position is not None:
         number, offset = parse_position(options.to_position)
         end = max(start, min(end, TrailPlace(number, offset + 1)))
     return start, end
+
+
+def _start(trail: TrailFiles, options: ReadOptions) -> TrailPlace:
+    """Return the place in the trail that the options name as the first one."""
+    starts = [text for text in (options.after, options.from_position) if text is not None]
+    return min(TrailPlace(*parse_position(max(starts))), trail.end) if starts else trail.begin
 
 
 def schema_of(path: Place | TrailFiles, options: ReadOptions) -> pa.Schema:
@@ -147,4 +156,6 @@ def schema_of(path: Place | TrailFiles, options: ReadOptions) -> pa.Schema:
     if options.table is None:
         return OPERATIONS_SCHEMA
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
-    return typed_schema(find_table(trail, options.table))
+    table = wanted_table(trail, options)
+    assert table is not None
+    return typed_schema(table)
