@@ -69,6 +69,7 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
         ("01 A.\n  05 B PIC 9(19) COMP.", "a binary number of 19 digits"),
         ("01 A.\n  05 B PIC 9(39).", "B has 39 digits"),
         ("01 A.\n  05 B PIC X COMP-3.", "its picture is no number"),
+        ("01 A.\n  05 B PIC 9(3) NATIONAL.", "B is a number in national characters"),
         ("01 A PIC X.\n  05 B PIC X.", "A has a picture, so B cannot stand in it"),
         ("01 A PIC X VALUE 'a.", "without its closing quote .*line 1, column 18"),
         ("hello world.", "a level number was expected, not hello .*line 1, column 1"),

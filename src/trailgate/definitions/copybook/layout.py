@@ -92,6 +92,9 @@ def _display(entry: Entry, picture: Picture) -> _Form:
         return _Form(Usage.NATIONAL, picture.size)
     if picture.category is Category.DBCS:
         return _Form(Usage.DBCS, picture.size)
+    if entry.usage == "NATIONAL":
+        hint = "National numbers take two bytes a digit, which is not read yet"
+        raise entry.token.error(f"{entry.name} is a number in national characters", hint)
     number = _number(entry, picture)
     if picture.category is Category.EDITED:
         return _Form(Usage.EDITED, picture.size, replace(number, sign=Sign.NONE))
