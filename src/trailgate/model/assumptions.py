@@ -542,7 +542,7 @@ DEFAULT_DELIMITERS: Final = Assumption(
     "Comma and line feed are the default delimiters",
     "not documented; [0007](decisions/0007-delimiters.md)",
     "",
-    ("messages/property_table.py",),
+    ("messages/delimited_properties.py",),
     ("test_the_least_file_takes_defaults_and_says_which",),
 )
 TRUNCATE_VALUE: Final = Assumption(
@@ -551,7 +551,7 @@ TRUNCATE_VALUE: Final = Assumption(
     "`delim.optype.truncateval`, default `T`",
     "how the adapter learns of a truncate is not documented",
     "",
-    ("messages/property_table.py",),
+    ("messages/delimited_properties.py",),
     ("test_every_row_is_found_by_its_names_and_is_whole",),
 )
 EMPTY_IS_NULL: Final = Assumption(
@@ -607,6 +607,114 @@ USERDEFS_ALIKE: Final = Assumption(
     "",
     ("definitions/userdefs.py: userdefs",),
     ("tests/messages/test_userdefs.py",),
+)
+FIXED_LINES: Final = Assumption(
+    "fixed-lines",
+    _MESSAGES,
+    "A fixed-width message holds a record a line; a carriage return in front of the line feed does not count",
+    "the samples show a record a line",
+    "capture reference 13.13",
+    ("messages/fixed_cutting.py: _lines",),
+    ("records.toml: a line each, whether the last one ends or not",),
+)
+FIXED_CHARACTERS: Final = Assumption(
+    "fixed-characters",
+    _MESSAGES,
+    "Places and lengths count characters in UTF-8, and bytes where a field is binary or the code page another",
+    "JMS text is characters; a copybook counts bytes",
+    "",
+    ("messages/fixed_width.py: _characters",),
+    ("records.toml: text that is not ASCII",),
+)
+FIXED_PADDING: Final = Assumption(
+    "fixed-padding",
+    _MESSAGES,
+    "Blanks behind a text are padding and no part of it; those around a metadata field neither",
+    "the sample table names are padded",
+    "capture reference 5.1",
+    ("messages/fixed_records.py: utf8_trim",),
+    ("published.toml: the six sample records of section 5.2.4",),
+)
+FIXED_BLANKS: Final = Assumption(
+    "fixed-blanks",
+    _MESSAGES,
+    "Blanks are no number and no date; `fixed.blank=null` makes them NULL",
+    "a conversion failure abends",
+    "capture reference 4",
+    ("messages/fixed_properties.py: fixed.blank",),
+    ("values.toml: blanks in a number or a date stop the message",),
+)
+FIXED_SURPLUS: Final = Assumption(
+    "fixed-surplus",
+    _MESSAGES,
+    "Behind the last column and its filler only blanks may follow",
+    "not documented",
+    "capture reference 13.12",
+    ("messages/fixed_width.py: _not_blank",),
+    ("records.toml: blanks behind a record do not count, anything else does",),
+)
+FIXED_NAMES: Final = Assumption(
+    "fixed-names",
+    _MESSAGES,
+    "Without `fixed.schema` the table of a copybook has a name of one part; hyphens stay in names",
+    "not documented",
+    "capture reference 5.1",
+    ("messages/fixed_schema.py: prefix",),
+    ("published.toml: examples 5-3 and 5-4",),
+)
+FIXED_HEADER_NAMES: Final = Assumption(
+    "fixed-header-names",
+    _MESSAGES,
+    "A header field with the name of one of the record is a column qualified by the header",
+    "the rule of copybook columns, applied once more",
+    "",
+    ("messages/fixed_options.py: _table_of",),
+    ("values.toml: a header field with the name of a record's is qualified by the header",),
+)
+FIXED_REDEFINES: Final = Assumption(
+    "fixed-redefines",
+    _MESSAGES,
+    "A field that redefines another is no column",
+    "its bytes are a column already, and seldom both are values",
+    "capture reference 13.5",
+    ("messages/fixed_layouts.py: _without_redefinitions",),
+    ("records.toml: a redefinition is a column only if asked for",),
+)
+FIXED_DEPENDING: Final = Assumption(
+    "fixed-depending",
+    _MESSAGES,
+    "An OCCURS DEPENDING ON stands last in its record; elements that a record does not reach are missing",
+    "compilers differ in whether what is behind it moves",
+    "capture reference 13.5",
+    ("messages/fixed_schema.py: _check_depending",),
+    ("test_a_field_behind_one_that_varies_is_refused",),
+)
+FIXED_BINDING: Final = Assumption(
+    "fixed-binding",
+    _MESSAGES,
+    "Fields of a header from a definitions file or the properties bind themselves to the metadata whose name they have",
+    "the printed example has no lines that bind them",
+    "capture reference 5.3",
+    ("messages/fixed_schema.py: binds",),
+    ("test_what_binds_itself_is_a_field_of_a_definitions_header_alone",),
+)
+FIXED_USERDEFS: Final = Assumption(
+    "fixed-userdefs",
+    _MESSAGES,
+    "Columns of a table in `fixed.userdefs` stand one behind the other",
+    "header widths are simply summed",
+    "capture reference 5.3",
+    ("messages/fixed_layouts.py: in_a_row",),
+    ("values.toml: columns of a table in the properties stand one behind the other",),
+)
+GENDEF_HEADER: Final = Assumption(
+    "gendef-header",
+    _MESSAGES,
+    "gendef writes version 2.0 with the character sets of our trails and no database type",
+    "the header that gendef itself writes is not public",
+    "capture reference 8",
+    ("definitions/gendef.py: GENERATED",),
+    ("test_tables_of_the_properties_become_a_definitions_file",),
 )
 
 LOGDUMP_COMMENTS: Final = Assumption(
