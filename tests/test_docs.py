@@ -7,9 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from trailgate.storage.copybook_options import OPTIONS
+
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-COMMANDS = ("capture", "show", "analyze", "check", "assumptions", "logdump", "demo")
+COMMANDS = (
+    "capture",
+    "show",
+    "analyze",
+    "check",
+    "assumptions",
+    "logdump",
+    "copybook",
+    "records",
+    "gendef",
+    "demo",
+)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -77,3 +90,10 @@ def test_every_case_marked_as_assumed_is_listed() -> None:
     names = [f"{p.parent.name}/{p.stem}" for p in marked]
 
     assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_every_option_of_the_copybook_format_is_documented() -> None:
+    page = (ROOT / "docs/copybook.md").read_text()
+    names = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+
+    assert {name.lower() for name in names} == {row.name.replace("_", "") for row in OPTIONS}
