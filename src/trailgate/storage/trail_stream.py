@@ -134,7 +134,8 @@ class TrailStream:
     def _end(self, trail: TrailFiles, begin: TrailPlace, wanted: TrailPlace) -> TrailPlace | None:
         """Return the last end of a transaction up to a place, else the first one behind it."""
         since, until = self._barren
-        floor = until if since == begin else begin
+        # A writer may take its last file back and begin it again.
+        floor = until if since == begin and until <= trail.end else begin
         end = last_end(trail, wanted, floor) if wanted > floor else None
         end = end or first_end(trail, max(wanted, floor))
         if end is None:
@@ -191,8 +192,8 @@ def _check_begun(trail: TrailFiles | None, start: StreamOffset) -> None:
 def _check(trail: TrailFiles, offset: StreamOffset) -> None:
     """Raise where the trail is not the one, up to an offset, that was handed on."""
     number, place = offset.place
-    if offset.place == BEFORE_ALL:
-        return
+    if offset.place in (BEFORE_ALL, (trail.end.number + 1, 0)):
+        return  # nothing is handed on of a file that is not there yet, or not again
     if number < trail.begin.number:
         raise _changed(trail.prefix, f"file number {number} was removed before it was read")
     if number > trail.end.number:
