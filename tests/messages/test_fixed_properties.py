@@ -89,6 +89,11 @@ def test_a_field_behind_one_that_varies_is_refused() -> None:
     assert len(capture_of(varying).definitions.tables[0].columns) == 5
 
 
+def test_two_records_of_one_name_are_refused() -> None:
+    with pytest.raises(DefinitionError, match=r"two records are named ROW .*a\.cpy"):
+        capture_of("   05 A PIC X.\n01 ROW.\n   05 B PIC X.\n")
+
+
 @pytest.mark.parametrize(
     ("record", "more"),
     [

@@ -25,11 +25,6 @@ class Slot:
     field: Field
     offset: int
 
-    @property
-    def end(self) -> int:
-        """Return where the field's bytes end."""
-        return self.offset + self.field.size
-
 
 @dataclass(frozen=True, slots=True)
 class RecordLayout:

@@ -55,7 +55,7 @@ def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect)
     entry = read.entry("copybook")
     if entry is None:
         raise read.required("copybook")
-    found = {layout.name: layout for layout in files.copybook(entry.value, dialect)}
+    found = _by_name(files.copybook(entry.value, dialect), entry.value)
     own = {table.name: table for table in read.userdefs()}
     name = _header(read, [*found, *own])
     header = in_a_row(own[name]) if name in own else _from_copybook(read, found.pop(name), name)
@@ -64,7 +64,16 @@ def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect)
     schema = read.text("schema").strip('"')
     prefix = f"{schema}." if schema else ""
     records = (_from_copybook(read, layout, prefix + name) for name, layout in found.items())
-    return Schema(header, tuple(records))
+    return Schema(header, tuple(records), binds=name in own)
+
+
+def _by_name(layouts: Iterable[Layout], source: str) -> dict[str, Layout]:
+    found: dict[str, Layout] = {}
+    for layout in layouts:
+        if found.setdefault(layout.name, layout) is not layout:
+            where = Where(source=source)
+            raise DefinitionError(f"two records are named {layout.name}", where=where)
+    return found
 
 
 def _from_copybook(read: PropertyReader, layout: Layout, name: str) -> RecordLayout:
