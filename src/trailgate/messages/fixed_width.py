@@ -7,19 +7,18 @@ behind any complete column, if no key column is left out; bytes between columns 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.fixed.pages.code_pages import code_page
-from trailgate.messages.fixed_cells import Cells, cells_of
+from trailgate.messages.fixed_cells import cells_of
 from trailgate.messages.fixed_cutting import cut_records
-from trailgate.messages.fixed_layouts import RecordLayout
 from trailgate.messages.fixed_options import FixedOptions
+from trailgate.messages.fixed_plans import RecordPlan, check_ends, planned
 from trailgate.messages.fixed_records import FixedRecords, Place
-from trailgate.messages.fixed_values import BINARY, as_it_is, field_reader, text_reader
+from trailgate.messages.fixed_values import BINARY, as_it_is, text_reader
 from trailgate.messages.message import MessageBatch
 from trailgate.messages.reading import Faults, Reading
 from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
@@ -27,22 +26,6 @@ from trailgate.model.tables import Table
 
 Longs = npt.NDArray[np.int64]
 _SHORT = "Is the header the right one, or is the record cut off?"
-_CUT = "A shorter record ends behind a complete column"
-_KEY = "Only columns without key may be missing at the end of a record"
-_LONG = "Is it another table's record, or are several records not told apart (fixed.records)?"
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """The columns of a table's records: the header's own in front, then those of the record.
-
-    ``ends`` are where the record's columns end, or the columns in front of them if those end later.
-    """
-
-    places: tuple[Place, ...]
-    carried: int
-    ends: Longs
-    size: int
 
 
 class FixedFormat:
@@ -56,7 +39,7 @@ class FixedFormat:
             for slot in header.slots
         }
         self._layouts = {record.name.casefold(): record for record in options.records}
-        self._plans: dict[str, _Plan] = {}
+        self._plans: dict[str, RecordPlan] = {}
         page = code_page(values.dialect.code_page)
         self._blank = page.blank[0]
         fields = [slot.field for layout in (header, *options.records) for slot in layout.slots]
@@ -94,8 +77,7 @@ class FixedFormat:
         found, lengths = np.zeros(len(table_of), np.int64), records.lengths
         for number, table in enumerate(tables):
             rows = np.flatnonzero(table_of == number)
-            ends = self._plan(table).ends
-            found[rows] = np.searchsorted(ends, lengths[rows], side="right")
+            found[rows] = self._plan(table).complete(lengths[rows])
         return found
 
     def images(
@@ -107,60 +89,17 @@ class FixedFormat:
             return absent, absent
         plan = self._plan(table)
         reading = Reading(records, table, rows, faults)
-        count = plan.carried + int(
-            np.searchsorted(plan.ends, int(records.lengths[rows[0]]), side="right")
-        )
-        self._check_ends(reading, plan, count)
+        count = int(plan.complete(records.lengths[rows[:1]])[0])
+        check_ends(reading, plan, count, self._blank)
         columns = [_column(reading, place) for place in plan.places[:count]]
         image = (*columns, *absent[count:])
         return (image, absent) if kind == DELETE else (absent, image)
 
-    def _check_ends(self, reading: Reading[FixedRecords], plan: _Plan, count: int) -> None:
-        """Add the faults of records that end within a column, lack a key, or are too long."""
-        records, rows = reading.records, reading.rows
-        for place in plan.places[count:]:
-            if place.slot.column.key:
-                name = place.slot.column.name
-                reading.refuse(f"key column {name} is missing", _KEY, name)
-                return
-        lengths = records.lengths[rows]
-        if count < len(plan.places):
-            cut = plan.places[count]
-            short = rows[lengths > cut.at]
-            name, size = cut.slot.column.name, cut.slot.field.size
-            problem = f"the record ends within {name}, which has {size}"
-            reading.add(short, lambda row: self._placed(reading, row, problem, _CUT, name))
-            return
-        long = rows[lengths > plan.size]
-        if len(long):
-            long = long[
-                _not_blank(
-                    records.cells, records.starts[long] + plan.size, records.ends[long], self._blank
-                )
-            ]
-            problem = f"more than blanks behind the {plan.size} of header and record"
-            reading.add(long, lambda row: self._placed(reading, row, problem, _LONG, None))
-
-    @staticmethod
-    def _placed(
-        reading: Reading[FixedRecords], row: int, problem: str, hint: str, field: str | None
-    ) -> DecodeError:
-        return reading.records.error(row, problem, hint, table=reading.table.name, field=field)
-
-    def _plan(self, table: Table) -> _Plan:
+    def _plan(self, table: Table) -> RecordPlan:
         name = table.name.casefold()
         if name not in self._plans:
-            self._plans[name] = self._planned(self._layouts[name])
+            self._plans[name] = planned(self._layouts[name], self.options)
         return self._plans[name]
-
-    def _planned(self, layout: RecordLayout) -> _Plan:
-        begin, values = self.options.header.size, self.options.values
-        carried = self.options.carried
-        slots = [(slot, slot.offset) for slot in carried]
-        slots += [(slot, begin + slot.offset) for slot in layout.slots]
-        places = tuple(Place(slot, at, field_reader(slot, values)) for slot, at in slots)
-        ends = np.array([place.end for place in places[len(carried) :]], np.int64)
-        return _Plan(places, len(carried), np.maximum.accumulate(ends), begin + layout.size)
 
 
 def _column(reading: Reading[FixedRecords], place: Place) -> StateColumn:
@@ -170,9 +109,3 @@ def _column(reading: Reading[FixedRecords], place: Place) -> StateColumn:
         reading.add(rows, lambda row: error(row).located(table=name))
 
     return StateColumn(reading.records.column(place, reading.rows, refuse))
-
-
-def _not_blank(cells: Cells, starts: Longs, ends: Longs, blank: int) -> npt.NDArray[np.bool_]:
-    """Return which stretches, none of them empty, hold more than blanks."""
-    marked = np.append(cells.units != blank, False)
-    return np.logical_or.reduceat(marked, np.stack([starts, ends], axis=1).ravel())[::2]

@@ -650,7 +650,7 @@ FIXED_SURPLUS: Final = Assumption(
     "Behind the last column and its filler only blanks may follow",
     "not documented",
     "capture reference 13.12",
-    ("messages/fixed_width.py: _not_blank",),
+    ("messages/fixed_plans.py: _not_blank",),
     ("records.toml: blanks behind a record do not count, anything else does",),
 )
 FIXED_NAMES: Final = Assumption(
