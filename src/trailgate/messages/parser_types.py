@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from trailgate.messages.definition_files import DefinitionFiles
 from trailgate.messages.delimited import DelimitedFormat
 from trailgate.messages.delimited_options import delimited_setup
-from trailgate.messages.fixed_options import FixedOptions, fixed_setup
-from trailgate.messages.fixed_width import FixedFormat
+from trailgate.messages.fixed_width.format import FixedFormat
+from trailgate.messages.fixed_width.options import FixedOptions, fixed_setup
 from trailgate.messages.message_parser import MessageFormat
 from trailgate.messages.properties import DelimitedOptions, MetadataOptions, Properties
 from trailgate.model.tables import Definitions

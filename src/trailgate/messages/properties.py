@@ -1,7 +1,7 @@
 """Capture properties, the whole way: a ``.properties`` file's bytes to typed parser options.
 
 ``property_file`` reads names and values, ``property_table`` knows them, ``property_values``
-types them, and a parser's options (``delimited_options``, ``fixed_options``) check them together.
+types them, and a parser's options (``delimited_options``, ``fixed_width.options``) check them together.
 """
 
 from trailgate.messages.delimited_options import DelimitedOptions, delimited_options

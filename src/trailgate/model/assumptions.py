@@ -614,7 +614,7 @@ FIXED_LINES: Final = Assumption(
     "A fixed-width message holds a record a line; a carriage return in front of the line feed does not count",
     "the samples show a record a line",
     "capture reference 13.13",
-    ("messages/fixed_cutting.py: _lines",),
+    ("messages/fixed_width/cutting.py: _lines",),
     ("records.toml: a line each, whether the last one ends or not",),
 )
 FIXED_CHARACTERS: Final = Assumption(
@@ -623,7 +623,7 @@ FIXED_CHARACTERS: Final = Assumption(
     "Places and lengths count characters in UTF-8, and bytes where a field is binary or the code page another",
     "JMS text is characters; a copybook counts bytes",
     "",
-    ("messages/fixed_width.py: _characters",),
+    ("messages/fixed_width/format.py: _characters",),
     ("records.toml: text that is not ASCII",),
 )
 FIXED_PADDING: Final = Assumption(
@@ -632,7 +632,7 @@ FIXED_PADDING: Final = Assumption(
     "Blanks behind a text are padding and no part of it; those around a metadata field neither",
     "the sample table names are padded",
     "capture reference 5.1",
-    ("messages/fixed_records.py: utf8_trim",),
+    ("messages/fixed_width/records.py: utf8_trim",),
     ("published.toml: the six sample records of section 5.2.4",),
 )
 FIXED_BLANKS: Final = Assumption(
@@ -650,7 +650,7 @@ FIXED_SURPLUS: Final = Assumption(
     "Behind the last column and its filler only blanks may follow",
     "not documented",
     "capture reference 13.12",
-    ("messages/fixed_plans.py: _not_blank",),
+    ("messages/fixed_width/plans.py: _not_blank",),
     ("records.toml: blanks behind a record do not count, anything else does",),
 )
 FIXED_NAMES: Final = Assumption(
@@ -659,7 +659,7 @@ FIXED_NAMES: Final = Assumption(
     "Without `fixed.schema` the table of a copybook has a name of one part; hyphens stay in names",
     "not documented",
     "capture reference 5.1",
-    ("messages/fixed_schema.py: prefix",),
+    ("messages/fixed_width/schema.py: prefix",),
     ("published.toml: examples 5-3 and 5-4",),
 )
 FIXED_HEADER_NAMES: Final = Assumption(
@@ -668,7 +668,7 @@ FIXED_HEADER_NAMES: Final = Assumption(
     "A header field with the name of one of the record is a column qualified by the header",
     "the rule of copybook columns, applied once more",
     "",
-    ("messages/fixed_options.py: _table_of",),
+    ("messages/fixed_width/options.py: _table_of",),
     ("values.toml: a header field with the name of a record's is qualified by the header",),
 )
 FIXED_REDEFINES: Final = Assumption(
@@ -677,7 +677,7 @@ FIXED_REDEFINES: Final = Assumption(
     "A field that redefines another is no column",
     "its bytes are a column already, and seldom both are values",
     "capture reference 13.5",
-    ("messages/fixed_layouts.py: _without_redefinitions",),
+    ("messages/fixed_width/layouts.py: _without_redefinitions",),
     ("records.toml: a redefinition is a column only if asked for",),
 )
 FIXED_DEPENDING: Final = Assumption(
@@ -686,7 +686,7 @@ FIXED_DEPENDING: Final = Assumption(
     "An OCCURS DEPENDING ON stands last in its record; elements that a record does not reach are missing",
     "compilers differ in whether what is behind it moves",
     "capture reference 13.5",
-    ("messages/fixed_schema.py: _check_depending",),
+    ("messages/fixed_width/schema.py: _check_depending",),
     ("test_a_field_behind_one_that_varies_is_refused",),
 )
 FIXED_BINDING: Final = Assumption(
@@ -695,7 +695,7 @@ FIXED_BINDING: Final = Assumption(
     "Fields of a header from a definitions file or the properties bind themselves to the metadata whose name they have",
     "the printed example has no lines that bind them",
     "capture reference 5.3",
-    ("messages/fixed_schema.py: binds",),
+    ("messages/fixed_width/schema.py: binds",),
     ("test_what_binds_itself_is_a_field_of_a_definitions_header_alone",),
 )
 FIXED_USERDEFS: Final = Assumption(
@@ -704,7 +704,7 @@ FIXED_USERDEFS: Final = Assumption(
     "Columns of a table in `fixed.userdefs` stand one behind the other",
     "header widths are simply summed",
     "capture reference 5.3",
-    ("messages/fixed_layouts.py: in_a_row",),
+    ("messages/fixed_width/layouts.py: in_a_row",),
     ("values.toml: columns of a table in the properties stand one behind the other",),
 )
 GENDEF_HEADER: Final = Assumption(

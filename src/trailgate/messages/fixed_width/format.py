@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.fixed.pages.code_pages import code_page
-from trailgate.messages.fixed_cells import cells_of
-from trailgate.messages.fixed_cutting import cut_records
-from trailgate.messages.fixed_options import FixedOptions
-from trailgate.messages.fixed_plans import RecordPlan, check_ends, planned
-from trailgate.messages.fixed_records import FixedRecords, Place
-from trailgate.messages.fixed_values import BINARY, as_it_is, text_reader
+from trailgate.messages.fixed_width.cells import cells_of
+from trailgate.messages.fixed_width.cutting import cut_records
+from trailgate.messages.fixed_width.options import FixedOptions
+from trailgate.messages.fixed_width.plans import RecordPlan, check_ends, planned
+from trailgate.messages.fixed_width.records import FixedRecords, Place
+from trailgate.messages.fixed_width.values import BINARY, as_it_is, text_reader
 from trailgate.messages.message import MessageBatch
 from trailgate.messages.reading import Faults, Reading
 from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn

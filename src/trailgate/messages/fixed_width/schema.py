@@ -11,7 +11,7 @@ from typing import Final
 from trailgate.definitions.copybook.dialect import Dialect
 from trailgate.errors import DefinitionError, Where
 from trailgate.messages.definition_files import DefinitionFiles, with_userdefs
-from trailgate.messages.fixed_layouts import RecordLayout, from_copybook, from_table, in_a_row
+from trailgate.messages.fixed_width.layouts import RecordLayout, from_copybook, from_table, in_a_row
 from trailgate.messages.property_reader import PropertyReader
 from trailgate.model.layouts import Layout
 from trailgate.model.tables import Database, Table

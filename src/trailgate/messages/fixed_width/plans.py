@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from trailgate.errors import DecodeError
-from trailgate.messages.fixed_cells import Cells
-from trailgate.messages.fixed_layouts import RecordLayout
-from trailgate.messages.fixed_options import FixedOptions
-from trailgate.messages.fixed_records import FixedRecords, Place
-from trailgate.messages.fixed_values import field_reader
+from trailgate.messages.fixed_width.cells import Cells
+from trailgate.messages.fixed_width.layouts import RecordLayout
+from trailgate.messages.fixed_width.options import FixedOptions
+from trailgate.messages.fixed_width.records import FixedRecords, Place
+from trailgate.messages.fixed_width.values import field_reader
 from trailgate.messages.reading import Reading
 
 Longs = npt.NDArray[np.int64]

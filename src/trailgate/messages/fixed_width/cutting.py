@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trailgate.columnar.tokens import find_all
-from trailgate.messages.fixed_cells import Cells
-from trailgate.messages.fixed_options import Cut, Cutting
+from trailgate.messages.fixed_width.cells import Cells
+from trailgate.messages.fixed_width.options import Cut, Cutting
 
 Longs = npt.NDArray[np.int64]
 _LINE_FEED: Final = b"\n"

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.faults import BadMessagesError, refused
-from trailgate.messages.fixed_cells import Cells
-from trailgate.messages.fixed_layouts import Slot
-from trailgate.messages.fixed_values import FieldReader
+from trailgate.messages.fixed_width.cells import Cells
+from trailgate.messages.fixed_width.layouts import Slot
+from trailgate.messages.fixed_width.values import FieldReader
 from trailgate.messages.records import Records
 
 Longs = npt.NDArray[np.int64]

@@ -21,9 +21,9 @@ from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.definition_files import DefinitionFiles
 from trailgate.messages.fixed.pages.code_pages import code_page
 from trailgate.messages.fixed.values.options import Blank, RawForm, ValueOptions
-from trailgate.messages.fixed_layouts import RecordLayout, Slot
-from trailgate.messages.fixed_schema import read_schema
-from trailgate.messages.fixed_values import field_reader
+from trailgate.messages.fixed_width.layouts import RecordLayout, Slot
+from trailgate.messages.fixed_width.schema import read_schema
+from trailgate.messages.fixed_width.values import field_reader
 from trailgate.messages.metadata_options import MetadataOptions, metadata
 from trailgate.messages.property_file import Properties
 from trailgate.messages.property_reader import PropertyReader

@@ -23,7 +23,7 @@ from trailgate.messages.fixed.pages.page_text import strings
 from trailgate.messages.fixed.values.codec import Decoded, Explain
 from trailgate.messages.fixed.values.codecs import decoder, explainer
 from trailgate.messages.fixed.values.options import Blank, ValueOptions
-from trailgate.messages.fixed_layouts import Slot
+from trailgate.messages.fixed_width.layouts import Slot
 from trailgate.model.layouts import Field, Sign, Usage
 from trailgate.model.tables import Column
 from trailgate.model.types import Family

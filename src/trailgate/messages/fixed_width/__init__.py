@@ -1,0 +1,1 @@
+"""Fixed-width messages: options and layouts, cells, records, columns."""
