@@ -62,6 +62,38 @@ def test_a_table_comes_in_its_types(spark: SparkSession, prefix: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("size", ["150", "100000"])
+def test_options_choose_as_in_the_library(spark: SparkSession, prefix: str, size: str) -> None:
+    third = next(iter(read_trail(prefix)))["position"][2].as_py()
+    for options in ({"tables": "my.n*"}, {"fromPosition": third}, {"toCsn": "1000"}):
+        frame = spark.read.format("trail").options(splitBytes=size, **options).load(prefix)
+
+        got = [row.position for row in frame.orderBy("position").collect()]
+
+        expected = [p for b in read_trail(prefix, **options) for p in b["position"].to_pylist()]
+        assert got == expected
+        assert 0 < len(got) < 6
+
+
+@pytest.mark.parametrize("size", ["150", "100000"])
+def test_records_come_as_the_library_reads_them(
+    spark: SparkSession, prefix: str, size: str
+) -> None:
+    frame = spark.read.format("trail").options(records="all", splitBytes=size).load(prefix)
+
+    got = [row.asDict() for row in frame.drop("io_time").orderBy("position").collect()]
+
+    expected = pa.Table.from_batches(list(read_trail(prefix, records="all"))).drop(["io_time"])
+    assert got == [_with_maps(row) for row in expected.to_pylist()]
+
+
+def test_an_unknown_option_is_told_with_the_nearest(spark: SparkSession, prefix: str) -> None:
+    with pytest.raises(
+        PySparkException, match=r"(?i)no option defintions. Did you mean definitions"
+    ):
+        spark.read.format("trail").option("defintions", "x").load(prefix).count()
+
+
 def test_two_scans_of_one_frame_do_not_disturb_each_other(spark: SparkSession, prefix: str) -> None:
     frame = spark.read.format("trail").load(prefix)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from trailgate.definitions.values import typed_for
 from trailgate.errors import DefinitionError, Where
 from trailgate.model.changes import ABSENT, ChangeBatch, ChangeBlock, Image
 from trailgate.model.tables import Column, Table
 
-HINT = "Read the general shape, or from this position on by fromPosition"
+HINT: Final = "Read the general shape, or from this position on by fromPosition"
 
 
 def in_columns_of(batch: ChangeBatch, table: Table) -> ChangeBatch:
