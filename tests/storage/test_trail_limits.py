@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from raw_trail import abend, inserts, write_files
+from raw_trail import abend, definition, inserts, write_files
 from sample_trail import ORDERS
 from trail.building import LARGE, cell, piece, record, text
-from trailgate.errors import StorageError
+from trailgate.errors import StorageError, TrailgateError
 from trailgate.storage import trail_restarts, trail_splits
 from trailgate.storage.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.trail_spans import (
@@ -166,3 +167,27 @@ def test_a_file_that_is_not_in_the_trail_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(StorageError, match="file number 7 is not in the trail"):
         trail.file(7)
+
+
+@pytest.mark.parametrize("bits", [0x01, 0x80, 0xFF])
+def test_any_byte_may_be_wrong(tmp_path: Path, bits: int) -> None:
+    """Rows or an error of ours, from operations, splits, records and the ends of batches."""
+    body = [definition(), *inserts([1, 2], index=1)[:1], abend(), *inserts([1, 2], index=1)]
+    prefix = write_files(tmp_path / "ot", [body, inserts([3])], level=5, definitions=False)
+    path = Path(f"{prefix}000000000")
+    good = path.read_bytes()
+    for place in range(0, len(good), 11):
+        path.write_bytes(good[:place] + bytes((good[place] ^ bits,)) + good[place + 1 :])
+        trail = find_trail(prefix)
+        for read in (
+            lambda trail: list(read_trail(trail)),
+            lambda trail: [list(read_split(trail, one)) for one in plan_splits(trail, 300)],
+            lambda trail: list(read_trail(trail, records="all")),
+            lambda trail: (
+                last_end(trail, trail.end, trail.begin),
+                last_begin(trail, trail.end),
+                first_end(trail, trail.begin),
+            ),
+        ):
+            with suppress(TrailgateError):
+                read(trail)
