@@ -163,6 +163,14 @@ _VALUES: Final = (
     _choice("fixed.floats", "form of COMP-1 and COMP-2", "ibm", "ieee"),
     _choice("fixed.signs", "which sign nibbles and overpunches are taken", "lenient", "strict"),
     _choice("fixed.blank", "what a number or date of blanks alone is", "error", "null"),
+    PropertyRow(
+        "fixed.textbytes",
+        ValueKind.CHOICE,
+        "the most bytes that a character of a copybook's text takes in the trail, which is UTF-8; default 1 for "
+        "messages in UTF-8, else what the code page needs",
+        _OWN,
+        choices=("1", "2", "3", "4"),
+    ),
     _choice(
         "fixed.depending",
         "where an OCCURS DEPENDING ON may stand: last in its record alone, or anywhere, with what is "

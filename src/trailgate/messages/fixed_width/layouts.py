@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from trailgate.definitions.copybook.columns import column_of, flat_columns
+from trailgate.definitions.copybook.columns import FlatColumn, column_of, flat_columns
 from trailgate.definitions.defgen_layout import complete
 from trailgate.model.layouts import Field, Layout, Usage
 from trailgate.model.tables import Column, Table
+from trailgate.model.types import Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,22 @@ class RecordLayout:
         return complete(Table(self.name, (*leading, *(slot.column for slot in self.slots))))
 
 
-def from_copybook(layout: Layout, name: str, *, redefines: bool) -> RecordLayout:
-    """Return a copybook's record; fields that redefine others are columns only if asked for."""
+def from_copybook(layout: Layout, name: str, *, redefines: bool, text_bytes: int) -> RecordLayout:
+    """Return a copybook's record; fields that redefine others are columns only if asked for.
+
+    A text of n characters has room for n times ``text_bytes`` in the trail.
+    """
     root = layout.root if redefines else _without_redefinitions(layout.root)
     flat = flat_columns(replace(layout, root=root))
-    slots = tuple(Slot(column_of(column), column.field, column.offset) for column in flat)
+    slots = tuple(Slot(_column(column, text_bytes), column.field, column.offset) for column in flat)
     return RecordLayout(name, slots, layout.size)
+
+
+def _column(flat: FlatColumn, text_bytes: int) -> Column:
+    column = column_of(flat)
+    if flat.field.usage is not Usage.TEXT or column.family is not Family.TEXT or text_bytes == 1:
+        return column
+    return replace(column, internal_length=text_bytes * column.external_length)
 
 
 def _without_redefinitions(field: Field) -> Field:

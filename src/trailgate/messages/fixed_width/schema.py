@@ -8,15 +8,20 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
+import numpy as np
+import pyarrow.compute as pc
+
 from trailgate.definitions.copybook.dialect import Dialect
 from trailgate.errors import DefinitionError, Where
 from trailgate.messages.definition_files import DefinitionFiles, with_userdefs
+from trailgate.messages.fixed.pages.code_pages import code_page
 from trailgate.messages.fixed_width.layouts import RecordLayout, from_copybook, from_table, in_a_row
 from trailgate.messages.property_reader import PropertyReader
 from trailgate.model.layouts import Layout
 from trailgate.model.tables import Database, Table
 
 _SCHEMA_TYPE: Final = "schematype"
+_WIDEST: Final = 3  # of characters beyond single bytes, as in Shift-JIS or UTF-16
 _NO_DATABASE: Final = Database()
 
 
@@ -58,12 +63,16 @@ def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect)
     found = _by_name(files.copybook(entry.value, dialect), entry.value)
     own = {table.name: table for table in read.userdefs()}
     name = _header(read, [*found, *own])
-    header = in_a_row(own[name]) if name in own else _from_copybook(read, found.pop(name), name)
+    width = _text_bytes(read, dialect.code_page)
+    if name in own:
+        header = in_a_row(own[name])
+    else:
+        header = _from_copybook(read, found.pop(name), name, width)
     if not found:
         raise read.error(f"{entry.value} has no record beside the header", "copybook")
     schema = read.text("schema").strip('"')
     prefix = f"{schema}." if schema else ""
-    records = (_from_copybook(read, layout, prefix + name) for name, layout in found.items())
+    records = (_from_copybook(read, found[name], prefix + name, width) for name in found)
     return Schema(header, tuple(records), binds=name in own)
 
 
@@ -76,11 +85,28 @@ def _by_name(layouts: Iterable[Layout], source: str) -> dict[str, Layout]:
     return found
 
 
-def _from_copybook(read: PropertyReader, layout: Layout, name: str) -> RecordLayout:
+def _from_copybook(
+    read: PropertyReader, layout: Layout, name: str, text_bytes: int
+) -> RecordLayout:
     if read.text("depending").casefold() == "last":
         _check_depending(layout)
     redefines = read.text("redefines").casefold() == "include"
-    return from_copybook(layout, name, redefines=redefines)
+    return from_copybook(layout, name, redefines=redefines, text_bytes=text_bytes)
+
+
+def _text_bytes(read: PropertyReader, name: str) -> int:
+    """Return how many bytes of UTF-8 a character may need: as told, or what the page's widest needs.
+
+    Messages in UTF-8 are taken for ASCII here, so that CHAR(n) stays n bytes.
+    """
+    given, page = read.text("textbytes"), code_page(name)
+    if given:
+        return int(given)
+    if page.name == "utf-8":
+        return 1
+    characters = page.decode(np.arange(256, dtype=np.uint8)[:, None]).values
+    widest: int | None = pc.max(pc.binary_length(characters)).as_py()
+    return widest or _WIDEST
 
 
 def _check_depending(layout: Layout) -> None:
