@@ -11,7 +11,8 @@ import pytest
 from fixed_files import fixed_capture
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.messages.capture import Capture
-from trailgate.messages.fixed_width.options import Cut, Cutting, FixedOptions
+from trailgate.messages.fixed_width.cutting import Cut, Cutting
+from trailgate.messages.fixed_width.options import FixedOptions
 from trailgate.messages.properties import SourceKind
 
 WRONG = tomllib.loads((Path(__file__).parent / "properties/wrong_fixed.toml").read_text())

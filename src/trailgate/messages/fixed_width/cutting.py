@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -10,12 +12,54 @@ import numpy as np
 import numpy.typing as npt
 
 from trailgate.columnar.tokens import find_all
+from trailgate.errors import OptionError
 from trailgate.messages.fixed_width.cells import Cells
-from trailgate.messages.fixed_width.options import Cut, Cutting
+from trailgate.messages.property_reader import PropertyReader
 
 Longs = npt.NDArray[np.int64]
 _LINE_FEED: Final = b"\n"
 _RETURN: Final = 0x0D
+_MOST_LENGTH: Final = 1 << 31  # beyond what a batch of messages has
+
+
+class Cut(Enum):
+    """How a message's records are told apart."""
+
+    LINE = "line"
+    LENGTH = "length"
+    MESSAGE = "message"
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How messages are cut into records; without a delimiter, lines end as on Windows or not."""
+
+    cut: Cut = Cut.LINE
+    delimiter: bytes | None = None
+    length: int = 0
+
+
+def read_cutting(read: PropertyReader) -> Cutting:
+    """Return what the properties say; raises OptionError where they contradict each other."""
+    length = 0
+    entry = read.entry("recordlength")
+    if entry is not None:
+        length = read.parsed(entry, _length)
+    given = read.text("records").casefold()
+    cut = Cut(given) if given else Cut.LENGTH if length else Cut.LINE
+    if (cut is Cut.LENGTH) != bool(length):
+        problem = "fixed.recordlength goes with fixed.records=length, and with it alone"
+        raise read.error(problem, "records")
+    delimiter = read.token("linedelim")
+    if delimiter is not None and cut is not Cut.LINE:
+        raise read.error("fixed.linedelim goes with fixed.records=line alone", "linedelim")
+    return Cutting(cut, delimiter, length)
+
+
+def _length(value: str) -> int:
+    if not value.isascii() or not value.isdecimal() or not 0 < int(value) < _MOST_LENGTH:
+        raise OptionError(f"expected a length, found {value!r}")
+    return int(value)
 
 
 class Places(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.definition_files import DefinitionFiles
 from trailgate.messages.fixed.pages.code_pages import code_page
 from trailgate.messages.fixed.values.options import Blank, RawForm, ValueOptions
+from trailgate.messages.fixed_width.cutting import Cutting, read_cutting
 from trailgate.messages.fixed_width.layouts import RecordLayout, Slot
-from trailgate.messages.fixed_width.schema import read_schema
+from trailgate.messages.fixed_width.schema import Schema, read_schema
 from trailgate.messages.fixed_width.values import field_reader
 from trailgate.messages.metadata_options import MetadataOptions, metadata
 from trailgate.messages.property_file import Properties
@@ -32,24 +33,6 @@ from trailgate.messages.property_values import HeaderFields, Source, parse_names
 from trailgate.model.tables import Definitions, Table
 
 E = TypeVar("E", bound=Enum)
-_MOST_LENGTH: Final = 1 << 31
-
-
-class Cut(Enum):
-    """How a message's records are told apart."""
-
-    LINE = "line"
-    LENGTH = "length"
-    MESSAGE = "message"
-
-
-@dataclass(frozen=True, slots=True)
-class Cutting:
-    """How messages are cut into records; without a delimiter, lines end as on Windows or not."""
-
-    cut: Cut = Cut.LINE
-    delimiter: bytes | None = None
-    length: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,25 +54,29 @@ def fixed_setup(properties: Properties, files: DefinitionFiles) -> tuple[FixedOp
     read = PropertyReader(properties, "fixed")
     values = _values(read)
     schema = read_schema(read, files, values.dialect)
-    names = tuple(slot.column.name for slot in schema.header.slots)
-    fields = HeaderFields(names, f"the header {schema.header.name}")
+    for layout in (schema.header, *schema.records):
+        _check_readable(layout, values)
+    options = _options(read, schema, values)
+    tables = (_table_of(record, options.carried, schema.header.name) for record in schema.records)
+    return options, Definitions(tuple(tables), schema.database)
+
+
+def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> FixedOptions:
+    header = schema.header
+    names = tuple(slot.column.name for slot in header.slots)
+    fields = HeaderFields(names, f"the header {header.name}")
     read = replace(read, header=fields, binding=schema.binds)
     found = metadata(read, lambda name: _code(read, name, values.dialect.code_page))
     found |= {"schemaandtable": None, "table": _table(read), "schema": _schema(read)}
-    found["timestamp_format"] = _timestamp_format(found, schema.header)
-    options = FixedOptions(
-        header=schema.header,
-        carried=_carried(schema.header, _mapped(found.values())),
+    found["timestamp_format"] = _timestamp_format(found, header)
+    return FixedOptions(
+        header=header,
+        carried=_carried(header, _mapped(found.values())),
         records=schema.records,
-        cutting=_cutting(read),
+        cutting=read_cutting(read),
         values=values,
         **found,
     )
-    carried, header = options.carried, schema.header.name
-    for layout in (options.header, *options.records):
-        _check_readable(layout, values)
-    tables = tuple(_table_of(record, carried, header) for record in options.records)
-    return options, Definitions(tables, schema.database)
 
 
 def _check_readable(layout: RecordLayout, values: ValueOptions) -> None:
@@ -183,25 +170,3 @@ def _table_of(record: RecordLayout, carried: tuple[Slot, ...], header: str) -> T
         return replace(slot, column=replace(slot.column, name=f"{header}_{slot.column.name}"))
 
     return record.table(map(named, carried))
-
-
-def _cutting(read: PropertyReader) -> Cutting:
-    length = 0
-    entry = read.entry("recordlength")
-    if entry is not None:
-        length = read.parsed(entry, _length)
-    given = read.text("records").casefold()
-    cut = Cut(given) if given else Cut.LENGTH if length else Cut.LINE
-    if (cut is Cut.LENGTH) != bool(length):
-        problem = "fixed.recordlength goes with fixed.records=length, and with it alone"
-        raise read.error(problem, "records")
-    delimiter = read.token("linedelim")
-    if delimiter is not None and cut is not Cut.LINE:
-        raise read.error("fixed.linedelim goes with fixed.records=line alone", "linedelim")
-    return Cutting(cut, delimiter, length)
-
-
-def _length(value: str) -> int:
-    if not value.isascii() or not value.isdecimal() or not 0 < int(value) < _MOST_LENGTH:
-        raise OptionError(f"expected a length, found {value!r}")
-    return int(value)
