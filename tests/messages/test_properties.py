@@ -95,6 +95,12 @@ def test_the_least_file_takes_defaults_and_says_which() -> None:
     ]
 
 
+def test_a_property_of_another_parser_is_said_to_have_no_effect() -> None:
+    notes = dict(parse_properties((LEAST + "fixed.header=HEADER\n").encode()).notes)
+
+    assert notes["fixed.header"] == "without effect: parser.type is delim"
+
+
 @pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
 def test_a_wrong_property_is_named_with_its_line(case: dict[str, Any]) -> None:
     text = LEAST.replace(case.get("replace", "\0"), case.get("by", "")) + case.get("add", "")

@@ -62,7 +62,8 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
         except OptionError as error:
             raise error.located(source=source or None, line=number) from None
     entries = tuple(found.values())
-    return Properties(entries, source, (*_notes(found), *_default_notes(found)))
+    notes = (*_notes(found), *_stray_notes(found), *_default_notes(found))
+    return Properties(entries, source, notes)
 
 
 def _entry(line: str, number: int) -> Entry:
@@ -130,14 +131,30 @@ def _notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
     return notes
 
 
+def _parser(found: dict[str, Entry]) -> str:
+    """Return the name of the file's parser, or an empty text."""
+    entry = found.get("parser.type")
+    return "" if entry is None else entry.value.casefold()
+
+
+def _stray_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
+    """Return notes on the properties of other parsers than the file's own."""
+    own, row = _parser(found), row_of("parser.type")
+    others = {name for name in (row.choices if row else ()) if own and name != own}
+    return [
+        (entry.written, f"without effect: parser.type is {own}")
+        for entry in found.values()
+        if entry.name.partition(".")[0] in others
+    ]
+
+
 def _default_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
-    parser = found.get("parser.type")
-    own = "" if parser is None else f"{parser.value.casefold()}."
+    own = _parser(found)
     return [
         (row.name, f"not given: {row.default} is taken")
         for row in PROPERTIES
         if own
-        and row.name.startswith(own)
+        and row.name.startswith(f"{own}.")
         and row.kind is ValueKind.SOURCE
         and row.default
         and row.name not in found
