@@ -27,4 +27,5 @@ def main(package: str, data: str, copybook: str, target: str, runs: int) -> None
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5], int(sys.argv[5]))
+    package, data, copybook, target, runs = sys.argv[1:]
+    main(package, data, copybook, target, int(runs))

@@ -78,7 +78,7 @@ def read_zoned(field: Field, raw: bytes, how: Reading) -> Decimal:
 def overpunched(byte: int, how: Reading) -> tuple[str, bool]:
     """Return the digit and whether it is negative."""
     if "0".encode(how.page) == b"\xf0":
-        zone, digit = f"{byte:02x}"
+        zone, digit = f"{byte >> 4:x}", f"{byte & 15:x}"
         if zone in MINUS[how.strict] or zone in PLUS[how.strict]:
             return digit, zone in MINUS[how.strict]
         raise ValueError(byte)

@@ -73,8 +73,8 @@ def find_parts(source: Source, records: Records, head: npt.NDArray[np.void]) -> 
         place = end
     starts, ends = areas[DATA]
     problem[(problem == 0) & (ends - starts != head["data_length"])] = DATA_LENGTH
-    spans = [Spans(*areas[code]) for code in _PARTS]
-    return Parts(*spans, name_ends, named, _TEXTS.take(pa.array(problem)))
+    data, tokens, user = (Spans(*areas[code]) for code in _PARTS)
+    return Parts(data, tokens, user, name_ends, named, _TEXTS.take(pa.array(problem)))
 
 
 def _note(
