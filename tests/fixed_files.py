@@ -31,9 +31,7 @@ class HeldFiles:
         return read_sourcedefs(self.held[path].encode(), source=path)
 
     def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
-        return read_copybook(
-            self.held[path], source=path, dialect=dialect, member=self.held.get
-        )
+        return read_copybook(self.held[path], source=path, dialect=dialect, member=self.held.get)
 
 
 def fixed_capture(
