@@ -142,6 +142,7 @@ def test_an_excluded_table_is_not_wanted() -> None:
         ('EXTRACT g\nVAM lib.so, PARAMS ""', "expected a properties file", 2),
         ("EXTRACT g\nVAM lib.so, PARAMS (a", "no closing parenthesis", 2),
         (LEAST + "EXTTRAIL", "expected a trail", 3),
+        (LEAST + "TRAILBYTEORDER ODD", "expected one of BIGENDIAN, LITTLEENDIAN, found ODD", 3),
         (LEAST + "EXTTRAIL a\nEXTTRAIL b", "EXTTRAIL is given twice", 4),
         (LEAST + "TABLE A.B", "expected ';', found the end of the file", 3),
         (LEAST + "TABLE ;", "expected a table name", 3),
@@ -181,3 +182,16 @@ def test_any_text_is_parameters_or_our_error(text: str, whole: bool) -> None:
         return
 
     assert refusal.where.source == "x.prm"
+
+
+def test_the_format_of_the_trail_is_taken() -> None:
+    text = LEAST + (
+        "EXTTRAIL dirdat/id, FORMAT RELEASE 12.2, MEGABYTES 5\n"
+        "TRAILBYTEORDER LITTLEENDIAN\nUPDATERECORDFORMAT COMPACT\n"
+    )
+
+    found = parse_extract(text)
+
+    assert (found.exttrail, found.format_release) == ("dirdat/id", "12.2")
+    assert (found.byte_order, found.update_format) == ("little", "compact")
+    assert [text for _, text, _ in found.unused] == ["MEGABYTES 5"]

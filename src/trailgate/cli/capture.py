@@ -115,7 +115,7 @@ def command(  # noqa: PLR0913  one argument an option
         seq_digits=seq_digits,
         dry_run=dry_run,
         message_per_line=message_per is MessagePer.LINE,
-        trail_format=TrailFormat.named(format_release, byte_order, update_format),
+        trail_format=_format(loaded, format_release, byte_order, update_format),
     )
     with nullcontext() if dry_run else locked(target):
         job = prepare(loaded.capture, source, target, options)
@@ -124,6 +124,18 @@ def command(  # noqa: PLR0913  one argument an option
         print(json.dumps(asdict(summary), ensure_ascii=False))
     else:
         print_summary(summary)
+
+
+def _format(
+    loaded: Loaded, release: str | None, order: str | None, updates: str | None
+) -> TrailFormat:
+    """Return the trail's format: the options' words go before the parameter file's."""
+    said = loaded.extract
+    if said is not None:
+        release = release or said.format_release
+        order = order or said.byte_order
+        updates = updates or said.update_format
+    return TrailFormat.named(release, order, updates)
 
 
 def _with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:

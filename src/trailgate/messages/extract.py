@@ -21,6 +21,7 @@ _SEMICOLON: Final = re.compile(rf"{_QUOTED}|(;)")
 _FIRST: Final = re.compile(r"((?:\"(?:[^\"]|\"\")*\"|'[^']*'|[^\s,;\"'])+)[\s,;]*(.*)", re.DOTALL)
 _PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
 _OPTION: Final = "option is not used"
+_FORMAT_RELEASE: Final = re.compile(r"\bFORMAT\s+RELEASE\s+(\d+\.\d+)", re.IGNORECASE)
 Unused = tuple[int, str, str]
 
 
@@ -55,6 +56,9 @@ class ExtractParameters:
     compress_updates: bool = True
     update_befores: bool = False
     compress_deletes: bool = True
+    format_release: str | None = None
+    byte_order: str | None = None
+    update_format: str | None = None
     unused: tuple[Unused, ...] = ()
 
     @property
@@ -209,6 +213,10 @@ def _exttrail(draft: _Draft, statement: _Statement) -> None:
     _once(statement, draft.parameters.exttrail)
     path, rest = _first(statement, "a trail")
     draft.parameters = replace(draft.parameters, exttrail=_plain(path))
+    found = _FORMAT_RELEASE.search(rest)
+    if found is not None:
+        draft.parameters = replace(draft.parameters, format_release=found[1])
+        rest = (rest[: found.start()] + rest[found.end() :]).strip(", \t")
     draft.note(statement, rest, _OPTION)
 
 
@@ -241,6 +249,20 @@ def _switch(name: str, value: bool) -> Callable[[_Draft, _Statement], None]:
     return apply
 
 
+def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, _Statement], None]:
+    """Return what takes a parameter's word for a setting."""
+
+    def apply(draft: _Draft, statement: _Statement) -> None:
+        word, rest = _first(statement, f"one of {', '.join(words)}")
+        if word.upper() not in words:
+            raise statement.error(f"expected one of {', '.join(words)}, found {word}")
+        setting: Mapping[str, str] = {name: words[word.upper()]}
+        draft.parameters = replace(draft.parameters, **setting)  # type: ignore[arg-type]
+        draft.note(statement, rest, _OPTION)
+
+    return apply
+
+
 def _unknown(draft: _Draft, statement: _Statement) -> None:
     reason = _REASONS.get(statement.keyword)
     if reason is None:
@@ -262,6 +284,8 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, _Statement], None]]] = MappingPr
         "NOCOMPRESSDELETES": _switch("compress_deletes", False),
         "GETUPDATEBEFORES": _switch("update_befores", True),
         "IGNOREUPDATEBEFORES": _switch("update_befores", False),
+        "TRAILBYTEORDER": _word("byte_order", {"BIGENDIAN": "big", "LITTLEENDIAN": "little"}),
+        "UPDATERECORDFORMAT": _word("update_format", {"FULL": "full", "COMPACT": "compact"}),
     }
 )
 

@@ -76,7 +76,7 @@ def capture(
     """
     parser = load_capture(properties, extract)
     if parser.spans_messages:
-        problem = "transactions that span messages (delim.txind) cannot be taken from a DataFrame"
+        problem = "transactions that span messages (txind) cannot be taken from a DataFrame"
         raise OptionError(problem, hint="Capture their files, or into a trail first")
     if "body" not in frame.columns:
         raise OptionError("there is no column body", hint="One row is one message")

@@ -143,5 +143,5 @@ def _check_id_lengths(reports: Sequence[RangeReport]) -> None:
         other = next(length for length in lengths if length != lengths[0])
         raise TransactionError(
             f"sequence ids of {lengths[0]} characters are followed by ones of {other}",
-            hint="delim.seqid must have a fixed length, so that text order is its order",
+            hint="The sequence id (seqid) must have a fixed length, so that text order is its order",
         )
