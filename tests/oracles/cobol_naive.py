@@ -107,7 +107,8 @@ def read_binary(field: Field, raw: bytes, how: Reading) -> Decimal:
 
 def read_float(field: Field, raw: bytes, how: Reading) -> float:
     if not how.ibm_floats:
-        found: float = struct.unpack(">f" if field.size == 4 else ">d", raw)[0]
+        order = "<" if how.little else ">"
+        found: float = struct.unpack(order + ("f" if field.size == 4 else "d"), raw)[0]
         return found
     fraction = int.from_bytes(raw[1:], "big")
     value = fraction * 16.0 ** ((raw[0] & 0x7F) - 64 - 2 * (field.size - 1))

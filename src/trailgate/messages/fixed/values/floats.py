@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.columnar.views import Octets
-from trailgate.definitions.copybook.dialect import FloatFormat
+from trailgate.definitions.copybook.dialect import Endian, FloatFormat
 from trailgate.errors import EncodeError
 from trailgate.messages.fixed.values.codec import (
     Decoded,
@@ -37,14 +37,20 @@ def _ibm(options: ValueOptions) -> bool:
     return options.dialect.floats is FloatFormat.IBM
 
 
+def _order(options: ValueOptions) -> str:
+    """Return the prefix of IEEE numbers' byte order: that of the machine's other native numbers."""
+    return "<" if options.dialect.native is Endian.LITTLE else ">"
+
+
 def decode_float(field: Field, options: ValueOptions) -> Decoder:
     """Return the decoder of COMP-1 and COMP-2; every bit pattern is a number."""
     size, ibm = field.size, _ibm(options)
+    ieee = f"{_order(options)}f{size}"
 
     def decode(matrix: Octets) -> Decoded:
         rows = np.ascontiguousarray(matrix)
         if not ibm:
-            return Decoded(pa.array(rows.view(f">f{size}")[:, 0].astype(f"f{size}")))
+            return Decoded(pa.array(rows.view(ieee)[:, 0].astype(f"f{size}")))
         return Decoded(pa.array(_from_ibm(rows.view(f">u{size}")[:, 0].astype(f"u{size}"), size)))
 
     return decode
@@ -62,22 +68,23 @@ def _from_ibm(words: npt.NDArray[np.uint32 | np.uint64], size: int) -> Doubles:
 def encode_float(field: Field, options: ValueOptions) -> Encoder:
     """Return the encoder of COMP-1 and COMP-2; raises EncodeError where a number would be rounded."""
     size, ibm = field.size, _ibm(options)
+    ieee = f"{_order(options)}f{size}"
 
     def encode(values: pa.Array) -> Octets:
         no_nulls(values)
         if not pa.types.is_floating(values.type):
             raise EncodeError(f"{values.type} values in a field of floating point")
         numbers = pc.cast(values, pa.float64()).to_numpy()
-        return _to_ibm(numbers, size) if ibm else _to_ieee(numbers, size)
+        return _to_ibm(numbers, size) if ibm else _to_ieee(numbers, ieee)
 
     return encode
 
 
-def _to_ieee(numbers: Doubles, size: int) -> Octets:
+def _to_ieee(numbers: Doubles, ieee: str) -> Octets:
     with np.errstate(over="ignore"):
-        made = numbers.astype(f">f{size}")
+        made = numbers.astype(ieee)
     _refuse((made != numbers) & ~np.isnan(numbers), numbers)
-    return made.view(np.uint8).reshape(len(numbers), size)
+    return made.view(np.uint8).reshape(len(numbers), made.itemsize)
 
 
 def _to_ibm(numbers: Doubles, size: int) -> Octets:
