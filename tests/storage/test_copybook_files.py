@@ -87,6 +87,19 @@ def test_bad_fields_of_several_kinds_are_told_by_record(tmp_path: Path, copybook
         rows(data, copybook, **options)
 
 
+def test_an_item_has_a_code_page_of_its_own_and_numbers_keep_their_zeros(
+    tmp_path: Path, copybook: Path
+) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"D" + DETAILS[0][1:])
+
+    found = rows(
+        data, copybook, record="DETAIL", shape="flat", code_pages="KIND=ascii", integers="text"
+    )
+
+    assert found == [{"KIND": "D", "AMOUNT": Decimal("123.45"), "CODE_1": "01", "CODE_2": "02"}]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -102,6 +115,9 @@ def test_bad_fields_of_several_kinds_are_told_by_record(tmp_path: Path, copybook
         ({"kinds": "KIND: D=DETAIL", "record_format": "fixed"}, "record length of 0"),
         ({"record": "DETAIL", "columns": "AMUONT"}, "no field AMUONT"),
         ({"record": "DETAIL", "code_page": "cp99999"}, "cp99999"),
+        ({"record": "DETAIL", "code_pages": "KIND"}, "ITEM=PAGE was expected"),
+        ({"record": "DETAIL", "code_pages": "KINT=1140"}, "no item KINT.*Did you mean KIND"),
+        ({"record": "DETAIL", "code_pages": "KIND=9x9"}, "9x9"),
         ({"record": "DETAIL", "split_bytes": "0"}, "splitBytes must be above 0"),
     ],
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Self
@@ -26,9 +27,10 @@ from trailgate.messages.fixed.decoding import (
     Shape,
 )
 from trailgate.messages.fixed.framing import FrameKind, Framing
+from trailgate.messages.fixed.pages.code_pages import code_page
 from trailgate.messages.fixed.record_kinds import KindsDecoder, RecordKinds, layout_named
-from trailgate.messages.fixed.values.options import Blank, ValueOptions
-from trailgate.model.layouts import Layout
+from trailgate.messages.fixed.values.options import Blank, Integers, ValueOptions
+from trailgate.model.layouts import Field, Layout
 from trailgate.storage.copybooks import copy_members, read_source
 from trailgate.storage.record_files import SPLIT_BYTES
 from trailgate.storage.trail_options import OptionRow, read_options
@@ -78,6 +80,18 @@ def _kinds(text: str) -> RecordKinds:
     return RecordKinds(field.strip(), names, others="*" in parts)
 
 
+def _pages(text: str) -> dict[str, str]:
+    """Read ``ITEM=PAGE, ITEM=PAGE``."""
+    found = {}
+    for part in _names(text):
+        name, equals, page = part.partition("=")
+        if not equals or not page.strip():
+            raise OptionError(f"ITEM=PAGE was expected, not {part!r}")
+        code_page(page.strip())
+        found[name.strip().upper()] = page.strip()
+    return found
+
+
 DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}
 
 
@@ -99,6 +113,8 @@ OPTIONS: Final = (
     OptionRow("trim", _flag, "false: keep the blanks at the end of text"),
     OptionRow("blank", _choice(Blank), "a number of blanks alone: error or null"),
     OptionRow("code_page", str, "of text and DISPLAY numbers: cp037, 1140, utf-8, ..."),
+    OptionRow("code_pages", _pages, "of single items: ITEM=PAGE, ITEM=PAGE"),
+    OptionRow("integers", _choice(Integers), "whole numbers: int64, decimal, or text with zeros"),
     OptionRow("binary", _choice(Endian), "byte order of COMP"),
     OptionRow("native", _choice(Endian), "byte order of COMP-5"),
     OptionRow("binary_sizes", _choice(BinarySizes), "bytes of COMP: 2, 4, 8, or as few as needed"),
@@ -144,9 +160,12 @@ class CopybookOptions:
         wanted = {name: value for name, value in named.items() if name.casefold() != "path"}
         given = read_options(wanted, OPTIONS, "copybook")
         dialect = Dialect(**{name: given[name] for name in _DIALECT if name in given})
-        layouts = tuple(_layouts(given, dialect))
+        layouts = _with_pages(tuple(_layouts(given, dialect)), given.get("code_pages", {}))
         values = ValueOptions(
-            dialect, trim=given.get("trim", True), blank=given.get("blank", Blank.ERROR)
+            dialect,
+            trim=given.get("trim", True),
+            blank=given.get("blank", Blank.ERROR),
+            integers=given.get("integers", Integers.INT64),
         )
         records = RecordOptions(
             values,
@@ -184,6 +203,23 @@ def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
     return read_copybook(
         str(content), source=path or "copybook", dialect=dialect, member=copy_members(folders)
     )
+
+
+def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[Layout, ...]:
+    """Return layouts whose items of these names have code pages of their own."""
+    known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
+    for name in pages:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"Did you mean {near[0]}?" if near else ""
+            raise OptionError(f"codePages: no item {name} in the copybook", hint=hint)
+    return tuple(Layout(_paged(layout.root, pages, None)) for layout in layouts)
+
+
+def _paged(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
+    page = pages.get(field.name.upper(), around)
+    children = tuple(_paged(child, pages, page) for child in field.children)
+    return replace(field, children=children, code_page=page)
 
 
 def _framing(given: Mapping[str, Any], length: int) -> Framing:

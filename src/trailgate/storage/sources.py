@@ -22,7 +22,7 @@ from trailgate.model.changes import Longs
 from trailgate.storage.quarantine import read_line
 from trailgate.storage.trail_files import locate
 
-SPLIT_BYTES: Final = 64 << 20  # of a range: a task's start costs little beside its work
+SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
 PORTION: Final = 4 << 20  # bytes of a batch: its integer arrays stay in cache
 BATCH_MESSAGES: Final = 1 << 14  # messages of a batch, where each is a file
 LONGEST: Final = 256 << 20  # a message is held in memory: who has longer ones says so
