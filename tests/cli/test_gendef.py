@@ -127,9 +127,21 @@ def test_without_a_file_it_is_printed(folder: Path, capfd: pytest.CaptureFixture
     assert read_sourcedefs(capfd.readouterr().out.encode()).table("BANK.ACCOUNT")
 
 
-def test_xml_is_not_there_yet(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_of_xml_properties_become_a_definitions_file(folder: Path) -> None:
+    """Their rules have names of the user's own, and say nothing of tables."""
+    text = OF_DELIMITED.partition("delim.header")[0].replace("delim", "xml")
+    rules = "xml.rules=txrule\ntxrule.type=tx\ntxrule.match=/Transaction\n"
+
+    code, out = written(folder, text + rules)
+
+    assert (code, [table.name for table in read_sourcedefs(out.read_bytes())]) == (0, ["Q.NOTES"])
+
+
+def test_xml_properties_without_tables_are_an_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert written(folder, "parser.type=xml\n")[0] == 2
-    assert "parser.type is xml; this version parses fixed and delim" in capsys.readouterr().err
+    assert "xml.sourcedefs or xml.userdefs.tables is required" in capsys.readouterr().err
 
 
 def test_a_missing_copybook_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from trailgate.cli import output
 from trailgate.definitions.gendef import generated
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.loading import load
+from trailgate.storage.loading import load_definitions
 from trailgate.storage.manifest import write_whole
 
 
@@ -30,7 +30,7 @@ def command(
     ] = False,
 ) -> None:
     """Write the definitions file of a capture's tables."""
-    definitions = load(properties).capture.definitions
+    definitions = load_definitions(properties)
     text = generated(definitions)
     with output.quiet_pipe():
         if out is None:

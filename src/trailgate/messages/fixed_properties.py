@@ -159,7 +159,7 @@ _VALUES: Final = (
         "smallest",
     ),
     _choice("fixed.binary", "byte order of COMP and COMP-4", "big", "little"),
-    _choice("fixed.native", "byte order of COMP-5", "big", "little"),
+    _choice("fixed.native", "byte order of COMP-5, and of IEEE floats", "big", "little"),
     _choice("fixed.floats", "form of COMP-1 and COMP-2", "ibm", "ieee"),
     _choice("fixed.signs", "which sign nibbles and overpunches are taken", "lenient", "strict"),
     _choice("fixed.blank", "what a number or date of blanks alone is", "error", "null"),

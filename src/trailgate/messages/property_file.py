@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,12 @@ from trailgate.messages.property_table import PROPERTIES, nearest, row_of
 
 _BLANKS: Final = " \t\r\f"
 _LITERAL_ESCAPES: Final = frozenset({r"\n", r"\t", r"\r", r"\r\n"})
+
+
+# Capture reference 7: rules have names of the user's own, which begin the names of their properties.
+_OF_XML: Final = re.compile(
+    r"^[ \t]*parser\.type[ \t]*=[ \t]*xml[ \t\r]*$", re.MULTILINE | re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +59,13 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
     """
     text = data.decode("utf-8-sig", "surrogateescape")
     found: dict[str, Entry] = {}
+    rules = _OF_XML.search(text) is not None
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip(_BLANKS)
         if not stripped or stripped[0] == "#":
             continue
         try:
-            entry = _entry(stripped, number)
+            entry = _entry(stripped, number, rules=rules)
             _add(found, entry)
         except OptionError as error:
             raise error.located(source=source or None, line=number) from None
@@ -66,7 +74,8 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
     return Properties(entries, source, notes)
 
 
-def _entry(line: str, number: int) -> Entry:
+def _entry(line: str, number: int, *, rules: bool) -> Entry:
+    """Return a line's entry; ``rules`` says that names may begin with those of XML rules."""
     name, equals, value = line.partition("=")
     name, value = name.strip(_BLANKS), value.strip(_BLANKS)
     if not equals or not name:
@@ -74,6 +83,8 @@ def _entry(line: str, number: int) -> Entry:
     if name != _shown(name):
         raise OptionError(f"the name {_shown(name)} is not UTF-8")
     row = row_of(name)
+    if row is None and rules and "." in name:
+        return Entry(name, value, number, name)
     if row is None:
         raise OptionError(f"unknown property {_shown(name)}", hint=_unknown_hint(name))
     if row.effect is Effect.USED:
@@ -120,9 +131,11 @@ def _notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
     notes = []
     for entry in found.values():
         row = row_of(entry.written)
-        if row is not None and row.effect is Effect.NONE:
+        if row is None:
+            notes.append((entry.written, "without effect: no XML is parsed yet"))
+        elif row.effect is Effect.NONE:
             notes.append((entry.written, f"without effect: {row.reason}"))
-        elif row is not None and row.kind is ValueKind.BYTES and entry.value in _LITERAL_ESCAPES:
+        elif row.kind is ValueKind.BYTES and entry.value in _LITERAL_ESCAPES:
             notes.append(
                 (entry.written, rf"{entry.value} is taken letter by letter; a byte is written \xHH")
             )

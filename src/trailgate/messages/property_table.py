@@ -15,10 +15,11 @@ from trailgate.messages.connection_properties import CONNECTION
 from trailgate.messages.delimited_properties import DELIMITED
 from trailgate.messages.fixed_properties import FIXED
 from trailgate.messages.property_rows import Effect, PropertyRow, SourceKind, ValueKind
+from trailgate.messages.xml_property_rows import XML
 
 __all__ = ["PROPERTIES", "Effect", "PropertyRow", "SourceKind", "ValueKind", "nearest", "row_of"]
 
-PROPERTIES: Final[tuple[PropertyRow, ...]] = (*CONNECTION, *DELIMITED, *FIXED)
+PROPERTIES: Final[tuple[PropertyRow, ...]] = (*CONNECTION, *DELIMITED, *FIXED, *XML)
 
 _ROWS: Final[Mapping[str, PropertyRow]] = MappingProxyType(
     {name: row for row in PROPERTIES for name in (row.name, *row.aliases)}

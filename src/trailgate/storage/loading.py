@@ -19,6 +19,7 @@ from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.extract import CaptureRules, ExtractParameters, parse_extract
 from trailgate.messages.parser_types import parser_of
 from trailgate.messages.properties import parse_properties
+from trailgate.messages.xml_properties import defines_by_xml, xml_definitions
 from trailgate.model.layouts import Layout
 from trailgate.model.tables import Definitions
 from trailgate.storage.copybooks import copy_members, read_source
@@ -73,6 +74,14 @@ def load(
     capture = Capture(options, tables, rules, now=time.time_ns() // 1000)
     capture.check()
     return Loaded(capture, parsed.notes, parameters)
+
+
+def load_definitions(properties: PathLike) -> Definitions:
+    """Return the tables that a capture's properties define, by whatever parser."""
+    parsed = parse_properties(_wanted(properties, "properties"), source=str(properties))
+    if defines_by_xml(parsed):
+        return xml_definitions(parsed, _Files(None))
+    return load(properties).capture.definitions
 
 
 @dataclass(frozen=True, slots=True)
