@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -16,7 +15,15 @@ from pyarrow import fs
 from trailgate.definitions.sourcedefs import read_sourcedefs
 from trailgate.errors import StorageError, TrailgateError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.trail_files import HINT, NUMBERED, URI, TrailFile, locate, read_whole
+from trailgate.storage.trail_files import (
+    HINT,
+    NUMBERED,
+    URI,
+    TrailFile,
+    locate,
+    numbered_like_a_trail,
+    read_whole,
+)
 
 LEGAL_DIGITS: Final = (9, 6)
 
@@ -94,27 +101,13 @@ def _listed(store: fs.FileSystem, place: str, path: str) -> tuple[str, tuple[Tra
     else:
         folder, stem = place.rpartition("/")[0], name_of(place)
         folder = folder or ("/" if place.startswith("/") else ".")
-    found = _numbered(store, folder, stem)
+    found = numbered_like_a_trail(store, folder, stem)
     prefixes = sorted({prefix for prefix, _ in found})
     if len(prefixes) > 1:
         names = ", ".join(map(name_of, prefixes))
         problem = f"more than one trail in the directory: {names}"
         raise StorageError(problem, where=Where(source=path), hint="Name one by its prefix")
     return (prefixes or [place])[0], tuple(file for _, file in found), False
-
-
-def _numbered(store: fs.FileSystem, folder: str, stem: str | None) -> list[tuple[str, TrailFile]]:
-    pattern = (
-        NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
-    )
-    found = []
-    for entry in store.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
-        matched = pattern.fullmatch(entry.base_name)
-        if matched and entry.type == fs.FileType.File:
-            path = entry.path.removeprefix("./")
-            file = TrailFile(path, int(matched["number"]), entry.size)
-            found.append((path[: len(path) - len(matched["number"])], file))
-    return sorted(found, key=lambda pair: (pair[1].number, pair[1].path))
 
 
 def _bytes_of(store: fs.FileSystem, place: str) -> bytes | None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pyarrow import fs
 
@@ -168,7 +168,7 @@ def _listed(store: fs.FileSystem, place: str) -> tuple[str, list[TrailFile]]:
     """Return a trail's prefix and every file that is named like one of it, by number."""
     kind = store.get_file_info(place)
     if kind.type == fs.FileType.Directory:
-        files = _numbered(store, place.rstrip("/") or "/")
+        files = numbered_like_a_trail(store, place.rstrip("/") or "/")
         prefixes = sorted({prefix for prefix, _ in files})
         if len(prefixes) > 1:
             problem = f"more than one trail in the directory: {', '.join(map(_name, prefixes))}"
@@ -182,11 +182,15 @@ def _listed(store: fs.FileSystem, place: str) -> tuple[str, list[TrailFile]]:
         problem = "a trail file's name ends in 6 or 9 digits"
         raise StorageError(problem, where=Where(source=place), hint=HINT)
     folder = place.rpartition("/")[0]
-    files = _numbered(store, folder or ("/" if place.startswith("/") else "."), _name(place))
+    files = numbered_like_a_trail(
+        store, folder or ("/" if place.startswith("/") else "."), _name(place)
+    )
     return place, [file for _, file in files]
 
 
-def _numbered(store: fs.FileSystem, folder: str, stem: str | None = None) -> list[Any]:
+def numbered_like_a_trail(
+    store: fs.FileSystem, folder: str, stem: str | None = None
+) -> list[tuple[str, TrailFile]]:
     """Return (prefix, file) of a directory's numbered files; of one prefix if ``stem`` is it."""
     pattern = (
         NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
@@ -198,7 +202,7 @@ def _numbered(store: fs.FileSystem, folder: str, stem: str | None = None) -> lis
             path = entry.path.removeprefix("./")
             file = TrailFile(path, int(matched["number"]), entry.size)
             found.append((path[: len(path) - len(matched["number"])], file))
-    return sorted(found, key=lambda pair: pair[1].number)
+    return sorted(found, key=lambda pair: (pair[1].number, pair[1].path))
 
 
 def _sized_again(store: fs.FileSystem, files: list[TrailFile]) -> list[TrailFile]:
