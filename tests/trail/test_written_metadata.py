@@ -14,7 +14,13 @@ from trail.written_formats import records_of
 from trailgate.errors import EncodeError, OptionError
 from trailgate.model.tables import Column, Database, Definitions, Table
 from trailgate.trail.byte_order import ByteOrder
-from trailgate.trail.header import FileHeader, ProducerInfo, TrailInfo, decode_header
+from trailgate.trail.header import (
+    FileHeader,
+    ProducerInfo,
+    TrailInfo,
+    decode_header,
+    encode_header,
+)
 from trailgate.trail.metadata import NO_TABLES, MetadataKind
 from trailgate.trail.trail_format import RELEASES, TrailFormat, UpdateFormat
 from trailgate.trail.writer import encode
@@ -169,3 +175,15 @@ def test_a_header_is_read_in_the_order_it_was_written_in(data: st.DataObject) ->
     begin = file_begin(FileHeader(trail), form, DEFINITIONS)
 
     assert decode_header(begin)[0].trail == trail
+
+
+def test_a_header_whose_length_reads_alike_in_both_orders_is_read() -> None:
+    """The trailer repeats 03 03 in either order: the frames inside tell which one it is."""
+    short = FileHeader(order=ByteOrder.LITTLE)
+    more = 0x0303 - len(encode_header(short))
+    header = replace(short, trail=replace(short.trail, uri="u" * more))
+
+    written = encode_header(header)
+
+    assert written[2:4] == b"\x03\x03"
+    assert decode_header(written) == (header, 0x0303)

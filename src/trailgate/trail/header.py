@@ -288,7 +288,8 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
     if head and head[0] != FILE_HEADER:
         raise _bad(view, 0, "a file header must begin with 46 (F)", "Is this a trail file?")
     unfinished = len(head) < FRAME
-    for order in ByteOrder:
+    # A length such as 03 03 reads alike in both orders: then the signature's frame tells.
+    for order in sorted(ByteOrder, key=lambda order: not _is_signed(view, order)):
         length = order.number(head[2:])
         unfinished |= length > len(view) and _is_signed(view, order)
         tail = bytes(view[length - FRAME : length]) if length >= 2 * FRAME else b""
