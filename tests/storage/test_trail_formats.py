@@ -12,11 +12,11 @@ import pytest
 from trail.batches import batch_of
 from trailgate.definitions.operations import to_operations
 from trailgate.definitions.sourcedefs import write_sourcedefs
-from trailgate.errors import EncodeError
+from trailgate.errors import EncodeError, StorageError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.trail_files import TrailFile
 from trailgate.storage.trail_reader import TrailFileReader
-from trailgate.storage.trail_writing import prepare_writing, publish_parts, write_part
+from trailgate.storage.trail_writing import discard, prepare_writing, publish_parts, write_part
 from trailgate.storage.trails import find_trail, plan_splits, read_split, read_trail
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.trail_format import TrailFormat, UpdateFormat
@@ -83,7 +83,7 @@ def test_a_table_that_metadata_cannot_hold_is_told_before_anything_is_written(
 
     with pytest.raises(EncodeError, match=r"external length 70000 .*table S.ONE, field TEXT"):
         prepare_writing(tmp_path / "xx", tmp_path / "given.def", 9000, None, TrailFormat(5))
-    prepare_writing(tmp_path / "xx", tmp_path / "given.def", 9000, None, TrailFormat(4))
+    discard(prepare_writing(tmp_path / "xx", tmp_path / "given.def", 9000, None, TrailFormat(4)))
 
     assert [path.name for path in tmp_path.iterdir()] == ["given.def"]
 
@@ -99,3 +99,14 @@ def check_header(file: TrailFile, form: TrailFormat) -> None:
         assert f"{producer.major_version}.{producer.minor_version}" == form.release
         assert (trail.file_size, trail.seqno) == (file.size, file.number)
         assert trail.first_csn is not None
+
+
+def test_a_part_behind_a_job_that_was_given_up_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "given.def").write_bytes(write_sourcedefs(TABLES))
+    job = prepare_writing(tmp_path / "xx", tmp_path / "given.def", 9000)
+    discard(job)
+
+    with pytest.raises(StorageError, match="the write was given up"):
+        write_part(job, "late", [])
+
+    assert [path.name for path in tmp_path.iterdir()] == ["given.def"]

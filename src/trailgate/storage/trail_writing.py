@@ -74,7 +74,7 @@ def prepare_writing(
 ) -> WriteJob:
     """Return a job that adds to the trail at a prefix, or begins one there.
 
-    Definitions may be left out where the trail has them already. Raises OptionError.
+    Its staging folder is there from now on, so that a job given up is known by its absence. Definitions may be left out where the trail has them already. Raises OptionError.
     """
     prefix = local_prefix(path)
     manifest = read_manifest(prefix)
@@ -89,12 +89,16 @@ def prepare_writing(
     header = file_header(prefix, options.seq_digits, time_ns() // 1000)
     tables = tables_of(prefix, definitions)
     check_tables(tables, options)
+    staging.mkdir(parents=True)
     return WriteJob(Target(prefix, staging, run, header, tables), options)
 
 
 def write_part(job: WriteJob, stem: str, batches: Iterable[pa.RecordBatch]) -> Part:
     """Stage the operations of one part in their order; raises with the row in its part."""
-    job.target.staging.mkdir(parents=True, exist_ok=True)
+    if not job.target.staging.is_dir():
+        # A task that goes on after the job was given up must not leave anything behind.
+        problem = "the staging folder is not there: the write was given up"
+        raise StorageError(problem, where=Where(source=str(job.target.staging)))
     writer = job.target.writer(stem, job.options)
     encoding = job.target.encoding(job.options)
     counts: Counts = {}
