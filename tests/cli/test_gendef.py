@@ -120,6 +120,14 @@ def test_a_file_is_written_over_only_if_asked_for(
     assert read_sourcedefs(out.read_bytes())
 
 
+def test_the_folder_of_the_file_is_made(folder: Path) -> None:
+    out = folder / "dirdef" / "msgdefs.def"
+    (folder / "a.properties").write_text(OF_COPYBOOK.format(folder=folder))
+
+    assert run(["gendef", "-prop", str(folder / "a.properties"), "-out", str(out)]) == 0
+    assert read_sourcedefs(out.read_bytes()).table("BANK.ACCOUNT")
+
+
 def test_without_a_file_it_is_printed(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "a.properties").write_text(OF_COPYBOOK.format(folder=folder))
 

@@ -46,6 +46,7 @@ def _write(path: Path, text: bytes, *, force: bool) -> None:
         hint = "Give --force to write over it"
         raise OptionError("the file is there already", where=Where(source=str(path)), hint=hint)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
     except OSError as error:
         where = Where(source=str(path))
