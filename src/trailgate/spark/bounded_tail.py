@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from trailgate.spark.trail_stream import Offset, TrailTail
+from trailgate.spark.trail_tail import Offset, TrailTail
 from trailgate.storage.trail_stream import NO_LIMIT, StreamOffset
 
 

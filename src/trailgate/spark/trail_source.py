@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -13,18 +12,11 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from trailgate.model.tables import Table
 from trailgate.spark.trail_options import TrailOptions
-from trailgate.storage.trail_files import TrailFiles
-from trailgate.storage.trail_options import ReadOptions
-from trailgate.storage.trails import TrailSplit, plan_reading, read_split, wanted_table
-
-AHEAD: Final = (
-    16  # files that a task is told of behind its split; most transactions end in the first
-)
+from trailgate.spark.trail_partitions import partitions_of, read_partition
+from trailgate.storage.trails import plan_reading
 
 
 class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
@@ -54,40 +46,6 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         from trailgate.spark.trail_sink import trail_writer  # noqa: PLC0415  not to read
 
         return trail_writer(self.options, schema, overwrite=overwrite)
-
-
-class TrailPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
-    """A split that one task reads, the files of the trail that it needs, and the table asked for."""
-
-    def __init__(self, trail: TrailFiles, split: TrailSplit, table: Table | None) -> None:
-        super().__init__(None)
-        self.trail = trail
-        self.split = split
-        self.table = table
-
-
-def partitions_of(
-    trail: TrailFiles, splits: Sequence[TrailSplit], options: ReadOptions
-) -> list[InputPartition]:
-    """Return one partition a split."""
-    last = trail.end.number
-    table = wanted_table(trail, options)
-    found = []
-    for split in splits:
-        window = trail.window(split.start.number, min(split.end.number + AHEAD, last))
-        found.append(TrailPartition(window, split, table))
-    return found
-
-
-def read_partition(
-    partition: InputPartition | None, options: ReadOptions, schema: StructType
-) -> Iterator[pa.RecordBatch]:
-    """Yield a partition's batches in exactly the schema that Spark expects."""
-    if not isinstance(partition, TrailPartition):
-        return  # Spark asks once with None where there are no partitions
-    exact: Any = to_arrow_schema(schema, timezone="UTC")
-    for batch in read_split(partition.trail, partition.split, options, partition.table):
-        yield batch.select(exact.names).cast(exact)
 
 
 class TrailReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
