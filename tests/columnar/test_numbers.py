@@ -8,7 +8,7 @@ from decimal import Context, Decimal, Inexact
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trailgate.columnar.numbers import (
@@ -52,6 +52,8 @@ texts = st.one_of(
     st.sampled_from([2, 4, 8]),
     st.booleans(),
 )
+@example(["0E40", "-0.00e-7", ".0E99"], 2, 8, True)
+@example(["0E40", ""], 0, 2, False)
 def test_integers_equal_the_naive_reading(
     values: list[str | None], scale: int, width: int, signed: bool
 ) -> None:
