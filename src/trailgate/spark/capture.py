@@ -7,9 +7,7 @@ Only the DataFrame API is used, so a session over Spark Connect will do.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +19,9 @@ from trailgate.definitions.operations import to_operations
 from trailgate.errors import DecodeError, OptionError, Where
 from trailgate.messages.capture import MessageBatch
 from trailgate.model.operations import OPERATIONS_SCHEMA
-from trailgate.spark.session import session
+from trailgate.spark.numbered_tasks import on_session, run_numbered
 from trailgate.storage.capture import CaptureJob, CaptureSummary, RangeReport, publish, run_range
 from trailgate.storage.loading import load_capture
-
-REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])
 
 
 def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
@@ -33,36 +29,13 @@ def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
 
     Raises the earliest error of the input, as the job in one process does.
     """
-    if not isinstance(spark, str):
-        return publish(job, run_ranges(spark, job))
-    running = SparkSession.getActiveSession() is not None
-    made = session(spark)
-    try:
-        return publish(job, run_ranges(made, job))
-    finally:
-        if not running:
-            made.stop()
+    with on_session(spark) as running:
+        return publish(job, run_ranges(running, job))
 
 
 def run_ranges(spark: SparkSession, job: CaptureJob) -> list[RangeReport]:
     """Return the reports of all ranges in their order; one task a range."""
-    count = len(job.ranges)
-    if not count:
-        return []
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                # An error is part of the report: a failed task would be tried again.
-                report = pickle.dumps(run_range(job, number))
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([number]), pa.array([report])], schema=REPORTS
-                )
-
-    numbers = spark.range(0, count, 1, numPartitions=count)
-    rows = numbers.mapInArrow(run, "number long, report binary").collect()
-    ordered = sorted(rows, key=lambda row: int(row["number"]))
-    return [pickle.loads(row["report"]) for row in ordered]  # noqa: S301  our own workers' reports
+    return run_numbered(spark, len(job.ranges), lambda number: run_range(job, number))
 
 
 def capture(
