@@ -15,6 +15,7 @@ from pyarrow import fs
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.messages.fixed.framing import Framed, FrameKind, Framing, find_frames
+from trailgate.storage.opened_file import OpenedFile
 from trailgate.storage.trail_files import Place, locate
 
 Longs = npt.NDArray[np.int64]
@@ -120,16 +121,11 @@ def read_record_split(
 
 
 def _portions(split: RecordSplit, framing: Framing, portion: int) -> Iterator[RecordPortion]:
-    store, place = locate(split.file.path)
-    try:
-        handle = store.open_input_file(place)
-    except OSError as error:
-        raise StorageError(f"cannot open the file: {error}") from error
-    with handle:
-        at = _first(handle, split, framing, portion)
+    with OpenedFile(split.file.path, split.file.size, "file of records") as file:
+        at = _first(file, split, framing, portion)
         size = portion
         while at < split.end:
-            data = _read(handle, at, min(size, split.file.size - at))
+            data = file.read(at, size)
             finish = at + data.size >= split.file.size
             found = _found(data, framing, at, finish=finish)
             own = int(np.searchsorted(found.starts + at, split.end))
@@ -150,14 +146,6 @@ def _larger(size: int, at: int) -> int:
     return 2 * size
 
 
-def _read(handle: pa.NativeFile, at: int, size: int) -> pa.Buffer:
-    handle.seek(at)
-    data = handle.read_buffer(size)
-    if data.size < size:
-        raise StorageError("the file became shorter while it was read")
-    return data
-
-
 def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Framed:
     try:
         return find_frames(octets(data), framing, finish=finish)
@@ -166,7 +154,7 @@ def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frame
         raise type(error)(error.problem, where=where, hint=error.hint) from None
 
 
-def _first(handle: pa.NativeFile, split: RecordSplit, framing: Framing, portion: int) -> int:
+def _first(file: OpenedFile, split: RecordSplit, framing: Framing, portion: int) -> int:
     """Return where the split's first record begins: lines begin behind a delimiter."""
     if framing.kind is not FrameKind.LINE or not split.start:
         return split.start
@@ -174,7 +162,7 @@ def _first(handle: pa.NativeFile, split: RecordSplit, framing: Framing, portion:
     # A line begins here too if its delimiter ends right in front of the split.
     at = max(0, split.start - len(mark))
     while at < split.end:
-        data = _read(handle, at, min(portion + len(mark), split.file.size - at))
+        data = file.read(at, portion + len(mark))
         place = data.to_pybytes().find(mark)
         if place >= 0:
             return int(at + place + len(mark))

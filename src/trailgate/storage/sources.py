@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, Self
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pyarrow import fs
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
 from trailgate.messages.capture import MessageBatch, Problem
 from trailgate.model.changes import Longs
+from trailgate.storage.opened_file import OpenedFile
 from trailgate.storage.quarantine import read_line
 from trailgate.storage.trail_files import locate
 
@@ -168,7 +169,7 @@ def _messages(source: MessageSource, start: Place, portion: int) -> Iterator[Mes
     for number in range(start[0], len(source.files)):
         file = source.files[number]
         offset = start[1] if number == start[0] else 0
-        with _Reader(file) as reader:
+        with OpenedFile(file.path, file.size, "messages") as reader:
             if not source.lined(number):
                 if offset == 0:
                     yield _whole(reader, number, source.longest)
@@ -180,27 +181,27 @@ def _messages(source: MessageSource, start: Place, portion: int) -> Iterator[Mes
                     yield messages
 
 
-def _whole(reader: _Reader, number: int, longest: int) -> Messages:
-    if reader.file.size > longest:
-        raise _too_long(reader.file, 0, longest)
-    data = reader.read(0, reader.file.size)
+def _whole(reader: OpenedFile, number: int, longest: int) -> Messages:
+    if reader.size > longest:
+        raise _too_long(reader.path, 0, longest)
+    data = reader.read(0, reader.size)
     zero = np.zeros(1, np.int64)
     return Messages(data, zero, zero + data.size, number, zero)
 
 
 def _lines(
-    reader: _Reader, offset: int, portion: int, longest: int
+    reader: OpenedFile, offset: int, portion: int, longest: int
 ) -> Iterator[tuple[int, pa.Buffer]]:
     """Yield whole lines: (offset, bytes). A line begins behind a newline or at the begin."""
     at = offset if offset == 0 else _behind_newline(reader, offset - 1, portion)
     size = portion
-    while at < reader.file.size:
+    while at < reader.size:
         data = reader.read(at, size)
-        if at + data.size < reader.file.size:
+        if at + data.size < reader.size:
             length = _whole_lines(data)
             if not length:
                 if data.size > longest:
-                    raise _too_long(reader.file, at, longest)
+                    raise _too_long(reader.path, at, longest)
                 size = min(2 * size, longest + 1)
                 continue
             data = data.slice(0, length)
@@ -220,10 +221,10 @@ def _whole_lines(data: pa.Buffer) -> int:
     return last + 1
 
 
-def _behind_newline(reader: _Reader, at: int, portion: int) -> int:
+def _behind_newline(reader: OpenedFile, at: int, portion: int) -> int:
     """Return the place behind the first newline from a place on."""
     step = min(portion, 1 << 16)
-    while at < reader.file.size:
+    while at < reader.size:
         data = bytes(reader.read(at, step))
         found = data.find(b"\n")
         if found >= 0:
@@ -232,41 +233,12 @@ def _behind_newline(reader: _Reader, at: int, portion: int) -> int:
     return at
 
 
-def _too_long(file: SourceFile, at: int, longest: int) -> DecodeError:
+def _too_long(path: str, at: int, longest: int) -> DecodeError:
     return DecodeError(
         f"a message is longer than {longest} bytes",
-        where=Where(source=file.path, offset=at),
+        where=Where(source=path, offset=at),
         hint="Is the file one message a line (--message-per line)?",
     )
-
-
-class _Reader:
-    """One open message file."""
-
-    def __init__(self, file: SourceFile) -> None:
-        self.file = file
-        store, place = locate(file.path)
-        try:
-            self._handle: Any = store.open_input_file(place)
-        except OSError as error:
-            problem = f"cannot open the messages: {error}"
-            raise StorageError(problem, where=Where(source=file.path)) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._handle.close()
-
-    def read(self, place: int, size: int) -> pa.Buffer:
-        """Return the bytes from a place on, no more than the file had when it was found."""
-        size = min(size, self.file.size - place)
-        self._handle.seek(place)
-        data = self._handle.read_buffer(size)
-        if data.size < size:
-            problem = "the file became shorter while it was read"
-            raise StorageError(problem, where=Where(source=self.file.path))
-        return data
 
 
 def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:

@@ -6,11 +6,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final, Self
 
-import numpy as np
-
-from trailgate.columnar.views import Octets
-from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
-from trailgate.storage.trail_files import TrailFile, locate
+from trailgate.columnar.views import Octets, octets
+from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.storage.opened_file import OpenedFile
+from trailgate.storage.trail_files import TrailFile
 from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.header import FileHeader, decode_header
 from trailgate.trail.metadata import NO_TABLES, TrailTables
@@ -32,12 +31,7 @@ class TrailFileReader:
 
     def __init__(self, file: TrailFile) -> None:
         self.file = file
-        store, place = locate(file.path)
-        try:
-            self._handle = store.open_input_file(place)
-        except OSError as error:
-            problem = f"cannot open the trail file: {error}"
-            raise StorageError(problem, where=Where(source=file.path)) from error
+        self._opened = OpenedFile(file.path, file.size, "trail file")
 
     def __enter__(self) -> Self:
         return self
@@ -49,16 +43,11 @@ class TrailFileReader:
 
     def close(self) -> None:
         """Close the file."""
-        self._handle.close()
+        self._opened.close()
 
     def read(self, place: int, size: int) -> Octets:
         """Return the bytes from a place on, no more than the file is to have."""
-        size = max(0, min(size, self.file.size - place))
-        self._handle.seek(place)
-        data = np.frombuffer(self._handle.read_buffer(size), np.uint8)
-        if len(data) < size:
-            raise StorageError("the file became shorter while it was read")
-        return data
+        return octets(self._opened.read(place, size))
 
     @cached_property
     def _begin(self) -> tuple[FileHeader | None, int]:
