@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import cobol_naive as naive
-from trailgate.errors import EncodeError, OptionError
-from trailgate.messages.fixed.pages.code_pages import PAGES, code_page, double_byte_page
-from trailgate.messages.fixed.pages.double_byte_page import (
+from trailgate.columnar.pages.code_pages import PAGES, code_page, double_byte_page
+from trailgate.columnar.pages.double_byte_page import (
     DOUBLE_BYTES,
     DoubleBytePage,
     MixedPage,
     double_codes,
 )
-from trailgate.messages.fixed.pages.single_byte_page import SingleBytePage
-from trailgate.messages.fixed.pages.varying import decode_column
+from trailgate.columnar.pages.single_byte_page import SingleBytePage
+from trailgate.columnar.pages.varying import decode_column
+from trailgate.errors import EncodeError, OptionError
 
 ASKED = (
     *[

@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Self
 
+from trailgate.columnar.pages.code_pages import code_page
 from trailgate.definitions.copybook.dialect import (
     BinarySizes,
     Dialect,
@@ -27,7 +28,6 @@ from trailgate.messages.fixed.decoding import (
     Shape,
 )
 from trailgate.messages.fixed.framing import FrameKind, Framing
-from trailgate.messages.fixed.pages.code_pages import code_page
 from trailgate.messages.fixed.record_kinds import KindsDecoder, RecordKinds, layout_named
 from trailgate.messages.fixed.values.options import Blank, Integers, ValueOptions
 from trailgate.model.layouts import Field, Layout

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from trailgate.columnar.pages.code_pages import code_page
+from trailgate.columnar.pages.page_text import without
+from trailgate.columnar.pages.varying import decode_column
 from trailgate.errors import DecodeError, EncodeError, OptionError, Where
 from trailgate.model.tables import Column
 from trailgate.model.types import INTERVAL_TYPES, UTF_8_SUB_TYPES, UTF_16_SUB_TYPE
@@ -30,15 +30,13 @@ class Charset(NamedTuple):
 
     codec: str
     names: tuple[str, ...]
-    single_byte: bool = True
 
 
-_WIDE: Final = False
 # Oracle's names, and those of the IANA registry; Python's own aliases are found as well.
 ROWS: Final = (
-    Charset(UTF_8, ("UTF-8", "UTF8", "AL32UTF8"), _WIDE),
-    Charset(UTF_16, ("UTF-16", "UTF-16BE", "AL16UTF16"), _WIDE),
-    Charset("utf-16-le", ("UTF-16LE", "AL16UTF16LE"), _WIDE),
+    Charset(UTF_8, ("UTF-8", "UTF8", "AL32UTF8")),
+    Charset(UTF_16, ("UTF-16", "UTF-16BE", "AL16UTF16")),
+    Charset("utf-16-le", ("UTF-16LE", "AL16UTF16LE")),
     Charset("ascii", ("US-ASCII", "ASCII", "US7ASCII")),
     Charset("iso8859-1", ("ISO-8859-1", "WE8ISO8859P1")),
     Charset("iso8859-2", ("ISO-8859-2", "EE8ISO8859P2")),
@@ -60,16 +58,16 @@ ROWS: Final = (
     Charset("cp037", ("IBM037", "WE8EBCDIC37")),
     Charset("cp500", ("IBM500", "WE8EBCDIC500")),
     Charset("cp1140", ("IBM1140", "WE8EBCDIC1140")),
-    Charset("cp932", ("Shift_JIS", "windows-31j", "JA16SJIS", "JA16SJISTILDE"), _WIDE),
-    Charset("euc_jp", ("EUC-JP", "JA16EUC"), _WIDE),
-    Charset("gb2312", ("GB2312", "ZHS16CGB231280"), _WIDE),
-    Charset("gbk", ("GBK", "ZHS16GBK"), _WIDE),
-    Charset("gb18030", ("GB18030", "ZHS32GB18030"), _WIDE),
-    Charset("big5", ("Big5", "ZHT16BIG5"), _WIDE),
-    Charset("cp950", ("windows-950", "ZHT16MSWIN950"), _WIDE),
-    Charset("big5hkscs", ("Big5-HKSCS", "ZHT16HKSCS"), _WIDE),
-    Charset("euc_kr", ("EUC-KR", "KO16KSC5601"), _WIDE),
-    Charset("cp949", ("windows-949", "KO16MSWIN949"), _WIDE),
+    Charset("cp932", ("Shift_JIS", "windows-31j", "JA16SJIS", "JA16SJISTILDE")),
+    Charset("euc_jp", ("EUC-JP", "JA16EUC")),
+    Charset("gb2312", ("GB2312", "ZHS16CGB231280")),
+    Charset("gbk", ("GBK", "ZHS16GBK")),
+    Charset("gb18030", ("GB18030", "ZHS32GB18030")),
+    Charset("big5", ("Big5", "ZHT16BIG5")),
+    Charset("cp950", ("windows-950", "ZHT16MSWIN950")),
+    Charset("big5hkscs", ("Big5-HKSCS", "ZHT16HKSCS")),
+    Charset("euc_kr", ("EUC-KR", "KO16KSC5601")),
+    Charset("cp949", ("windows-949", "KO16MSWIN949")),
 )
 CHARSETS: Final[Mapping[str, Charset]] = MappingProxyType({row.codec: row for row in ROWS})
 _BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
@@ -112,68 +110,20 @@ def decoded_texts(values: pa.BinaryArray, charset: str) -> pa.StringArray:
 
     Raises DecodeError, with the row as its record, for bytes that the set does not have.
     """
-    if CHARSETS[charset].single_byte:
-        return _by_bytes(values, charset)
-    distinct = values.dictionary_encode()
-    texts = []
-    for raw in distinct.dictionary.to_pylist():
-        try:
-            texts.append(raw.decode(charset))
-        except UnicodeDecodeError:
-            row = pc.index(values, pa.scalar(raw, pa.binary())).as_py()
-            raise _not_in(charset, row, raw) from None
-    return pa.array(texts, pa.string()).take(distinct.indices)
+    found = decode_column(code_page(charset), values)
+    if found.bad is not None and found.bad.any():
+        row = int(np.argmax(found.bad))
+        where = Where(record=row, raw=values[row].as_py())
+        raise DecodeError(f"text is not {charset}", where=where)
+    return found.values
 
 
 def encoded_texts(values: pa.StringArray, charset: str) -> pa.BinaryArray:
     """Return UTF-8 texts in a character set; null stays null. Raises EncodeError."""
-    distinct = values.dictionary_encode()
-    raw = []
-    for text in distinct.dictionary.to_pylist():
-        try:
-            raw.append(text.encode(charset))
-        except UnicodeEncodeError:
-            problem = f"{text!r} has characters that {charset} does not have"
-            raise EncodeError(problem, where=Where(raw=text.encode())) from None
-    return pa.array(raw, pa.binary()).take(distinct.indices)
-
-
-def _not_in(charset: str, row: int, raw: bytes) -> DecodeError:
-    return DecodeError(f"text is not {charset}", where=Where(record=row, raw=raw))
-
-
-@lru_cache(maxsize=len(ROWS))
-def _byte_table(charset: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Return the UTF-8 bytes of each byte, and how many they are; 0 where the set has no such byte."""
-    sizes, table = np.zeros(256, np.int64), np.zeros((256, 4), np.uint8)
-    for byte in range(256):
-        raw = bytes((byte,)).decode(charset, "ignore").encode()
-        sizes[byte] = len(raw)
-        table[byte, : len(raw)] = list(raw)
-    return sizes, table
-
-
-def _by_bytes(values: pa.BinaryArray, charset: str) -> pa.StringArray:
-    sizes, table = _byte_table(charset)
-    if not len(values):
-        return pa.array([], pa.string())
-    start = values.offset
-    _, offsets, data = values.buffers()
-    ends = np.frombuffer(offsets, np.int32)[start : start + len(values) + 1]
-    content = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
-    widths = sizes[content]
-    total = np.concatenate([[0], np.cumsum(widths)])
-    if len(content) and not widths.all():
-        bad = int(np.argmin(widths)) + int(ends[0])
-        row = int(np.searchsorted(ends, bad, "right")) - 1
-        raise _not_in(charset, row, values[row].as_py())
-    if total[-1] == len(content):
-        text = table[content, 0]
-    else:
-        text = table[content][np.arange(table.shape[1]) < widths[:, None]]
-    found = pa.py_buffer(total[ends - ends[0]].astype(np.int32))
-    valid = None
-    if values.null_count:
-        mask = values.is_valid().to_numpy(zero_copy_only=False)
-        valid = pa.py_buffer(np.packbits(mask, bitorder="little"))
-    return pa.StringArray.from_buffers(len(values), found, pa.py_buffer(text), valid)
+    try:
+        raw = code_page(charset).encode(values.fill_null(""))
+    except EncodeError as error:
+        text = values[error.where.record or 0].as_py()
+        problem = f"{text!r} has characters that {charset} does not have"
+        raise EncodeError(problem, where=Where(raw=text.encode())) from None
+    return without(raw, values.is_null().to_numpy(zero_copy_only=False))

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.columnar.gather import gather
+from trailgate.columnar.pages.page_text import without
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where
 from trailgate.messages.fixed.faults import CUT_OFF, Fault, error_column, first_error
-from trailgate.messages.fixed.pages.page_text import without
 from trailgate.messages.fixed.places import (
     BadCount,
     Leaf,

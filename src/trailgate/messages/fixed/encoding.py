@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.columnar.pages.code_pages import code_page
 from trailgate.columnar.views import Octets
 from trailgate.errors import EncodeError, Where
 from trailgate.messages.fixed.decoding import Depending, RecordOptions
-from trailgate.messages.fixed.pages.code_pages import code_page
 from trailgate.messages.fixed.places import Leaf, leaves, place
 from trailgate.messages.fixed.records import Records
 from trailgate.messages.fixed.values.codec import Longs, Mask

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from trailgate.columnar.pages.code_pages import code_page
 from trailgate.errors import DecodeError, TrailgateError
-from trailgate.messages.fixed.pages.code_pages import code_page
 from trailgate.messages.fixed_width.cells import cells_of
 from trailgate.messages.fixed_width.cutting import cut_records
 from trailgate.messages.fixed_width.options import FixedOptions

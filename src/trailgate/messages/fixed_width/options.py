@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from trailgate.columnar.pages.code_pages import code_page
 from trailgate.definitions.copybook.dialect import (
     BinarySizes,
     Dialect,
@@ -19,7 +20,6 @@ from trailgate.definitions.copybook.dialect import (
 )
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.definition_files import DefinitionFiles
-from trailgate.messages.fixed.pages.code_pages import code_page
 from trailgate.messages.fixed.values.options import Blank, RawForm, ValueOptions
 from trailgate.messages.fixed_width.cutting import Cutting, read_cutting
 from trailgate.messages.fixed_width.layouts import RecordLayout, Slot

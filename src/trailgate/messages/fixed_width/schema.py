@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
+from trailgate.columnar.pages.code_pages import code_page
 from trailgate.definitions.copybook.dialect import Dialect
 from trailgate.errors import DefinitionError, Where
 from trailgate.messages.definition_files import DefinitionFiles, with_userdefs
-from trailgate.messages.fixed.pages.code_pages import code_page
 from trailgate.messages.fixed_width.layouts import RecordLayout, from_copybook, from_table, in_a_row
 from trailgate.messages.property_reader import PropertyReader
 from trailgate.model.layouts import Layout

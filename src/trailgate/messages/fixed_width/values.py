@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from trailgate.columnar.datetime_formats import DateFormat, compile_format
 from trailgate.columnar.numbers import format_integers
+from trailgate.columnar.pages.page_text import strings
 from trailgate.columnar.rows import failing_row, row_error
 from trailgate.definitions.values import Convert, parser_for
-from trailgate.messages.fixed.pages.page_text import strings
 from trailgate.messages.fixed.values.codec import Decoded, Explain
 from trailgate.messages.fixed.values.codecs import decoder, explainer
 from trailgate.messages.fixed.values.options import Blank, ValueOptions

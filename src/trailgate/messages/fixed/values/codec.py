@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from trailgate.columnar.pages.code_pages import code_page
+from trailgate.columnar.pages.page_text import CodePage
 from trailgate.columnar.views import Octets
 from trailgate.errors import EncodeError, Where
-from trailgate.messages.fixed.pages.code_pages import code_page
-from trailgate.messages.fixed.pages.page_text import CodePage
 from trailgate.messages.fixed.values.options import ValueOptions
 from trailgate.model.layouts import Field
 

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.columnar.pages.code_pages import double_byte_page
+from trailgate.columnar.pages.national_page import NATIONAL
+from trailgate.columnar.pages.page_text import CodePage
 from trailgate.columnar.rows import byte_view
 from trailgate.columnar.views import Octets
-from trailgate.messages.fixed.pages.code_pages import double_byte_page
-from trailgate.messages.fixed.pages.national_page import NATIONAL
-from trailgate.messages.fixed.pages.page_text import CodePage
 from trailgate.messages.fixed.values.codec import (
     Decoded,
     Decoder,

@@ -8,12 +8,12 @@ import re
 from functools import cache
 from typing import Final
 
+from trailgate.columnar.pages.codec_page import CodecPage, Utf8Page
+from trailgate.columnar.pages.double_byte_page import DOUBLE_BYTES, DoubleBytePage, MixedPage
+from trailgate.columnar.pages.page_text import CodePage
+from trailgate.columnar.pages.single_byte_page import NONE, SingleBytePage
+from trailgate.columnar.pages.tables.single_byte import SINGLE_BYTE
 from trailgate.errors import OptionError
-from trailgate.messages.fixed.pages.codec_page import CodecPage, Utf8Page
-from trailgate.messages.fixed.pages.double_byte_page import DOUBLE_BYTES, DoubleBytePage, MixedPage
-from trailgate.messages.fixed.pages.page_text import CodePage
-from trailgate.messages.fixed.pages.single_byte_page import NONE, SingleBytePage
-from trailgate.messages.fixed.pages.tables.single_byte import SINGLE_BYTE
 
 # Those of Python's EBCDIC codecs that agree with IBM's tables. Its cp273 has an overline where IBM has a
 # macron, and its cp875 takes bytes without a character for the control character SUB.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from trailgate.columnar.pages.codec_page import CodecPage
+from trailgate.columnar.pages.page_text import CodePage, Text, decode_distinct, strings, without
+from trailgate.columnar.pages.single_byte_page import SingleBytePage
 from trailgate.columnar.rows import byte_view
-from trailgate.messages.fixed.pages.page_text import CodePage, Text, strings, without
-from trailgate.messages.fixed.pages.single_byte_page import SingleBytePage
 
 
 def decode_column(page: CodePage, values: pa.BinaryArray) -> Text:
@@ -35,6 +36,8 @@ def _whole(page: SingleBytePage, values: pa.BinaryArray) -> Text | None:
 
 def _each(page: CodePage, values: pa.BinaryArray) -> Text:
     """Return the text of each distinct value."""
+    if isinstance(page, CodecPage):
+        return decode_distinct(values, lambda raw: raw.decode(page.name))
     found = values.dictionary_encode()
     texts = []
     for raw in found.dictionary.to_pylist():

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.columnar.pages.page_text import Text, not_in_page, some, strings, without
 from trailgate.columnar.rows import byte_view, strings_of
 from trailgate.columnar.views import Octets
-from trailgate.messages.fixed.pages.page_text import Text, not_in_page, some, strings, without
 
 NONE: Final = "\ufffe"  # a byte without a character; Python's charmap codecs mean the same by it
 

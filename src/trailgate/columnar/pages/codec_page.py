@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from trailgate.columnar.gather import fixed_rows
+from trailgate.columnar.pages.page_text import Text, decode_each, encode_each
 from trailgate.columnar.views import Octets
-from trailgate.messages.fixed.pages.page_text import Text, decode_each, encode_each
 
 
 @dataclass(frozen=True, slots=True)

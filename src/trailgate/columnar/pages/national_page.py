@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from trailgate.columnar.pages.page_text import Text, decode_each, encode_each, from_codes
 from trailgate.columnar.views import Octets
-from trailgate.messages.fixed.pages.page_text import Text, decode_each, encode_each, from_codes
 
 _CODEC: Final = "utf-16-be"
 

@@ -76,7 +76,12 @@ def some(mask: Mask) -> Mask | None:
 
 def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> Text:
     """Return the text of each row by a function of one value, called once a distinct value."""
-    found = fixed_rows(matrix).dictionary_encode()
+    return decode_distinct(fixed_rows(matrix), decode)
+
+
+def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Text:
+    """Return the text of each value, of which none is null, called once a distinct value."""
+    found = raws.dictionary_encode()
     texts: list[str | None] = []
     for raw in found.dictionary.to_pylist():
         try:

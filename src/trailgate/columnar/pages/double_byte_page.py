@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.columnar.views import Octets
-from trailgate.messages.fixed.pages.page_text import (
+from trailgate.columnar.pages.page_text import (
     Mask,
     Text,
     encode_each,
@@ -24,11 +23,12 @@ from trailgate.messages.fixed.pages.page_text import (
     some,
     without,
 )
-from trailgate.messages.fixed.pages.single_byte_page import NONE, SingleBytePage
+from trailgate.columnar.pages.single_byte_page import NONE, SingleBytePage
+from trailgate.columnar.views import Octets
 
 Codes = npt.NDArray[np.uint16]
 SHIFT_OUT, SHIFT_IN = 0x0E, 0x0F
-_TABLES: Final = "trailgate.messages.fixed.pages.tables.double_"
+_TABLES: Final = "trailgate.columnar.pages.tables.double_"
 # Which table a page's double bytes have, and what differs from it.
 DOUBLE_BYTES: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = MappingProxyType(
     {
