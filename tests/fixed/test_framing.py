@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from trailgate.messages.fixed.framing import (
     Framing,
     find_frames,
     frame,
-    without_ends,
 )
 
 RECORDS = [b"first", b"2nd-x", b"third"]
@@ -83,14 +81,6 @@ def test_a_large_block_has_31_bits_of_length() -> None:
     block = (0x80000000 | len(body) + 4).to_bytes(4, "big") + body
 
     assert cut(block, Framing(FrameKind.BDW)) == [b"x" * 30_000] * 3
-
-
-def test_header_and_trailer_records_are_skipped() -> None:
-    framing = replace(FRAMINGS["line"], skip_first=1, skip_last=1)
-    found = without_ends(find_frames(octets(frame(RECORDS, framing)), framing), framing)
-
-    assert len(found.starts) == 1
-    assert len(without_ends(found, framing).starts) == 0
 
 
 def test_a_framing_that_cannot_be_is_a_wrong_option() -> None:

@@ -60,6 +60,14 @@ def test_how_a_file_is_cut_changes_nothing(
     assert found == records[skipped[0] : len(records) - skipped[1]]
 
 
+def test_header_and_trailer_records_are_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"first\n2nd-x\nthird\n")
+
+    assert len(read(path, replace(KINDS["line"], skip_first=1, skip_last=1))) == 1
+    assert len(read(path, replace(KINDS["line"], skip_first=2, skip_last=2))) == 0
+
+
 def test_a_folders_files_are_read_by_name(tmp_path: Path) -> None:
     for name, content in (("b", b"3333"), ("a", b"11112222"), (".hidden", b"x"), ("empty", b"")):
         (tmp_path / name).write_bytes(content)

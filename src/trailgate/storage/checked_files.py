@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from pyarrow import fs
 
@@ -24,8 +24,6 @@ from trailgate.storage.trail_files import (
     numbered_like_a_trail,
     read_whole,
 )
-
-LEGAL_DIGITS: Final = (9, 6)
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,18 +183,18 @@ def _without_ends(
         skipped = min(before, len(portion.starts))
         before -= skipped
         held.append(_part(portion, skipped, len(portion.starts)))
-        while sum(len(one.starts) for one in held) - len(held[0].starts) >= framing.skip_last:
-            if len(held) == 1 and framing.skip_last:
-                break
+        while held and _records(held) - len(held[0].starts) >= framing.skip_last:
             yield held.popleft()
-            if not held:
-                break
-    left = sum(len(one.starts) for one in held) - framing.skip_last
+    left = _records(held) - framing.skip_last
     for portion in held:
         if left <= 0:
             return
         yield _part(portion, 0, min(left, len(portion.starts)))
         left -= len(portion.starts)
+
+
+def _records(portions: deque[RecordPortion]) -> int:
+    return sum(len(portion.starts) for portion in portions)
 
 
 def _part(portion: RecordPortion, begin: int, end: int) -> RecordPortion:

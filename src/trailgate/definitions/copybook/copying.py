@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -140,6 +140,3 @@ def _with_part(token: Token, partial: tuple[re.Pattern[str], str]) -> Token:
         return token
     pattern, new = partial
     return replace(token, text=pattern.sub(lambda _: new, token.text))
-
-
-NO_MEMBERS: Final[Mapping[str, list[Token]]] = {}

@@ -83,7 +83,7 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Fram
     """Return the complete records of ``data``, which begin at a frame (a block's for BDW).
 
     With ``finish`` an unfinished record raises TruncatedError. A descriptor that cannot be raises DecodeError
-    with its offset. Skipped records are not left out here: see ``without_ends``.
+    with its offset. Records of a header or trailer are not left out here: only a whole file has those.
     """
     found = _FINDERS[framing.kind](data, framing, finish)
     if finish and found.end < len(data):
@@ -93,12 +93,6 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Fram
             hint="Is the record length or the framing the right one?",
         )
     return found
-
-
-def without_ends(found: Framed, framing: Framing) -> Framed:
-    """Return a whole file's records without those of its header and trailer."""
-    kept = slice(framing.skip_first, max(framing.skip_first, len(found.starts) - framing.skip_last))
-    return Framed(found.starts[kept], found.ends[kept], found.end)
 
 
 def _fixed(data: Octets, framing: Framing, finish: bool) -> Framed:  # noqa: ARG001

@@ -64,7 +64,7 @@ class KindsDecoder:
         self._layouts = {name: layout_named(layouts, name) for name in chosen}
         if not self._layouts:
             raise OptionError("no kind of record is named")
-        inner = replace(options, shape=options.shape, raw=False)
+        inner = replace(options, raw=False)
         self._decoders = {name: RecordDecoder(own, inner) for name, own in self._layouts.items()}
         self._key = self._key_decoder()
 
