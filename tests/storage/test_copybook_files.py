@@ -83,6 +83,8 @@ def test_bad_fields_of_several_kinds_are_told_by_record(tmp_path: Path, copybook
     assert [len(row["_errors"]) for row in found] == [0, 1, 0]
     assert found[1]["_errors"][0]["field"] == "AMOUNT"
     assert found[1]["DETAIL"]["AMOUNT"] is None
+    raw = rows(data, copybook, errors="column", raw="true", **options)
+    assert [row["_raw"] for row in raw][::2] == [HEADER, HEADER]
     with pytest.raises(DecodeError, match=r"data, record 1, byte 18, field AMOUNT"):
         rows(data, copybook, **options)
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from trailgate.columnar.gather import gather
 from trailgate.definitions.copybook.columns import flat_columns
 from trailgate.errors import DecodeError, OptionError, Where
 from trailgate.messages.fixed.decoding import (
     ERRORS_COLUMN,
+    RAW_COLUMN,
     OnError,
     RecordDecoder,
     RecordOptions,
@@ -94,6 +96,8 @@ class KindsDecoder:
             members.append(pa.field(name, pa.struct(inner)))
         if self._options.errors is OnError.COLUMN:
             members.append(pa.field(ERRORS_COLUMN, pa.list_(ERROR)))
+        if self._options.raw:
+            members.append(pa.field(RAW_COLUMN, pa.binary()))
         return pa.schema(members)
 
     def batches(self, records: Records) -> Iterator[pa.RecordBatch]:
@@ -119,6 +123,8 @@ class KindsDecoder:
             columns.append(struct.take(pa.array(slots, mask=mask)))
         if pool:
             columns.append(pa.concat_arrays(pool).take(pa.array(errors)))
+        if self._options.raw:
+            columns.append(gather(records.data, records.starts[rows], records.ends[rows]))
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _kind_of(self, records: Records) -> Longs:
