@@ -17,11 +17,11 @@ from benchmarks.delimited import (
 from benchmarks.report import Figure, Target, fastest
 from pyspark.sql import SparkSession
 
-from trailgate.definitions.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
+from trailgate.jobs.capture.loading import load_capture
 from trailgate.spark import session
-from trailgate.spark.capture import run_capture
-from trailgate.storage.capture import CaptureJob, CaptureOptions, prepare
-from trailgate.storage.loading import load_capture
+from trailgate.spark.jobs.capture import run_capture
 
 TARGET: Final = Target(1.5)
 RUNS: Final = 3

@@ -9,12 +9,12 @@ from benchmarks.report import Figure, Target, fastest
 from benchmarks.trail_codec import DEFINITIONS, sample
 
 from trailgate.columnar.views import octets
-from trailgate.definitions.sourcedefs import write_sourcedefs
-from trailgate.storage.checking import check_trail
-from trailgate.trail.header import FileHeader, TrailInfo, encode_header
-from trailgate.trail.record import decode_record
-from trailgate.trail.tokens import FRAME
-from trailgate.trail.writer import encode
+from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.jobs.checking.report import check_trail
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
+from trailgate.trail.format.record import decode_record
+from trailgate.trail.format.tokens import FRAME
+from trailgate.trail.writing.writer import encode
 
 RECORDS, FEW = 1_000_000, 200_000
 LOOPED = 10_000  # records of the loop

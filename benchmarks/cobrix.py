@@ -21,11 +21,11 @@ from benchmarks.fixed import LAYOUTS, SAMPLE_ROWS, sample
 from benchmarks.report import Figure, Target, fastest
 from pyspark.sql import SparkSession
 
-from trailgate.definitions.copybook.reading import read_copybook
+from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.jobs.record_files.parquet import prepare_parquet
 from trailgate.spark import session
-from trailgate.spark.copybook_job import run_parquet
-from trailgate.storage.copybook_options import CopybookOptions
-from trailgate.storage.parquet_files import prepare_parquet
+from trailgate.spark.jobs.copybook import run_parquet
 
 ENVIRONMENT: Final = Path(__file__).parent / ".cobrix"
 SPARK: Final = "pyspark==3.5.3"

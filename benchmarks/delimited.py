@@ -15,8 +15,9 @@ from pyarrow import csv
 from trailgate.columnar.delimiters import Dialect, index_fields
 from trailgate.columnar.views import octets
 from trailgate.messages.capture import Capture, MessageBatch
-from trailgate.messages.field_values import FieldValues
-from trailgate.messages.properties import DelimitedOptions, delimited_options, parse_properties
+from trailgate.messages.delimited.field_values import FieldValues
+from trailgate.messages.delimited.options import DelimitedOptions, delimited_options
+from trailgate.messages.properties.file import parse_properties
 from trailgate.model.tables import Column, Definitions, Table
 
 ROWS: Final = 64_000

@@ -15,11 +15,11 @@ from benchmarks.report import Figure, Target, fastest, table
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from oracles import cobol_naive as naive
-from trailgate.definitions.copybook.reading import read_copybook
-from trailgate.messages.fixed.decoding import RecordDecoder
-from trailgate.messages.fixed.encoding import RecordEncoder
-from trailgate.messages.fixed.records import Records, records_of_length
-from trailgate.model.layouts import Field, Layout, Usage
+from trailgate.cobol.copybook.layouts import Field, Layout, Usage
+from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.cobol.records.decoding import RecordDecoder
+from trailgate.cobol.records.encoding import RecordEncoder
+from trailgate.cobol.records.record_bytes import Records, records_of_length
 
 BYTES: Final = 500 << 20  # what is decoded, from records that are repeated
 SAMPLE_ROWS: Final = 5_000

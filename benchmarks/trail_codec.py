@@ -25,12 +25,12 @@ from trailgate.model.changes import (
     StateColumn,
 )
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.byte_order import ByteOrder
-from trailgate.trail.metadata import METADATA_LEVEL, TrailTable, TrailTables
-from trailgate.trail.reader import ReaderState, decode
-from trailgate.trail.records import find_records
-from trailgate.trail.trail_format import TrailFormat
-from trailgate.trail.writer import encode
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.framing import find_records
+from trailgate.trail.format.metadata import METADATA_LEVEL, TrailTable, TrailTables
+from trailgate.trail.format.trail_format import TrailFormat
+from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.writing.writer import encode
 
 RECORDS = 500_000
 NAIVE_RECORDS = 10_000

@@ -12,17 +12,11 @@ from benchmarks.report import Figure, Target, fastest
 from benchmarks.trail_codec import DEFINITIONS, TABLE, sample
 
 from trailgate.columnar.views import octets
-from trailgate.model.changes import (
-    ABSENT,
-    UPDATE,
-    WHOLE,
-    ChangeBatch,
-    StateColumn,
-)
+from trailgate.model.changes import ABSENT, UPDATE, WHOLE, ChangeBatch, StateColumn
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.byte_order import ByteOrder
-from trailgate.trail.trail_format import LEVEL_3, TrailFormat, UpdateFormat
-from trailgate.trail.writer import encode
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.trail_format import LEVEL_3, TrailFormat, UpdateFormat
+from trailgate.trail.writing.writer import encode
 
 RECORDS: Final = 200_000
 QUICK_RECORDS: Final = 50_000

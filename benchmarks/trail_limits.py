@@ -18,10 +18,10 @@ from benchmarks.memory import peak
 from benchmarks.report import Figure, Target
 from benchmarks.trail_codec import DEFINITIONS, sample
 
-from trailgate.definitions.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.model.changes import BEGIN, END, MIDDLE, ChangeBatch
-from trailgate.trail.header import FileHeader, TrailInfo, encode_header
-from trailgate.trail.writer import encode
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
+from trailgate.trail.writing.writer import encode
 
 BLOCK: Final = 50_000  # operations laid out once and written again and again
 FILE_BYTES: Final = 500_000_000  # GoldenGate's default size
@@ -129,7 +129,7 @@ def _write(folder: str, number: int, bodies: list[bytes]) -> None:
 
 def main(prefix: str) -> None:
     """Read in this process, in splits as tasks do, and print what it took."""
-    from trailgate.storage.trails import find_trail, plan_splits, read_split  # noqa: PLC0415
+    from trailgate.storage.reading.trails import find_trail, plan_splits, read_split  # noqa: PLC0415
 
     begin = time.perf_counter()
     trail = find_trail(prefix)

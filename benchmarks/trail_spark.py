@@ -10,10 +10,10 @@ from benchmarks.report import Figure, fastest
 from benchmarks.trail_codec import DEFINITIONS, TABLE, sample
 from pyspark.sql import DataFrame
 
-from trailgate.definitions.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.spark import session
-from trailgate.trail.header import FileHeader, TrailInfo, encode_header
-from trailgate.trail.writer import encode
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
+from trailgate.trail.writing.writer import encode
 
 ROWS_A_FILE: Final = 250_000
 RUNS: Final = 3

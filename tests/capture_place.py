@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trailgate.storage.capture import (
+from trailgate.jobs.capture.job import (
     CaptureJob,
     CaptureOptions,
     CaptureSummary,
     prepare,
     run_local,
 )
-from trailgate.storage.loading import load_capture
-from trailgate.storage.trails import read_trail
-from trailgate.trail.header import decode_header
+from trailgate.jobs.capture.loading import load_capture
+from trailgate.storage.reading.trails import read_trail
+from trailgate.trail.format.file_header import decode_header
 
 DEFINITIONS = """\
 Definition for table MY.ORDERS

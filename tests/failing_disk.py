@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from trailgate.storage.disk import Disk, OpenFile
+from trailgate.storage.live.disk import Disk, OpenFile
 
 
 class KilledError(Exception):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trailgate.definitions.copybook.dialect import Dialect
-from trailgate.definitions.copybook.reading import read_copybook
-from trailgate.definitions.sourcedefs import read_sourcedefs
+from trailgate.cobol.copybook.dialect import Dialect
+from trailgate.cobol.copybook.layouts import Layout
+from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
 from trailgate.messages.capture import Capture
-from trailgate.messages.extract import CaptureRules
-from trailgate.messages.parser_types import parser_of
-from trailgate.messages.properties import parse_properties
-from trailgate.model.layouts import Layout
+from trailgate.messages.parsers import parser_of
+from trailgate.messages.properties.extract import CaptureRules
+from trailgate.messages.properties.file import parse_properties
 from trailgate.model.tables import Definitions
 
 ALL_COLUMNS = CaptureRules(compress_updates=False, compress_deletes=False)

@@ -14,13 +14,13 @@ from typing import Literal
 import numpy as np
 
 from sample_trail import DEFINITIONS, Op, Transaction, changes
-from trailgate.definitions.defgen_layout import complete
+from trailgate.definitions.defgen.record_layout import complete
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
-from trailgate.storage.appending import AppendOptions, Recovered, Recovery, TrailAppender
-from trailgate.storage.disk import Disk
-from trailgate.storage.segments import selected
-from trailgate.trail.writer import encode
+from trailgate.storage.live.appender import AppendOptions, Recovered, Recovery, TrailAppender
+from trailgate.storage.live.disk import Disk
+from trailgate.storage.writing.segments import selected
+from trailgate.trail.writing.writer import encode
 
 ABEND, OK, METADATA = 150, 151, 170
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trailgate.definitions.operations import to_operations
 from trailgate.messages.capture import Capture, MessageBatch, Parsed
+from trailgate.operations.shapes import to_operations
 
 NOW = 1_577_836_800_000_000  # 2020-01-01
 Case = dict[str, Any]

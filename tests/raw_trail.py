@@ -8,11 +8,11 @@ from typing import Any
 
 from sample_trail import DEFINITIONS, ORDERS, Op, changes
 from trail.building import ABEND, RESTART_OK, cell, record, table_record, text
-from trailgate.definitions.sourcedefs import write_sourcedefs
-from trailgate.trail.byte_order import ByteOrder
-from trailgate.trail.header import FileHeader, TrailInfo, encode_header
-from trailgate.trail.tokens import LOGCSN, TRANID
-from trailgate.trail.writer import encode
+from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
+from trailgate.trail.format.tokens import LOGCSN, TRANID
+from trailgate.trail.writing.writer import encode
 
 BIG, LITTLE = ByteOrder.BIG, ByteOrder.LITTLE
 RESTART: dict[str, Any] = {"name": "", "tokens": None, "partition": 0, "node": 0, "record_count": 0}

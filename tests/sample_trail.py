@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trailgate.definitions.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.header import FileHeader, TrailInfo, encode_header
-from trailgate.trail.writer import encode
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
+from trailgate.trail.writing.writer import encode
 
 ORDERS = Table(
     "MY.ORDERS",

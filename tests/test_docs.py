@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.storage.copybook_options import OPTIONS
+from trailgate.jobs.record_files.options import OPTIONS
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -76,7 +76,7 @@ def test_every_decision_is_listed() -> None:
 
 
 def test_the_operations_table_is_documented_whole() -> None:
-    from trailgate.model.operations import OPERATIONS_SCHEMA, TYPED_COLUMNS  # noqa: PLC0415
+    from trailgate.model.operations_schema import OPERATIONS_SCHEMA, TYPED_COLUMNS  # noqa: PLC0415
 
     text = (ROOT / "README.md").read_text()
 

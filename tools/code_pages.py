@@ -17,7 +17,7 @@ import numpy as np
 
 NONE = 0xFFFE  # no character; also what Python's charmap codecs take for "undefined"
 HERE = Path(__file__).parent
-TABLES = HERE.parent / "src" / "trailgate" / "columnar" / "pages" / "tables"
+TABLES = HERE.parent / "src" / "trailgate" / "columnar" / "code_pages" / "tables"
 PLAIN = {str(n): f"IBM{n}" for n in (273, 277, 278, 280, 284, 285, 297, 420, 870, 871, 1047)}
 EURO = {str(n): f"IBM0{n}" for n in range(1141, 1150)}
 MIXED = {str(n): f"x-IBM{n}" for n in (930, 935, 937, 939, 1364)}

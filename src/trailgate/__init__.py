@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from trailgate.errors import TrailgateError
 
 if TYPE_CHECKING:
+    from trailgate.jobs.capture.loading import load_capture, messages_from
+    from trailgate.jobs.record_files.reading import read_records
     from trailgate.messages.capture import Capture, MessageBatch, Parsed
-    from trailgate.storage.appending import TrailAppender
-    from trailgate.storage.copybook_files import read_records
-    from trailgate.storage.loading import load_capture, messages_from
-    from trailgate.storage.trail_options import ReadOptions
-    from trailgate.storage.trails import find_trail, read_trail
+    from trailgate.storage.live.appender import TrailAppender
+    from trailgate.storage.reading.options import ReadOptions
+    from trailgate.storage.reading.trails import find_trail, read_trail
 
 __all__ = [
     "Capture",
@@ -38,13 +38,13 @@ _ROOMS = MappingProxyType(
         "Capture": "trailgate.messages.capture",
         "MessageBatch": "trailgate.messages.capture",
         "Parsed": "trailgate.messages.capture",
-        "ReadOptions": "trailgate.storage.trail_options",
-        "find_trail": "trailgate.storage.trails",
-        "TrailAppender": "trailgate.storage.appending",
-        "load_capture": "trailgate.storage.loading",
-        "messages_from": "trailgate.storage.loading",
-        "read_records": "trailgate.storage.copybook_files",
-        "read_trail": "trailgate.storage.trails",
+        "ReadOptions": "trailgate.storage.reading.options",
+        "find_trail": "trailgate.storage.reading.trails",
+        "TrailAppender": "trailgate.storage.live.appender",
+        "load_capture": "trailgate.jobs.capture.loading",
+        "messages_from": "trailgate.jobs.capture.loading",
+        "read_records": "trailgate.jobs.record_files.reading",
+        "read_trail": "trailgate.storage.reading.trails",
     }
 )
 

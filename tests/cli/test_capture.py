@@ -10,7 +10,7 @@ import pytest
 
 from trailgate.cli.demo import unpack
 from trailgate.cli.main import run
-from trailgate.trail.header import decode_header
+from trailgate.trail.format.file_header import decode_header
 
 GIVEN = ["capture", "--properties", "dirprm/shop.properties", "--from", "messages"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from trailgate.cli.main import run
-from trailgate.definitions.defgen_layout import layout_fault
-from trailgate.definitions.sourcedefs import read_sourcedefs
+from trailgate.definitions.defgen.record_layout import layout_fault
+from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
 
 COPYBOOK = """
  01 HEADER.

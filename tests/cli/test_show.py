@@ -14,7 +14,7 @@ import pytest
 
 from sample_trail import NOTES, Op, write_trail
 from trailgate.cli.main import run
-from trailgate.model.operations import OPERATIONS_SCHEMA
+from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 
 FILES = [
     [[Op("I", 1, "a,b")], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],
@@ -165,7 +165,7 @@ def test_a_reader_that_leaves_early_hears_no_complaint(prefix: str) -> None:
 
 def test_importing_loads_no_optional_package() -> None:
     code = (
-        "import sys, trailgate, trailgate.storage.trails, trailgate.cli.main\n"
+        "import sys, trailgate, trailgate.storage.reading.trails, trailgate.cli.main\n"
         "print([name for name in ('pyspark', 'typer', 'rich', 'lxml') if name in sys.modules])"
     )
     done = subprocess.run(

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.definitions.sourcedefs import complete, layout, read_sourcedefs, write_sourcedefs
+from trailgate.definitions.defgen.sourcedefs import (
+    complete,
+    layout,
+    read_sourcedefs,
+    write_sourcedefs,
+)
 from trailgate.errors import DefinitionError, EncodeError, TrailgateError
 from trailgate.model.tables import Column, Database, Definitions, Table
 from trailgate.model.types import TYPES

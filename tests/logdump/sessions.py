@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trailgate.logdump.command_table import COMMANDS
-from trailgate.logdump.results import Result, ShownRecord
-from trailgate.logdump.session import Session
+from trailgate.logdump.commands.table import COMMANDS
+from trailgate.logdump.session.results import Result, ShownRecord
+from trailgate.logdump.session.session import Session
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

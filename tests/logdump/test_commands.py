@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from logdump.sessions import answers, session_in
-from trailgate.logdump.command_table import COMMANDS, ROWS
-from trailgate.logdump.filter_options import OPTIONS
-from trailgate.logdump.results import Lines, Listing
-from trailgate.logdump.session import Command
-from trailgate.trail.record_types import ROWS as TYPE_ROWS
+from trailgate.logdump.commands.table import COMMANDS, ROWS
+from trailgate.logdump.filters.options import OPTIONS
+from trailgate.logdump.session.results import Lines, Listing
+from trailgate.logdump.session.session import Command
+from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/logdump.md").read_text()

@@ -9,10 +9,10 @@ import pytest
 from logdump.sessions import answers, offsets, opened, session_in
 from logdump.trails import TRAILS, order_records
 from trailgate.logdump.conversation import Conversation
-from trailgate.logdump.results import Counts, Failure, Listing, Note, Result, ShownHeader
-from trailgate.storage.checked_files import stored_file
-from trailgate.storage.trail_reader import TrailFileReader
-from trailgate.trail.record import encode_record
+from trailgate.logdump.session.results import Counts, Failure, Listing, Note, Result, ShownHeader
+from trailgate.storage.files.listing import stored_file
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.trail.format.record import encode_record
 
 
 def note(results: list[Result]) -> Note:

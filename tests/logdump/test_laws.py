@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS, order_records
-from trailgate.logdump import open_trail
-from trailgate.logdump.as_json import as_json
-from trailgate.logdump.command_table import COMMANDS
-from trailgate.logdump.filter_options import OPTIONS_BY_NAME
-from trailgate.logdump.results import Counts, Failure, Note
-from trailgate.logdump.text import text_lines
-from trailgate.logdump.transaction_numbers import number_transactions
-from trailgate.trail.header import FileHeader, encode_header
-from trailgate.trail.record import TrailRecord, encode_record
+from trailgate.logdump.commands.table import COMMANDS
+from trailgate.logdump.filters.options import OPTIONS_BY_NAME
+from trailgate.logdump.printing.as_json import as_json
+from trailgate.logdump.printing.text import text_lines
+from trailgate.logdump.records import open_trail
+from trailgate.logdump.records.transaction_numbers import number_transactions
+from trailgate.logdump.session.results import Counts, Failure, Note
+from trailgate.trail.format.file_header import FileHeader, encode_header
+from trailgate.trail.format.record import TrailRecord, encode_record
 
 # Neither a slash nor a point: whatever is typed stays in the folder.
 LETTERS = st.text("abcxyzABZ0123456789 \"',;:=<>!*?[]-", max_size=12)

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 
 from oracles.delimited_naive import images, split
 from trailgate.columnar.delimiters import Dialect
-from trailgate.definitions.operations import to_operations
 from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
-from trailgate.messages.extract import CaptureRules
-from trailgate.messages.message_parser import MessageParser
-from trailgate.messages.properties import DelimitedOptions, delimited_options, parse_properties
-from trailgate.messages.raw_operations import RawOperations
+from trailgate.messages.delimited.options import DelimitedOptions, delimited_options
+from trailgate.messages.parsing.parser import MessageParser
+from trailgate.messages.properties.extract import CaptureRules
+from trailgate.messages.properties.file import parse_properties
+from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.tables import Column, Definitions, Table
+from trailgate.operations.shapes import to_operations
 
 TABLE = Table(
     "S.T",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
-from trailgate.model.layouts import Field, Layout, Number, Sign, Usage
+from trailgate.cobol.copybook.layouts import Field, Layout, Number, Sign, Usage
 
 EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
 MINUS, PLUS = {False: "bd", True: "d"}, {False: "acef", True: "cf"}

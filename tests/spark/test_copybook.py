@@ -10,10 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from trailgate.errors import DecodeError
+from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.jobs.record_files.parquet import prepare_parquet
 from trailgate.spark import decode_copybook
-from trailgate.spark.copybook_job import run_parquet
-from trailgate.storage.copybook_options import CopybookOptions
-from trailgate.storage.parquet_files import prepare_parquet
+from trailgate.spark.jobs.copybook import run_parquet
 
 COPYBOOK = """
        01  ACCOUNT.

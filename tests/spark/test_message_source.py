@@ -10,13 +10,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sample_trail import DEFINITIONS
-from trailgate.definitions.operations import to_operations, to_typed
-from trailgate.definitions.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.jobs.capture.loading import load_capture, messages_from
 from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
+from trailgate.operations.shapes import to_operations, to_typed
 from trailgate.spark.message_source import owned_changes
-from trailgate.storage.loading import load_capture, messages_from
-from trailgate.storage.sources import find_messages, plan_ranges, read_messages
+from trailgate.storage.reading.message_files import find_messages, plan_ranges, read_messages
 
 PROPERTIES = """\
 parser.type=delim

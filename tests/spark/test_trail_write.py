@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sample_trail import NOTES, Op, write_trail
-from trailgate.storage.trails import read_trail
-from trailgate.trail.header import decode_header
+from trailgate.storage.reading.trails import read_trail
+from trailgate.trail.format.file_header import decode_header
 
 FILES = [
     [[Op("I", 1)], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],

@@ -15,12 +15,12 @@ from trail.batches import batch_of, operations_of
 from trailgate.columnar.views import octets
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import Family
-from trailgate.trail.byte_order import ByteOrder
-from trailgate.trail.codecs import codec_of
-from trailgate.trail.reader import ReaderState, decode
-from trailgate.trail.record_header import Source
-from trailgate.trail.values import Cells, Target
-from trailgate.trail.writer import encode
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.record_header import Source
+from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.values.codec import Cells, Target
+from trailgate.trail.values.codecs import codec_of
+from trailgate.trail.writing.writer import encode
 
 CASES = Path(__file__).parent / "cases"
 T8 = Definitions((Table("US01.T8", (Column("ID", 64, 40, key=True), Column("NAME", 64, 20))),))

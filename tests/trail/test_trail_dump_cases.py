@@ -13,12 +13,12 @@ from trail.building import INSERT, record
 from trail.test_trail_cases import cases
 from trailgate.columnar.views import octets
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.byte_order import ByteOrder
-from trailgate.trail.reader import ReaderState, decode
-from trailgate.trail.record import decode_record, encode_header_area
-from trailgate.trail.record_header import Source, read_heads
-from trailgate.trail.record_types import Role
-from trailgate.trail.tokens import DATA, HEADER, outer_object, token
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.record import decode_record, encode_header_area
+from trailgate.trail.format.record_header import Source, read_heads
+from trailgate.trail.format.record_types import Role
+from trailgate.trail.format.tokens import DATA, HEADER, outer_object, token
+from trailgate.trail.reading.reader import ReaderState, decode
 
 
 def read(body: bytes, order: ByteOrder, definitions: Definitions) -> list[dict[str, Any]]:

@@ -16,10 +16,10 @@ from oracles import trail_naive as naive
 from trail.batches import batch_of, compared, naive_records, operations_of
 from trail.operation_strategies import DEFINITIONS, runs
 from trailgate.errors import TrailgateError, TruncatedError
-from trailgate.trail.header import FileHeader, decode_header, encode_header
-from trailgate.trail.reader import ReaderState, decode
-from trailgate.trail.records import find_records, resync
-from trailgate.trail.writer import encode
+from trailgate.trail.format.file_header import FileHeader, decode_header, encode_header
+from trailgate.trail.format.framing import find_records, resync
+from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.writing.writer import encode
 
 MODEST = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 Operations = list[dict[str, Any]]
@@ -171,7 +171,7 @@ def test_a_batch_of_sliced_columns_writes_the_same(operations: Operations) -> No
 
 
 def sliced(block: Any, start: int) -> Any:
-    from trailgate.trail import writer  # noqa: PLC0415 - its slicing is what is tested
+    from trailgate.trail.writing import writer  # noqa: PLC0415 - its slicing is what is tested
 
     part = writer._sliced(block, start, len(block))
     object.__setattr__(part, "order", np.arange(len(block) - start))

@@ -29,11 +29,11 @@ from trail.building import (
     text,
 )
 from trail.operation_strategies import DEFINITIONS, runs
-from trailgate.definitions.operations import to_operations
 from trailgate.errors import TrailgateError
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.byte_order import ByteOrder
-from trailgate.trail.reader import ReaderState, decode
+from trailgate.operations.shapes import to_operations
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.reading.reader import ReaderState, decode
 
 MODEST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 Operations = list[dict[str, Any]]

@@ -11,12 +11,12 @@ import typer
 
 from trailgate.cli import output
 from trailgate.errors import OptionError
-from trailgate.storage.checked_files import stored_file
-from trailgate.storage.trail_reader import TrailFileReader
-from trailgate.trail.analysis.listing import Line, as_values, lines
-from trailgate.trail.analysis.parts import Damage, Element, problems
-from trailgate.trail.analysis.walk import analyze
-from trailgate.trail.tokens import RECORD
+from trailgate.storage.files.listing import stored_file
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.trail.annotation.elements import Damage, Element, problems
+from trailgate.trail.annotation.listing import Line, as_values, lines
+from trailgate.trail.annotation.walk import analyze
+from trailgate.trail.format.tokens import RECORD
 
 
 def command(

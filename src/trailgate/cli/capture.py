@@ -14,16 +14,16 @@ from typing import Annotated, Any, Final
 import typer
 
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.storage.capture import (
+from trailgate.jobs.capture.job import (
     CaptureJob,
     CaptureOptions,
     CaptureSummary,
     prepare,
     run_local,
 )
-from trailgate.storage.loading import Loaded, load
-from trailgate.storage.manifest import locked
-from trailgate.trail.trail_format import TrailFormat
+from trailgate.jobs.capture.loading import Loaded, load
+from trailgate.storage.files.manifest import locked
+from trailgate.trail.format.trail_format import TrailFormat
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 UNITS_2: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
@@ -165,7 +165,7 @@ def run(job: CaptureJob, master: Any = None, *, show: bool = True) -> CaptureSum
         with _bar(len(job.ranges), show=show) as progress:
             return run_local(job, progress)
     try:
-        from trailgate.spark.capture import run_capture  # noqa: PLC0415  Spark is heavy
+        from trailgate.spark.jobs.capture import run_capture  # noqa: PLC0415  Spark is heavy
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("pyspark"):
             raise

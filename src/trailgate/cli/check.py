@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from trailgate.cli import output
-from trailgate.storage.checking import Report, check_trail
-from trailgate.storage.salvage import Salvaged, salvage
+from trailgate.jobs.checking.report import Report, check_trail
+from trailgate.jobs.salvage.job import Salvaged, salvage
 from trailgate.trail.checking.findings import KINDS, Finding, Severity
 
 SHOWN = 20  # findings on one screen

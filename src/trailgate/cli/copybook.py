@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from trailgate.cli import output
-from trailgate.definitions.copybook.dialect import BinarySizes, Dialect, SourceFormat
-from trailgate.definitions.copybook.reading import read_copybook
-from trailgate.model.layouts import Field, Layout, Sign
-from trailgate.storage.copybooks import copy_members, read_source
+from trailgate.cobol.copybook.dialect import BinarySizes, Dialect, SourceFormat
+from trailgate.cobol.copybook.layouts import Field, Layout, Sign
+from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.storage.files.copybooks import copy_members, read_source
 
 
 class Format(StrEnum):

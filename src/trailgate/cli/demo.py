@@ -16,10 +16,10 @@ import typer
 from trailgate.cli import capture as capturing
 from trailgate.cli import output
 from trailgate.errors import OptionError
-from trailgate.storage.capture import prepare
-from trailgate.storage.loading import load
-from trailgate.storage.manifest import locked
-from trailgate.storage.trails import read_trail
+from trailgate.jobs.capture.job import prepare
+from trailgate.jobs.capture.loading import load
+from trailgate.storage.files.manifest import locked
+from trailgate.storage.reading.trails import read_trail
 
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"

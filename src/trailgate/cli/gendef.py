@@ -11,9 +11,9 @@ import typer
 from trailgate.cli import output
 from trailgate.definitions.gendef import generated
 from trailgate.errors import OptionError, StorageError, Where
+from trailgate.jobs.capture.loading import load_definitions
 from trailgate.model.tables import Definitions
-from trailgate.storage.loading import load_definitions
-from trailgate.storage.manifest import write_whole
+from trailgate.storage.files.manifest import write_whole
 
 
 def command(

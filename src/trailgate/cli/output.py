@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.model.operations import OPERATIONS_SCHEMA
+from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 
 ROWS: Final = 1024  # rows turned into Python values at once
 HEADINGS: Final = MappingProxyType(

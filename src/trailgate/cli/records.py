@@ -8,11 +8,11 @@ from typing import Annotated, Final
 import typer
 
 from trailgate.cli import output
+from trailgate.cobol.records.decoding import Shape
 from trailgate.errors import OptionError
-from trailgate.messages.fixed.decoding import Shape
-from trailgate.storage.copybook_files import read_all_records
-from trailgate.storage.copybook_options import CopybookOptions
-from trailgate.storage.parquet_files import prepare_parquet, run_local
+from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.jobs.record_files.parquet import prepare_parquet, run_local
+from trailgate.jobs.record_files.reading import read_all_records
 
 TABLE_ROWS: Final = 20  # what a terminal shows unless told otherwise
 
@@ -90,7 +90,7 @@ def _write(path: str, to: str, options: CopybookOptions, master: str | None) -> 
     if master is None:
         rows = run_local(job)
     else:
-        from trailgate.spark.copybook_job import run_parquet  # noqa: PLC0415  only with Spark
+        from trailgate.spark.jobs.copybook import run_parquet  # noqa: PLC0415  only with Spark
 
         rows = run_parquet(master, job)
     print(f"{rows:,} records in {len(job.parts)} files: {to}")

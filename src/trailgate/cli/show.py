@@ -13,9 +13,9 @@ import typer
 from trailgate.cli import output, record_output
 from trailgate.errors import DefinitionError
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.storage.trail_options import ReadOptions
-from trailgate.storage.trail_tables import find_table
-from trailgate.storage.trails import TrailFiles, find_trail, read_chosen, schema_of
+from trailgate.storage.reading.options import ReadOptions
+from trailgate.storage.reading.tables import find_table
+from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen, schema_of
 
 TABLE_ROWS: Final = 100  # what a terminal shows unless told otherwise
 

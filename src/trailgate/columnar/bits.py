@@ -6,11 +6,8 @@ Bit i of the words is byte i of the text; the bits behind the text's end are 0 i
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Words = npt.NDArray[np.uint64]
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from trailgate.arrays import Longs, Mask, Words
 
 
 def packed(marks: Mask) -> Words:

@@ -9,16 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.delimiter_tokens import Dialect, Found, without_escaped
 from trailgate.columnar.quotes import BrokenQuotesError, outside_quotes
-from trailgate.columnar.tokens import Dialect, Found, without_escaped
-from trailgate.columnar.views import Octets
 
 __all__ = ["BrokenQuotesError", "Dialect", "Fields", "index_fields"]
-
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

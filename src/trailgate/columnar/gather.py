@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.columnar.views import Octets, octets
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
 
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 MAX_INT32: Final = 2**31 - 1  # Arrow's binary and string arrays count bytes in int32
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.rows import Longs, row_error
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError, EncodeError, Where
-
-Mask = npt.NDArray[np.bool_]
 
 
 def state_map(

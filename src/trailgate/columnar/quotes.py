@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar import bits
-from trailgate.columnar.tokens import (
+from trailgate.columnar.delimiter_tokens import (
     Dialect,
     Found,
     all_delimiters,
@@ -19,11 +19,8 @@ from trailgate.columnar.tokens import (
     placed,
     token_at,
 )
-from trailgate.columnar.views import Octets
 from trailgate.errors import DecodeError, Where
 
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 SHOWN: Final = 24  # bytes of context in an error
 
 

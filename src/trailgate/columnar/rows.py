@@ -6,14 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.arrays import Longs, Octets
 from trailgate.errors import DecodeError, Where
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 BLANKS: Final = " \t\r\n"
 
@@ -64,7 +61,7 @@ def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.
     return dense.take(pa.array(slots, mask=~valid))
 
 
-def byte_view(values: pa.StringArray) -> tuple[Longs, Bytes]:
+def byte_view(values: pa.StringArray) -> tuple[Longs, Octets]:
     """Return the offsets (one more than rows) and the data bytes of a column, not copied."""
     _, offsets, data = values.buffers()
     if not len(values) or offsets is None:
@@ -73,7 +70,7 @@ def byte_view(values: pa.StringArray) -> tuple[Longs, Bytes]:
     return ends.astype(np.int64), np.frombuffer(data or b"", np.uint8)
 
 
-def length_groups(values: pa.StringArray) -> Iterator[tuple[int, Longs | None, Bytes]]:
+def length_groups(values: pa.StringArray) -> Iterator[tuple[int, Longs | None, Octets]]:
     """Yield (length, rows, matrix) for each length among the rows; the column has no nulls.
 
     ``matrix`` has one line of ``length`` bytes a row. ``rows`` is None where all rows agree.
@@ -89,7 +86,7 @@ def length_groups(values: pa.StringArray) -> Iterator[tuple[int, Longs | None, B
         yield length, rows, gathered(data, offsets[rows], length)
 
 
-def gathered(data: Bytes, starts: Longs, length: int) -> Bytes:
+def gathered(data: Octets, starts: Longs, length: int) -> Octets:
     """Return the ``length`` bytes at each start as a matrix, one line a start."""
     if not length:
         return np.zeros((len(starts), 0), np.uint8)
@@ -97,7 +94,7 @@ def gathered(data: Bytes, starts: Longs, length: int) -> Bytes:
     return windows[starts]
 
 
-def strings_of(matrix: Bytes) -> pa.StringArray:
+def strings_of(matrix: Octets) -> pa.StringArray:
     """Return a column whose values are the lines of a byte matrix, not copied."""
     rows, width = matrix.shape
     offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32) if width else None
@@ -117,3 +114,9 @@ def trimmed(values: pa.StringArray) -> pa.StringArray:
     if (firsts > 32).all() and (lasts > 32).all():
         return values
     return pc.utf8_trim(values, BLANKS)
+
+
+def distinct(values: pa.Array) -> tuple[Longs, list[str]]:
+    """Return each row's number among the different values, and those values."""
+    coded = values.dictionary_encode()
+    return np.asarray(coded.indices), coded.dictionary.to_pylist()

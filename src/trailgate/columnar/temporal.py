@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.datetime_formats import (
     DEFAULT_FORMAT,
     DateFormat,
@@ -20,15 +21,7 @@ from trailgate.columnar.datetime_formats import (
     compile_format,
 )
 from trailgate.columnar.numbers import parse_integers
-from trailgate.columnar.rows import (
-    Bytes,
-    Longs,
-    length_groups,
-    over_nulls,
-    row_error,
-    strings_of,
-    trimmed,
-)
+from trailgate.columnar.rows import length_groups, over_nulls, row_error, strings_of, trimmed
 from trailgate.errors import DecodeError, OptionError
 
 __all__ = [
@@ -40,7 +33,6 @@ __all__ = [
     "parse_timestamps",
 ]
 
-Mask = npt.NDArray[np.bool_]
 
 # Assumptions: the documentation leaves these open (capture reference 4.1, 13.6 and 13.11).
 PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx
@@ -74,7 +66,7 @@ class _Parts(NamedTuple):
     """The parts of a group of values: numbers, and digits as lines of a matrix."""
 
     numbers: dict[Part, npt.NDArray[np.int32]]
-    fraction: Bytes  # fraction digits (values 0 to 9) x rows
+    fraction: Octets  # fraction digits (values 0 to 9) x rows
     good: Mask
 
 
@@ -90,7 +82,7 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
     def convert(dense: pa.Array) -> pa.Array:
         out = np.empty((len(dense), size), np.uint8)
 
-        def write(rows: Longs | None, matrix: Bytes, lines: Bytes, layout: Layout) -> Mask:
+        def write(rows: Longs | None, matrix: Octets, lines: Octets, layout: Layout) -> Mask:
             parts = _parts(lines, layout)
             iso = _iso(matrix, layout, parts, size)
             out[slice(None) if rows is None else rows] = iso
@@ -140,7 +132,7 @@ def _epoch_milliseconds(values: pa.StringArray) -> Longs:
 def _microseconds(values: pa.StringArray, fmt: DateFormat, unit_digits: int = 6) -> Longs:
     out = np.empty(len(values), np.int64)
 
-    def write(rows: Longs | None, _: Bytes, lines: Bytes, layout: Layout) -> Mask:
+    def write(rows: Longs | None, _: Octets, lines: Octets, layout: Layout) -> Mask:
         parts = _parts(lines, layout)
         out[slice(None) if rows is None else rows] = _since_1970(parts)
         return parts.good & ~parts.fraction[unit_digits:].any(axis=0)
@@ -168,7 +160,7 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
     return over_nulls(convert, values)
 
 
-_Write = Callable[[Longs | None, Bytes, Bytes, Layout], Mask]
+_Write = Callable[[Longs | None, Octets, Octets, Layout], Mask]
 
 
 def _grouped(values: pa.StringArray, fmt: DateFormat, write: _Write) -> None:
@@ -187,7 +179,7 @@ def _grouped(values: pa.StringArray, fmt: DateFormat, write: _Write) -> None:
 
 
 def _group(
-    matrix: Bytes, rows: Longs | None, layouts: tuple[Layout, ...], write: _Write
+    matrix: Octets, rows: Longs | None, layouts: tuple[Layout, ...], write: _Write
 ) -> list[int]:
     """Write the rows of one length; return the first bad row as a list, or none."""
     for layout in layouts:
@@ -214,7 +206,7 @@ def _first(bad: Mask, rows: Longs | None) -> list[int]:
     return [at if rows is None else int(rows[at])]
 
 
-def _fits(lines: Bytes, layout: Layout) -> Mask:
+def _fits(lines: Octets, layout: Layout) -> Mask:
     """Return which rows have digits, letters and literals where the layout has them."""
     bad = np.zeros(lines.shape[1], bool)
     for at, allowed in layout.literals:
@@ -229,7 +221,7 @@ def _fits(lines: Bytes, layout: Layout) -> Mask:
     return ~bad
 
 
-def _month_of(letters: Bytes) -> npt.NDArray[np.int32]:
+def _month_of(letters: Octets) -> npt.NDArray[np.int32]:
     """Return the months (1 to 12) of three lines of letters, without case; 0 where none."""
     upper = letters & 0xDF
     found = np.zeros(letters.shape[1], np.int32)
@@ -240,7 +232,7 @@ def _month_of(letters: Bytes) -> npt.NDArray[np.int32]:
     return found
 
 
-def _number(digits: Bytes) -> npt.NDArray[np.int32]:
+def _number(digits: Octets) -> npt.NDArray[np.int32]:
     total: npt.NDArray[np.int32] = digits[0].astype(np.int32)
     for line in digits[1:]:
         total *= 10
@@ -248,7 +240,7 @@ def _number(digits: Bytes) -> npt.NDArray[np.int32]:
     return total
 
 
-def _parts(lines: Bytes, layout: Layout) -> _Parts:
+def _parts(lines: Octets, layout: Layout) -> _Parts:
     rows = lines.shape[1]
     numbers: dict[Part, npt.NDArray[np.int32]] = {}
     fraction = np.zeros((0, rows), np.uint8)
@@ -290,7 +282,7 @@ def _cut(parts: _Parts, size: int) -> Mask:
     return lost
 
 
-def _iso(matrix: Bytes, layout: Layout, parts: _Parts, size: int) -> Bytes:
+def _iso(matrix: Octets, layout: Layout, parts: _Parts, size: int) -> Octets:
     """Return the ISO text of rows as a matrix of that many columns."""
     out = np.empty((len(matrix), size), np.uint8)
     aligned = [field[:2] for field in layout.fields] == [
@@ -314,7 +306,7 @@ def _iso(matrix: Bytes, layout: Layout, parts: _Parts, size: int) -> Bytes:
     return out
 
 
-def _write_numbers(out: Bytes, parts: _Parts, size: int) -> None:
+def _write_numbers(out: Octets, parts: _Parts, size: int) -> None:
     for part, start in list(_STARTS.items())[:-1]:
         if start < size:
             rest, width = parts.numbers[part], 4 if part is Part.YEAR else 2

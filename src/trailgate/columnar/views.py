@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-Octets = npt.NDArray[np.uint8]
+from trailgate.arrays import Octets
+
 BIG_ENDIAN: Final = ">"
 LITTLE_ENDIAN: Final = "<"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from trailgate.definitions.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.model.tables import Database, Definitions
 
 # Capture reference 8: the header that gendef itself writes is not public; the 19-attribute form of

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, Protocol
 
-from trailgate.definitions.defgen_text import CONTROL
-from trailgate.definitions.sourcedefs import complete
+from trailgate.definitions.defgen.sourcedefs import complete
+from trailgate.definitions.defgen.text import CONTROL
 from trailgate.errors import OptionError, Where
 from trailgate.model.tables import Column, Table
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from trailgate.logdump.as_json import as_json
-from trailgate.logdump.command_table import COMMANDS
-from trailgate.logdump.results import Edit, Failure, Goodbye, Result
-from trailgate.logdump.session import Session
-from trailgate.logdump.text import text_lines
+from trailgate.logdump.commands.table import COMMANDS
+from trailgate.logdump.printing.as_json import as_json
+from trailgate.logdump.printing.text import text_lines
+from trailgate.logdump.session.results import Edit, Failure, Goodbye, Result
+from trailgate.logdump.session.session import Session
 
 
 class Conversation:

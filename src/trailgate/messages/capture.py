@@ -10,31 +10,28 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.definitions.values import parser_for
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
-from trailgate.messages.extract import CaptureRules
-from trailgate.messages.images import shaped
-from trailgate.messages.message import MessageBatch
-from trailgate.messages.message_parser import MessageParser
-from trailgate.messages.parser_types import format_for
-from trailgate.messages.properties import MetadataOptions
-from trailgate.messages.raw_operations import RawOperations
-from trailgate.messages.sifting import sift
-from trailgate.messages.transactions import (
+from trailgate.messages.parsers import format_for
+from trailgate.messages.parsing.isolating import sift
+from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.parser import MessageParser
+from trailgate.messages.properties.extract import CaptureRules
+from trailgate.messages.properties.metadata import MetadataOptions
+from trailgate.messages.transactions.bounds import (
     Problem,
     Transactions,
     TransactionState,
     chain,
     open_at_end,
 )
+from trailgate.messages.transactions.images import shaped
+from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
-
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from trailgate.operations.values import parser_for
 
 __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
 

@@ -42,7 +42,7 @@ EMPTY_TOKENS: Final = Assumption(
     "A record without tokens has an empty `T`",
     "every public dump of a data record has `T`; messages know no ROWID",
     "format notes 2",
-    ("trail/written_tokens.py: EMPTY_TOKENS",),
+    ("trail/writing/token_areas.py: EMPTY_TOKENS",),
     ("records/delete", "records/key-update"),
 )
 NO_REDO_LOG: Final = Assumption(
@@ -51,7 +51,7 @@ NO_REDO_LOG: Final = Assumption(
     "AuditPos and AuditRBA are 0",
     "there is no redo log; DDL records of MySQL have zeros",
     "format notes 5.2",
-    ("trail/written_records.py: AUDIT_POS", "trail/written_records.py: AUDIT_RBA"),
+    ("trail/writing/records.py: AUDIT_POS", "trail/writing/records.py: AUDIT_RBA"),
     ("records/insert",),
 )
 SPLIT_UPDATES: Final = Assumption(
@@ -60,7 +60,7 @@ SPLIT_UPDATES: Final = Assumption(
     "An update with befores is two records whose TransInd is split between them",
     "only the data part is printed",
     "format notes 10.3",
-    ("trail/writer.py: _groups",),
+    ("trail/writing/writer.py: _groups",),
     ("records/update-pair",),
 )
 TRUNCATE_WITHOUT_DATA: Final = Assumption(
@@ -69,7 +69,7 @@ TRUNCATE_WITHOUT_DATA: Final = Assumption(
     "A truncate has no `D` token",
     "its header and its length are printed, the whole record is not",
     "format notes 10.5",
-    ("trail/written_records.py: D",),
+    ("trail/writing/records.py: D",),
     ("records/truncate",),
 )
 NULL_INTEGERS: Final = Assumption(
@@ -78,7 +78,7 @@ NULL_INTEGERS: Final = Assumption(
     "A NULL integer is `FF FF` and zeros of its width",
     "NULL in fixed text has this form",
     "format notes 10.2",
-    ("trail/number_values.py: NULL_INTEGER_IS_ZEROS",),
+    ("trail/values/numbers.py: NULL_INTEGER_IS_ZEROS",),
     ("values/int64-null",),
 )
 BARE_NULL: Final = Assumption(
@@ -88,10 +88,10 @@ BARE_NULL: Final = Assumption(
     "mentioned, never printed",
     "format notes 10.2",
     (
-        "trail/text_values.py: decode_variable",
-        "trail/text_values.py: null_cells",
-        "trail/number_values.py: null_cells",
-        "trail/time_values.py: null_cells",
+        "trail/values/text.py: decode_variable",
+        "trail/values/text.py: null_cells",
+        "trail/values/numbers.py: null_cells",
+        "trail/values/times.py: null_cells",
     ),
     ("values/text-null-bare", "values/int64-null-bare"),
 )
@@ -101,7 +101,7 @@ UNSIGNED_INTEGERS: Final = Assumption(
     "Unsigned integers are laid out as signed ones",
     "no dump shows one",
     "format notes 10.2",
-    ("trail/number_values.py: decode_integer",),
+    ("trail/values/numbers.py: decode_integer",),
     ("values/int16-unsigned", "values/unsigned64", "values/unsigned64-scaled"),
 )
 UNSET_LEAVES: Final = Assumption(
@@ -110,7 +110,7 @@ UNSET_LEAVES: Final = Assumption(
     "A header leaf that is not known yet has info `FF` and zeros",
     "the printed header is of an open file",
     "format notes 2",
-    ("trail/header.py: _encode_leaf",),
+    ("trail/format/file_header.py: _encode_leaf",),
     ("headers/oracle-11-2",),
 )
 CHARSET_NUMBER: Final = Assumption(
@@ -119,7 +119,7 @@ CHARSET_NUMBER: Final = Assumption(
     "Character set number 0x20000000 is UTF-8",
     "the value in all dumps",
     "format notes 4.1",
-    ("trail/header.py: charset", "storage/trail_charset.py: UTF_8_NUMBER"),
+    ("trail/format/file_header.py: charset", "storage/reading/charset.py: UTF_8_NUMBER"),
     (
         "test_the_character_set_of_all_dumps_is_ours_and_is_utf_8",
         "test_a_header_of_utf_8_goes_before_the_definitions",
@@ -131,7 +131,7 @@ SOURCE_AND_RECOVERY: Final = Assumption(
     "Data source 3 is log-based capture, recovery mode 1 is append mode",
     "inferred from what printed headers are of",
     "format notes 4.4, 4.5",
-    ("trail/header.py: data_source", "trail/header.py: recovery_mode"),
+    ("trail/format/file_header.py: data_source", "trail/format/file_header.py: recovery_mode"),
     ("test_data_source_and_recovery_mode_are_those_of_the_printed_header",),
 )
 RAW_REDO_TAG: Final = Assumption(
@@ -140,7 +140,7 @@ RAW_REDO_TAG: Final = Assumption(
     "Token `t` (ORATAG) is raw bytes, shown in hexadecimal",
     "its text form is not public",
     "format notes 9",
-    ("trail/tokens.py: GGS_TOKEN_ROWS",),
+    ("trail/format/tokens.py: GGS_TOKEN_ROWS",),
     ("test_a_redo_tag_is_shown_in_hex",),
 )
 MOVED_TRANS_IND: Final = Assumption(
@@ -149,7 +149,7 @@ MOVED_TRANS_IND: Final = Assumption(
     "Where TransInd is above 3, the byte in front of AuditRBA's last three is meant",
     "one printed record of 11.2.1.0.1 has the two fields swapped; only read",
     "format notes 5",
-    ("trail/record_header.py: swapped_indicators",),
+    ("trail/format/record_header.py: swapped_indicators",),
     ("test_a_trans_ind_above_3_is_found_four_bytes_earlier",),
 )
 RESTARTS: Final = Assumption(
@@ -159,9 +159,9 @@ RESTARTS: Final = Assumption(
     "in append mode the old bytes are kept; to take both would double changes",
     "format notes 13",
     (
-        "trail/record_types.py: ABEND",
+        "trail/format/record_types.py: ABEND",
         "trail/checking/transactions.py: restart",
-        "storage/trail_restarts.py: Restarts",
+        "storage/reading/restarts.py: Restarts",
     ),
     (
         "test_transactions_out_of_order_are_found",
@@ -175,7 +175,7 @@ RESTART_RECORDS: Final = Assumption(
     "Type 150 is RestartAbend; a restart record's one token is the name of the group, its id 67 hexadecimal",
     "151 is printed as RestartOK; a printed first record of 58 bytes has room for three letters, as EX1; no id is public",
     "format notes 7",
-    ("trail/restart.py: GROUP_NAME", "trail/restart.py: IO_RESTART_ABEND"),
+    ("trail/writing/restart.py: GROUP_NAME", "trail/writing/restart.py: IO_RESTART_ABEND"),
     ("test_a_restart_record_has_the_size_of_a_printed_one",),
 )
 RECOVERY_MODES: Final = Assumption(
@@ -184,7 +184,7 @@ RECOVERY_MODES: Final = Assumption(
     "The header's recovery mode is 0 for overwrite mode, if 1 is append mode",
     "1 is printed; no header of a trail written in overwrite mode is",
     "format notes 4.5",
-    ("storage/append_options.py: Recovery",),
+    ("storage/live/options.py: Recovery",),
     ("test_the_header_names_the_recovery_mode",),
 )
 CONTIGUOUS_TRANSACTIONS: Final = Assumption(
@@ -220,7 +220,7 @@ FLOATS: Final = Assumption(
     "IEEE floats are big-endian in their width; NULL is `FF FF` and zeros",
     "integers are so",
     "format notes 10.2",
-    ("trail/number_values.py: decode_float",),
+    ("trail/values/numbers.py: decode_float",),
     ("values/float", "values/double", "values/double-null"),
 )
 ZONED_TIMES: Final = Assumption(
@@ -229,7 +229,7 @@ ZONED_TIMES: Final = Assumption(
     "A time with a zone is a date time with the zone's text behind it; its NULL is a bare `FF FF`",
     "said so, never printed",
     "format notes 10.2",
-    ("trail/zoned_times.py: decode_zoned",),
+    ("trail/values/zoned_times.py: decode_zoned",),
     ("values/timestamp-zone", "values/timestamp-zone-null"),
 )
 INTERVALS: Final = Assumption(
@@ -247,7 +247,7 @@ NATIONAL_TEXT: Final = Assumption(
     "National text is UTF-16BE, padded with two bytes a blank",
     "the DDR that Logdump prints says UTF-16BE",
     "format notes 10.2",
-    ("trail/charsets.py: UTF_16",),
+    ("trail/values/charsets.py: UTF_16",),
     ("values/national-variable", "values/national-fixed", "values/national-by-number"),
 )
 FIXED_BYTES: Final = Assumption(
@@ -256,7 +256,7 @@ FIXED_BYTES: Final = Assumption(
     "Bytes of a fixed length have no length in front",
     "fixed text has none",
     "format notes 10.2",
-    ("trail/byte_values.py: decode_fixed_bytes",),
+    ("trail/values/raw.py: decode_fixed_bytes",),
     ("values/raw-fixed",),
 )
 FRAGMENTS: Final = Assumption(
@@ -266,8 +266,8 @@ FRAGMENTS: Final = Assumption(
     "the type's name is public, its layout is not",
     "format notes 11",
     (
-        "trail/fragments.py: join_fragments",
-        "trail/long_records.py: _cut",
+        "trail/reading/fragments.py: join_fragments",
+        "trail/writing/long_records.py: _cut",
     ),
     (
         "test_a_row_beyond_a_record_goes_on_in_fragments",
@@ -282,7 +282,7 @@ LARGE_OBJECT_LENGTH: Final = Assumption(
     "A value of a column that is a large object by its definition stands in its record up to 4,000 bytes",
     "a printed LONG of 513 bytes does, one of 7,070 does not",
     "format notes 11",
-    ("trail/written_large_objects.py: INLINE_BYTES",),
+    ("trail/writing/large_objects.py: INLINE_BYTES",),
     ("test_what_is_long_by_its_definition_or_for_a_cell_stands_in_pieces",),
 )
 PIECES_WITHOUT_TOKENS: Final = Assumption(
@@ -291,7 +291,7 @@ PIECES_WITHOUT_TOKENS: Final = Assumption(
     "Pieces and fragments have an empty `T`",
     "no whole piece is printed",
     "format notes 11",
-    ("trail/long_records.py: NO_TOKENS",),
+    ("trail/writing/long_records.py: NO_TOKENS",),
     (
         "test_pieces_have_no_tokens_and_count_to_255",
         "test_a_row_beyond_a_record_goes_on_in_fragments",
@@ -303,7 +303,7 @@ PIECE_COUNT: Final = Assumption(
     "RecCount stays at 255 for a large object of more pieces",
     "it has one byte; the piece itself has a number of four",
     "format notes 11",
-    ("trail/long_records.py: MAX_COUNT",),
+    ("trail/writing/long_records.py: MAX_COUNT",),
     ("test_pieces_have_no_tokens_and_count_to_255",),
 )
 LARGE_UPDATES: Final = Assumption(
@@ -312,7 +312,7 @@ LARGE_UPDATES: Final = Assumption(
     "An update with a large object is written as two records, never as a unified one",
     "nothing says to which image of a record with two a piece belongs",
     "",
-    ("trail/writer.py: _encoded",),
+    ("trail/writing/writer.py: _encoded",),
     ("test_an_update_with_a_large_object_is_never_unified",),
 )
 LONG_KEYS: Final = Assumption(
@@ -322,8 +322,8 @@ LONG_KEYS: Final = Assumption(
     "its name ends in 32",
     "format notes 10.4",
     (
-        "trail/record_types.py: Prefix",
-        "trail/long_records.py: IO_LONG_KEY_UPDATE",
+        "trail/format/record_types.py: Prefix",
+        "trail/writing/long_records.py: IO_LONG_KEY_UPDATE",
     ),
     ("test_a_key_beyond_a_short_length_is_of_type_117",),
 )
@@ -334,8 +334,8 @@ UNIFIED_UPDATES: Final = Assumption(
     "what they hold is documented, the bytes are not; one printed header of one has the bit",
     "format notes 5.1 and 10.4",
     (
-        "trail/prefixes.py: EITHER",
-        "trail/written_records.py: UNIFIED",
+        "trail/reading/two_image_records.py: EITHER",
+        "trail/writing/records.py: UNIFIED",
     ),
     (
         "formats/unified-full",
@@ -350,7 +350,7 @@ TABLE_RECORDS: Final = Assumption(
     "A table definition record is 34 bytes, then for each column its name, 23 numbers of two bytes in the order in which Logdump prints them, and remarks",
     "two printed lengths fit",
     "format notes 12",
-    ("trail/metadata.py: TDR_HEAD",),
+    ("trail/format/metadata.py: TDR_HEAD",),
     (
         "test_tables_are_told_in_their_order_and_read_again",
         "test_a_printed_table_definition_has_its_printed_length",
@@ -362,7 +362,7 @@ DATABASE_RECORDS: Final = Assumption(
     "A database definition record holds a version and six texts; it is written and not read",
     "what Logdump prints of one is public, its 81 bytes are not",
     "format notes 12",
-    ("trail/metadata.py: DDR_VERSION",),
+    ("trail/format/metadata.py: DDR_VERSION",),
     ("test_tables_are_told_in_their_order_and_read_again",),
 )
 TABLE_INDEXES: Final = Assumption(
@@ -372,8 +372,8 @@ TABLE_INDEXES: Final = Assumption(
     "Logdump blanks them in its print",
     "format notes 5.4",
     (
-        "trail/written_records.py: Naming",
-        "trail/record_header.py: _indexed",
+        "trail/writing/records.py: Naming",
+        "trail/format/record_header.py: _indexed",
     ),
     ("formats/mysql-12-2-little-endian",),
 )
@@ -383,7 +383,7 @@ LITTLE_ENDIAN_HEADERS: Final = Assumption(
     "A little-endian trail has a little-endian file header; either order is read",
     "no header of such a trail is printed",
     "format notes 3",
-    ("trail/header.py: order",),
+    ("trail/format/file_header.py: order",),
     ("test_a_little_endian_header_turns_every_number",),
 )
 LITTLE_ENDIAN_FRAMES: Final = Assumption(
@@ -393,8 +393,8 @@ LITTLE_ENDIAN_FRAMES: Final = Assumption(
     "those of tokens and columns are",
     "format notes 3",
     (
-        "trail/byte_order.py: frame",
-        "trail/written_large_objects.py: piece_data",
+        "trail/format/byte_order.py: frame",
+        "trail/writing/large_objects.py: piece_data",
     ),
     (
         "formats/key-update-little-endian",
@@ -407,7 +407,7 @@ LOG_BSN: Final = Assumption(
     "LOGBSN is laid out as the other CSNs, in headers of level 4 and above",
     "its name is public",
     "format notes 4.1",
-    ("trail/header.py: log_bsn",),
+    ("trail/format/file_header.py: log_bsn",),
     (
         "headers/leaves",
         "test_a_header_of_level_4_has_a_place_for_logbsn",
@@ -419,7 +419,7 @@ OWN_TOKENS: Final = Assumption(
     "What an operation's tokens hold stands on each of its images; LOGCSN and TRANID on the first record of a transaction",
     "printed lengths of a pair fit a ROWID on both",
     "format notes 9 and 14",
-    ("trail/written_tokens.py: own_payloads",),
+    ("trail/writing/token_areas.py: own_payloads",),
     (
         "formats/tokens",
         "test_both_images_have_the_tokens_of_their_operation",
@@ -431,7 +431,7 @@ LARGE_OBJECT_IMAGES: Final = Assumption(
     "A large object belongs to the after image of the change in front of it, to the before image of a delete or behind a before image",
     "pieces name a column, not an image",
     "format notes 11",
-    ("trail/operations.py: _with_large",),
+    ("trail/reading/operations.py: _with_large",),
     ("test_large_objects_belong_to_the_after_image_but_of_a_delete",),
 )
 NUMBERED_VALUES: Final = Assumption(
@@ -440,7 +440,7 @@ NUMBERED_VALUES: Final = Assumption(
     "A value of a table that nothing defines is what its bytes look like: text behind a length, a date time, padded text, an integer, else hexadecimal digits",
     "the bytes alone do not tell the type",
     "format notes 10.2",
-    ("trail/numbered.py: _bare", "trail/numbered.py: _counted"),
+    ("trail/values/undefined_tables.py: _bare", "trail/values/undefined_tables.py: _counted"),
     (
         "data/postgresql-insert",
         "data/bytes-that-are-no-text",
@@ -453,7 +453,7 @@ USER_TOKEN_LAYOUT: Final = Assumption(
     "User tokens are name, zero byte, value, zero byte, one behind the other",
     "the limits of names and of all of them are documented, the layout is not",
     "format notes 9",
-    ("trail/user_tokens.py: read_user_tokens",),
+    ("trail/reading/user_tokens.py: read_user_tokens",),
     (
         "test_user_tokens_stand_behind_the_others_in_the_map",
         "test_what_does_not_fit_is_not_read",
@@ -465,7 +465,7 @@ DDL_ESCAPES: Final = Assumption(
     "In the fields of a DDL record a backslash in front of a quote, comma, equals sign, parenthesis or backslash is an escape",
     "that these are escaped is documented, how is not",
     "format notes 10.6",
-    ("trail/ddl.py: _ESCAPED",),
+    ("trail/format/ddl.py: _ESCAPED",),
     ("test_quotes_in_a_statement_are_read_with_and_without_escapes",),
 )
 ENCRYPTED_DATA: Final = Assumption(
@@ -474,7 +474,7 @@ ENCRYPTED_DATA: Final = Assumption(
     "A trail whose data areas are no lists of columns, though its records are framed well, is encrypted",
     "data areas alone are encrypted; what the header says of it is not public",
     "format notes 13",
-    ("trail/encryption.py: explained",),
+    ("trail/reading/encryption.py: explained",),
     ("test_an_encrypted_trail_is_told",),
 )
 PARTITION_INDEXES: Final = Assumption(
@@ -483,7 +483,7 @@ PARTITION_INDEXES: Final = Assumption(
     "With the partition bit 80 a second index of two bytes follows the table's",
     "the bit is printed, the bytes are blanked",
     "format notes 5.4",
-    ("trail/record_header.py: BY_PARTITION",),
+    ("trail/format/record_header.py: BY_PARTITION",),
     ("test_a_partition_index_stands_behind_the_table_index",),
 )
 
@@ -542,7 +542,7 @@ DEFAULT_DELIMITERS: Final = Assumption(
     "Comma and line feed are the default delimiters",
     "not documented; [0007](decisions/0007-delimiters.md)",
     "",
-    ("messages/delimited_properties.py",),
+    ("messages/properties/delimited.py",),
     ("test_the_least_file_takes_defaults_and_says_which",),
 )
 TRUNCATE_VALUE: Final = Assumption(
@@ -551,7 +551,7 @@ TRUNCATE_VALUE: Final = Assumption(
     "`delim.optype.truncateval`, default `T`",
     "how the adapter learns of a truncate is not documented",
     "",
-    ("messages/delimited_properties.py",),
+    ("messages/properties/delimited.py",),
     ("test_every_row_is_found_by_its_names_and_is_whole",),
 )
 EMPTY_IS_NULL: Final = Assumption(
@@ -560,7 +560,7 @@ EMPTY_IS_NULL: Final = Assumption(
     "Without a null indicator an empty field outside quotes is NULL",
     "not documented; [0006](decisions/0006-empty-is-null.md)",
     "",
-    ("messages/field_values.py: _nulls",),
+    ("messages/delimited/field_values.py: _nulls",),
     ("escapes.toml: without an indicator an empty field is NULL and a quoted one empty text",),
 )
 HEADERS_WITHOUT_CASE: Final = Assumption(
@@ -569,7 +569,7 @@ HEADERS_WITHOUT_CASE: Final = Assumption(
     "Header names are compared without case",
     "the manual's own samples need it",
     "",
-    ("messages/sources.py: _header_value",),
+    ("messages/parsing/value_sources.py: _header_value",),
     ("sources.toml: message headers, in any case",),
 )
 MESSAGE_IDS: Final = Assumption(
@@ -578,7 +578,10 @@ MESSAGE_IDS: Final = Assumption(
     "`jms.id`: `ogg` is `GG_ID`, `wmq` and `activemq` are `JMSMessageID`, `time` is the position",
     "names of the providers' headers; no clock is read",
     "",
-    ("messages/sources.py: MESSAGE_ID_HEADERS", "messages/sources.py: optional"),
+    (
+        "messages/parsing/value_sources.py: MESSAGE_ID_HEADERS",
+        "messages/parsing/value_sources.py: optional",
+    ),
     ("test_jms_id_says_which_header_is_the_message_id",),
 )
 EQUAL_SEQUENCE_IDS: Final = Assumption(
@@ -587,7 +590,7 @@ EQUAL_SEQUENCE_IDS: Final = Assumption(
     "Equal sequence ids are captured",
     "[0005](decisions/0005-sequence-ids.md)",
     "",
-    ("messages/transactions.py: _check_lengths",),
+    ("messages/transactions/bounds.py: _check_lengths",),
     ("message-is-transaction.toml: equal sequence ids are captured, none is skipped",),
 )
 ALL_COLUMNS_KEY: Final = Assumption(
@@ -641,7 +644,7 @@ FIXED_BLANKS: Final = Assumption(
     "Blanks are no number and no date; `fixed.blank=null` makes them NULL",
     "a conversion failure abends",
     "capture reference 4",
-    ("messages/fixed_properties.py: fixed.blank",),
+    ("messages/properties/fixed_width.py: fixed.blank",),
     ("values.toml: blanks in a number or a date stop the message",),
 )
 FIXED_SURPLUS: Final = Assumption(
@@ -723,7 +726,7 @@ LOGDUMP_COMMENTS: Final = Assumption(
     "A comment record of Logdump's SAVE holds its text as data",
     "the type (205) is public, its layout is not",
     "format notes 7",
-    ("logdump/saving.py: _comment",),
+    ("logdump/commands/saving.py: _comment",),
     ("test_save_changes_indicators_and_adds_comments",),
 )
 PARTITION_NAMES: Final = Assumption(
@@ -732,7 +735,7 @@ PARTITION_NAMES: Final = Assumption(
     "Behind its name a partition name record has a u64 id and u32 flags",
     "the record's printed length leaves 12 bytes for the two printed facts",
     "format notes 12",
-    ("logdump/metadata_text.py: PARTITION_TAIL",),
+    ("logdump/printing/metadata_text.py: PARTITION_TAIL",),
     ("test_a_record_comes_out_as_it_was_printed",),
 )
 

@@ -1,7 +1,7 @@
 """Changes in bulk: per-table column blocks, the currency between rooms.
 
 A block holds operations of one table as columns. Maps are made only at the edge
-(``model.operations``). The three states of a column stay apart everywhere: a value,
+(``model.operations_schema``). The three states of a column stay apart everywhere: a value,
 NULL (an Arrow null that is not in ``missing``), and missing (not logged).
 """
 
@@ -12,14 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.model.tables import Table
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 # Operation types and transaction indicators are held as the ASCII code of their letter.
 INSERT, UPDATE, KEY_UPDATE, DELETE, TRUNCATE = (ord(c) for c in "IUKDT")
@@ -68,9 +64,9 @@ class ChangeBlock:
 
     table: Table
     order: Longs
-    op_type: Bytes
+    op_type: Octets
     op_ts: Longs
-    tx_ind: Bytes
+    tx_ind: Octets
     tx_id: pa.Array
     csn: pa.Array
     seq_id: pa.Array | None

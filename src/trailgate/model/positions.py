@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from trailgate.arrays import Longs, Octets
 from trailgate.errors import OptionError
-from trailgate.model.changes import Bytes, Longs
 
 DIGITS: Final = 10
 _LIMIT: Final = 10**DIGITS
@@ -36,7 +36,7 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
     return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(lines))
 
 
-def _digits(lines: Bytes, part: npt.NDArray[np.uint32]) -> None:
+def _digits(lines: Octets, part: npt.NDArray[np.uint32]) -> None:
     for line in lines[::-1]:
         rest = part // 10
         line[:] = part - rest * 10 + ord("0")

@@ -1,7 +1,7 @@
 """The column types: one row per Defgen data type code.
 
 Source of codes and names: Oracle's public header ``sqldatatypes.h`` (capture reference 9.3).
-How text becomes a value and back stands in ``definitions.values``, keyed by ``Family``.
+How text becomes a value and back stands in ``operations.values``, keyed by ``Family``.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from pyspark.sql import Column
 from pyspark.sql.functions import arrow_udf, col
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from trailgate.messages.fixed.records import records_at
-from trailgate.storage.copybook_options import CopybookOptions
+from trailgate.cobol.records.record_bytes import records_at
+from trailgate.jobs.record_files.options import CopybookOptions
 
 
 def decode_copybook(column: Column | str, copybook: str, **options: Any) -> Column:

@@ -14,9 +14,13 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
-from trailgate.storage.copybook_files import read_copybook_split
-from trailgate.storage.copybook_options import CopybookOptions
-from trailgate.storage.record_files import RecordSplit, find_record_files, plan_record_splits
+from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.jobs.record_files.reading import read_copybook_split
+from trailgate.storage.reading.record_files import (
+    RecordSplit,
+    find_record_files,
+    plan_record_splits,
+)
 
 PACKED: int = 256  # small files that one task reads at most
 

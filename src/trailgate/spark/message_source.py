@@ -14,14 +14,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from trailgate.definitions.operations import to_operations, to_typed, typed_schema
 from trailgate.errors import OptionError
+from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.range_reader import OwnedMessages
 from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.operations import OPERATIONS_SCHEMA
-from trailgate.storage.loading import load_capture
-from trailgate.storage.owned import OwnedMessages
-from trailgate.storage.sources import (
+from trailgate.model.operations_schema import OPERATIONS_SCHEMA
+from trailgate.operations.shapes import to_operations, to_typed, typed_schema
+from trailgate.storage.reading.message_files import (
     SPLIT_BYTES,
     MessageSource,
     Range,

@@ -12,7 +12,7 @@ def register(spark: SparkSession) -> None:
     """
     from trailgate.spark.copybook_source import CopybookSource  # noqa: PLC0415
     from trailgate.spark.message_source import MessageCaptureSource  # noqa: PLC0415
-    from trailgate.spark.trail_source import TrailSource  # noqa: PLC0415
+    from trailgate.spark.trail.source import TrailSource  # noqa: PLC0415
 
     for source in (TrailSource, MessageCaptureSource, CopybookSource):
         spark.dataSource.register(source)

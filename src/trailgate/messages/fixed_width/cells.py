@@ -8,11 +8,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from trailgate.columnar.views import Octets, octets, rows_at
-from trailgate.messages.message import MessageBatch
-from trailgate.messages.message_text import check_utf8
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.views import octets, rows_at
+from trailgate.messages.parsing.message_text import check_utf8
+from trailgate.messages.parsing.messages import MessageBatch
 
-Longs = npt.NDArray[np.int64]
 Matrix = npt.NDArray[Any]
 _NOT_UTF8: Final = "Name the code page of the messages: fixed.codepage"
 

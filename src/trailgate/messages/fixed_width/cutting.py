@@ -9,14 +9,13 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from trailgate.columnar.tokens import find_all
+from trailgate.arrays import Longs
+from trailgate.columnar.delimiter_tokens import find_all
 from trailgate.errors import OptionError
 from trailgate.messages.fixed_width.cells import Cells
-from trailgate.messages.property_reader import PropertyReader
+from trailgate.messages.properties.reader import PropertyReader
 
-Longs = npt.NDArray[np.int64]
 _LINE_FEED: Final = b"\n"
 _RETURN: Final = 0x0D
 _MOST_LENGTH: Final = 1 << 31  # beyond what a batch of messages has

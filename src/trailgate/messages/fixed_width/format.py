@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from trailgate.columnar.pages.code_pages import code_page
+from trailgate.arrays import Longs
+from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.fixed_width.cells import cells_of
 from trailgate.messages.fixed_width.cutting import cut_records
@@ -19,12 +19,11 @@ from trailgate.messages.fixed_width.options import FixedOptions
 from trailgate.messages.fixed_width.plans import RecordPlan, check_ends, planned
 from trailgate.messages.fixed_width.records import FixedRecords, Place
 from trailgate.messages.fixed_width.values import BINARY, as_it_is, text_reader
-from trailgate.messages.message import MessageBatch
-from trailgate.messages.reading import Faults, Reading
+from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.record_groups import Faults, Reading
 from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Table
 
-Longs = npt.NDArray[np.int64]
 _SHORT = "Is the header the right one, or is the record cut off?"
 
 

@@ -1,6 +1,6 @@
 """Fixed-width records as columns with places, whichever notation defines them.
 
-A copybook's columns follow the one rule of ``definitions.copybook.columns``. Those of a definitions file lie
+A copybook's columns follow the one rule of ``definitions.copybook_tables``. Those of a definitions file lie
 at their Fetch Offset for their External Length (capture reference 5.3); those of a header, and of a
 table that the properties define, stand one behind the other.
 """
@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from trailgate.definitions.copybook.columns import FlatColumn, column_of, flat_columns
-from trailgate.definitions.defgen_layout import complete
-from trailgate.model.layouts import Field, Layout, Usage
+from trailgate.cobol.copybook.flat_columns import FlatColumn, flat_columns
+from trailgate.cobol.copybook.layouts import Field, Layout, Usage
+from trailgate.definitions.copybook_tables import column_of
+from trailgate.definitions.defgen.record_layout import complete
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
 

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from trailgate.columnar.pages.code_pages import code_page
-from trailgate.definitions.copybook.dialect import (
+from trailgate.cobol.copybook.dialect import (
     BinarySizes,
     Dialect,
     Endian,
@@ -18,18 +17,19 @@ from trailgate.definitions.copybook.dialect import (
     Signs,
     SourceFormat,
 )
+from trailgate.cobol.values.options import Blank, RawForm, ValueOptions
+from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.messages.definition_files import DefinitionFiles
-from trailgate.messages.fixed.values.options import Blank, RawForm, ValueOptions
 from trailgate.messages.fixed_width.cutting import Cutting, read_cutting
 from trailgate.messages.fixed_width.layouts import RecordLayout, Slot
 from trailgate.messages.fixed_width.schema import Schema, read_schema
 from trailgate.messages.fixed_width.values import field_reader
-from trailgate.messages.metadata_options import MetadataOptions, metadata
-from trailgate.messages.property_file import Properties
-from trailgate.messages.property_reader import PropertyReader
-from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.property_values import HeaderFields, Source, parse_names
+from trailgate.messages.properties.definition_files import DefinitionFiles
+from trailgate.messages.properties.file import Properties
+from trailgate.messages.properties.metadata import MetadataOptions, metadata
+from trailgate.messages.properties.reader import PropertyReader
+from trailgate.messages.properties.rows import SourceKind
+from trailgate.messages.properties.values import HeaderFields, Source, parse_names
 from trailgate.model.tables import Definitions, Table
 
 E = TypeVar("E", bound=Enum)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import DecodeError
 from trailgate.messages.fixed_width.cells import Cells
 from trailgate.messages.fixed_width.layouts import RecordLayout
 from trailgate.messages.fixed_width.options import FixedOptions
 from trailgate.messages.fixed_width.records import FixedRecords, Place
 from trailgate.messages.fixed_width.values import field_reader
-from trailgate.messages.reading import Reading
+from trailgate.messages.parsing.record_groups import Reading
 
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 _CUT = "A shorter record ends behind a complete column"
 _KEY = "Only columns without key may be missing at the end of a record"
 _LONG = "Is it another table's record, or are several records not told apart (fixed.records)?"

@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.arrays import Longs
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages.faults import BadMessagesError, refused
 from trailgate.messages.fixed_width.cells import Cells
 from trailgate.messages.fixed_width.layouts import Slot
 from trailgate.messages.fixed_width.values import FieldReader
-from trailgate.messages.records import Records
+from trailgate.messages.parsing.bad_messages import BadMessagesError, refused
+from trailgate.messages.parsing.records import Records
 
-Longs = npt.NDArray[np.int64]
 Refuse = Callable[[Longs, Callable[[int], TrailgateError]], object]
 
 

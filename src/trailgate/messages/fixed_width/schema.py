@@ -11,13 +11,13 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from trailgate.columnar.pages.code_pages import code_page
-from trailgate.definitions.copybook.dialect import Dialect
+from trailgate.cobol.copybook.dialect import Dialect
+from trailgate.cobol.copybook.layouts import Layout
+from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import DefinitionError, Where
-from trailgate.messages.definition_files import DefinitionFiles, with_userdefs
 from trailgate.messages.fixed_width.layouts import RecordLayout, from_copybook, from_table, in_a_row
-from trailgate.messages.property_reader import PropertyReader
-from trailgate.model.layouts import Layout
+from trailgate.messages.properties.definition_files import DefinitionFiles, with_userdefs
+from trailgate.messages.properties.reader import PropertyReader
 from trailgate.model.tables import Database, Table
 
 _SCHEMA_TYPE: Final = "schematype"

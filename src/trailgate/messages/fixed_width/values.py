@@ -1,7 +1,7 @@
 """How a field's cells become a column of a table: decoded, then brought to the column's type.
 
 Numbers of a copybook go the straight way from their bytes to the column's type. Text, dates, and all columns of a
-definitions file are text first, and become values by ``definitions.values``.
+definitions file are text first, and become values by ``operations.values``.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.cobol.copybook.layouts import Field, Sign, Usage
+from trailgate.cobol.values.codec import Decoded, Explain
+from trailgate.cobol.values.codecs import decoder, explainer
+from trailgate.cobol.values.options import Blank, ValueOptions
+from trailgate.columnar.code_pages.page_text import strings
 from trailgate.columnar.datetime_formats import DateFormat, compile_format
 from trailgate.columnar.numbers import format_integers
-from trailgate.columnar.pages.page_text import strings
 from trailgate.columnar.rows import failing_row, row_error
-from trailgate.definitions.values import Convert, parser_for
-from trailgate.messages.fixed.values.codec import Decoded, Explain
-from trailgate.messages.fixed.values.codecs import decoder, explainer
-from trailgate.messages.fixed.values.options import Blank, ValueOptions
 from trailgate.messages.fixed_width.layouts import Slot
-from trailgate.model.layouts import Field, Sign, Usage
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
+from trailgate.operations.values import Convert, parser_for
 
 Cells = npt.NDArray[Any]
 Decode = Callable[[Cells], Decoded]

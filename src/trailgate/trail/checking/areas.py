@@ -9,23 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
-from trailgate.columnar.views import Octets
 from trailgate.trail.checking.chains import Chained, Id
 from trailgate.trail.checking.inspected import UNNAMED
-from trailgate.trail.record_layout import (
-    BY_PARTITION,
-    BY_TABLE,
-    H_FIXED,
-    NAME_AT,
-)
-from trailgate.trail.record_types import (
-    IO_METADATA,
-)
-from trailgate.trail.tokens import DATA, FRAME, GGS_TOKENS, NORMAL, USER_TOKENS
-
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from trailgate.trail.format.record_layout import BY_PARTITION, BY_TABLE, H_FIXED, NAME_AT
+from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.tokens import DATA, FRAME, GGS_TOKENS, NORMAL, USER_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

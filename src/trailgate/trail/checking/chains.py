@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from trailgate.columnar.views import Octets
-from trailgate.trail.byte_order import ByteOrder, Words
-from trailgate.trail.tokens import FRAME, LOGCSN, TRANID
-
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from trailgate.arrays import Longs, Octets
+from trailgate.trail.format.byte_order import ByteOrder, Words
+from trailgate.trail.format.tokens import FRAME, LOGCSN, TRANID
 
 SHORTEST_VALUE = 2  # every column value has a null indicator (format notes 10.2)
 

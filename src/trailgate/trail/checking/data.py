@@ -8,28 +8,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from trailgate.columnar.views import Octets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.chains import Chained, column_faults
 from trailgate.trail.checking.inspected import Inspected
-from trailgate.trail.record_layout import (
-    BEFORE_IMAGE,
-    FIELD_COMP,
-    NAME_AT,
-)
-from trailgate.trail.record_types import (
-    IO_LARGE_OBJECT,
-    IO_UPDATE,
-    PREFIX_OF,
-    Prefix,
-    Role,
-)
-from trailgate.trail.records import Records
-from trailgate.trail.tokens import FRAME
-
-Longs = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
+from trailgate.trail.format.framing import Records
+from trailgate.trail.format.record_layout import BEFORE_IMAGE, FIELD_COMP, NAME_AT
+from trailgate.trail.format.record_types import IO_LARGE_OBJECT, IO_UPDATE, PREFIX_OF, Prefix, Role
+from trailgate.trail.format.tokens import FRAME
 
 PIECE_HEAD: Final = 20  # bytes in front of the data of a piece (format notes 11)
 
@@ -58,7 +44,7 @@ def check_data(
     _check_pairs(found)
 
 
-def _prefixed(listed: Mask, prefix: Bytes) -> Iterator[tuple[Longs, int]]:
+def _prefixed(listed: Mask, prefix: Octets) -> Iterator[tuple[Longs, int]]:
     for kind, width in ((Prefix.SHORT, 2), (Prefix.LONG, 4)):
         rows = np.flatnonzero(listed & (prefix == kind))
         if len(rows):

@@ -6,14 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
-
-Longs = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 UNNAMED: Final = -1
 UNKNOWN: Final = 0xFF  # a TransInd
@@ -30,9 +26,9 @@ class Inspected:
     offsets: Longs
     lengths: Longs
     readable: Mask
-    io_type: Bytes
-    role: Bytes
-    trans_ind: Bytes
+    io_type: Octets
+    role: Octets
+    trans_ind: Octets
     is_before: Mask
     io_time: Longs
     name: Longs

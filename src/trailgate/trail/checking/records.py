@@ -1,6 +1,6 @@
 """Check many records at once: header, parts, names, columns and tokens, and note what is wrong where.
 
-The rules are those by which readers refuse a record (``trail.record_header``), but nothing is raised: a fault
+The rules are those by which readers refuse a record (``trail.format.record_header``), but nothing is raised: a fault
 is a kind and the records that have it.
 """
 
@@ -11,15 +11,17 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from trailgate.columnar.views import Octets, rows_at
-from trailgate.trail.byte_order import ByteOrder
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.views import rows_at
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.areas import areas_of, names_of, texts_of
 from trailgate.trail.checking.chains import Chained, token_faults
 from trailgate.trail.checking.data import check_data
 from trailgate.trail.checking.inspected import UNKNOWN, Inspected
-from trailgate.trail.record_header import swapped_indicators
-from trailgate.trail.record_layout import (
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.framing import Records
+from trailgate.trail.format.record_header import swapped_indicators
+from trailgate.trail.format.record_layout import (
     AFTER_IMAGE,
     BEFORE_IMAGE,
     FETCHED,
@@ -30,18 +32,9 @@ from trailgate.trail.record_layout import (
     RECORD_HEADS,
     SHORTEST,
 )
-from trailgate.trail.record_types import (
-    RECORD_TYPES,
-    ROLE_OF,
-    Role,
-)
-from trailgate.trail.records import Records
-from trailgate.trail.times import JULIAN_EPOCH
-from trailgate.trail.tokens import FRAME, HEADER
-
-Longs = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
+from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, Role
+from trailgate.trail.format.times import JULIAN_EPOCH
+from trailgate.trail.format.tokens import FRAME, HEADER
 
 # 1990-01-01 and 2100-01-01 UTC: an IO time beyond them is no time of a change.
 EARLIEST: Final = 631_152_000_000_000 + JULIAN_EPOCH
@@ -110,7 +103,7 @@ def _heads(
     return head, fits
 
 
-def _trans_ind(head: npt.NDArray[Any], order: ByteOrder, readable: Mask) -> Bytes:
+def _trans_ind(head: npt.NDArray[Any], order: ByteOrder, readable: Mask) -> Octets:
     found = head["trans_ind"]
     if (found > 3).any():
         found = np.where(found > 3, swapped_indicators(head, order), found)

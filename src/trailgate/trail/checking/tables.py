@@ -6,19 +6,16 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from trailgate.columnar.views import Octets
+from trailgate.arrays import Mask, Octets
 from trailgate.errors import TrailgateError
 from trailgate.model.tables import Definitions
-from trailgate.trail.byte_order import ByteOrder
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.inspected import Inspected
-from trailgate.trail.metadata import MetadataKind, TrailTables
-from trailgate.trail.record import decode_record
-from trailgate.trail.record_types import Role
-
-Mask = npt.NDArray[np.bool_]
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.metadata import MetadataKind, TrailTables
+from trailgate.trail.format.record import decode_record
+from trailgate.trail.format.record_types import Role
 
 WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
 

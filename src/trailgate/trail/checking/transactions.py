@@ -11,14 +11,11 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from trailgate.arrays import Longs, Mask
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.inspected import UNKNOWN, Inspected
-from trailgate.trail.record_types import Role
-
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from trailgate.trail.format.record_types import Role
 
 ONLY: Final = 3
 BEGINS: Final = (0, ONLY)

@@ -1,0 +1,16 @@
+"""The array types that every room uses, each named once."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Octets: TypeAlias = npt.NDArray[
+    np.uint8
+]  # bytes of a buffer, or a matrix of them with one row a value
+Longs: TypeAlias = npt.NDArray[np.int64]  # offsets, lengths, row numbers
+Mask: TypeAlias = npt.NDArray[np.bool_]  # which rows
+Words: TypeAlias = npt.NDArray[np.uint64]  # eight bytes each, unsigned
+Structs: TypeAlias = npt.NDArray[np.void]  # fixed layouts, one a row

@@ -1,0 +1,1 @@
+"""The text of a copybook to layouts: fields with their offsets and sizes."""

@@ -1,0 +1,324 @@
+"""Tokens to entries: every clause is one function, found by its first word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from trailgate.cobol.copybook.entries import (
+    CONDITION,
+    RENAMES,
+    STAND_ALONE,
+    Entry,
+    apply_comments,
+    tree,
+)
+from trailgate.cobol.copybook.layouts import Condition, Occurs, Sign, Usage
+from trailgate.cobol.copybook.picture import PictureError, parse_picture
+from trailgate.cobol.copybook.scanner import Kind, Token
+
+# Spellings of USAGE, without hyphens' variants; what each means is the sizes pass's part.
+USAGES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{
+            f"{word}{n}": f"COMP{n}"
+            for word in ("COMP", "COMPUTATIONAL")
+            for n in ("", *(f"-{digit}" for digit in "123456X"))
+        },
+        "COMP-3U": "COMP-6",
+        "BINARY": "COMP",
+        "COMP-4": "COMP",
+        "COMPUTATIONAL-4": "COMP",
+        "PACKED-DECIMAL": "COMP-3",
+        "DISPLAY": "DISPLAY",
+        "DISPLAY-1": "DISPLAY-1",
+        "NATIONAL": "NATIONAL",
+        "POINTER": "POINTER",
+        "POINTER-32": "POINTER",
+        "PROCEDURE-POINTER": "PROCEDURE-POINTER",
+        "FUNCTION-POINTER": "POINTER",
+        "INDEX": "INDEX",
+    }
+)
+_NOISE: Final = frozenset({"IS", "ARE", "TIMES", "ON", "WHEN", "CHARACTER", "MODE", "KEY"})
+
+
+def parse_entries(tokens: list[Token]) -> list[Entry]:
+    """Return the records of a copybook, each with its items below it; raises DefinitionError."""
+    return tree(list(_Cursor(tokens).entries()))
+
+
+class _Cursor:
+    """Reads entries off tokens, one after the other."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._place = 0
+
+    def entries(self) -> Iterator[Entry]:
+        comments: list[Token] = []
+        while self._place < len(self._tokens):
+            token = self._tokens[self._place]
+            if token.kind is Kind.COMMENT:
+                comments.append(token)
+                self._place += 1
+            elif token.kind is Kind.PERIOD:
+                self._place += 1
+            else:
+                entry = self._entry()
+                apply_comments(comments, entry)
+                comments = []
+                yield entry
+
+    def _entry(self) -> Entry:
+        token = self._tokens[self._place]
+        if token.kind is not Kind.WORD or not token.text.isdigit():
+            raise token.error(f"a level number was expected, not {token.text}")
+        level = int(token.text)
+        if not (1 <= level <= 49 or level in (RENAMES, STAND_ALONE, CONDITION)):
+            raise token.error(f"{token.text} is no level number", "1 to 49, 66, 77 and 88 are")
+        self._place += 1
+        entry = Entry(level, "", token)
+        named = self._word()
+        if named is not None and named.upper not in _CLAUSES and not self._at_entry():
+            self._place += 1
+            entry.name = named.text
+        entry.filler = not entry.name or entry.name.upper() == "FILLER"
+        entry.name = entry.name or "FILLER"
+        self._clauses(entry)
+        return entry
+
+    def _clauses(self, entry: Entry) -> None:
+        while (token := self._peek()) is not None:
+            if token.kind is Kind.PERIOD:
+                self._place += 1
+                return
+            if self._entry_follows():
+                return  # the period is missing, as in the manual's own examples
+            if token.kind is Kind.COMMENT:
+                self._place += 1
+                continue
+            clause = _CLAUSES.get(token.upper)
+            if clause is None:
+                hint = "PIC, USAGE, OCCURS, REDEFINES, SIGN, VALUE, ... or the period at its end"
+                raise token.error(f"a clause of {entry.name} was expected, not {token.text}", hint)
+            self._place += 1
+            clause(self, entry, token)
+
+    def _entry_follows(self) -> bool:
+        """Return whether, comments aside, an entry begins here."""
+        place = self._place
+        while place < len(self._tokens) and self._tokens[place].kind is Kind.COMMENT:
+            place += 1
+        return place < len(self._tokens) and _begins_entry(self._tokens[place])
+
+    def _at_entry(self) -> bool:
+        token = self._peek()
+        return token is not None and _begins_entry(token)
+
+    def _peek(self) -> Token | None:
+        return self._tokens[self._place] if self._place < len(self._tokens) else None
+
+    def _word(self) -> Token | None:
+        token = self._peek()
+        return token if token is not None and token.kind is Kind.WORD else None
+
+    def _skip(self, *words: str) -> bool:
+        token = self._word()
+        if token is not None and token.upper in words:
+            self._place += 1
+            return True
+        return False
+
+    def _noise(self) -> None:
+        while self._skip(*_NOISE):
+            pass
+
+    def _need(self, what: str, after: Token) -> Token:
+        token = self._peek()
+        if token is None or token.kind in (Kind.PERIOD, Kind.COMMENT):
+            raise (token or after).error(f"{what} was expected behind {after.text}")
+        self._place += 1
+        return token
+
+    def _number(self, what: str, after: Token) -> int:
+        token = self._need(what, after)
+        if not token.text.isdecimal():
+            raise token.error(f"{what} was expected behind {after.text}, not {token.text}")
+        return int(token.text)
+
+    # The clauses. Each is called behind its first word.
+
+    def picture(self, entry: Entry, token: Token) -> None:
+        self._skip("IS")
+        text = self._need("a picture", token)
+        if entry.picture is not None:
+            raise text.error(f"{entry.name} has two pictures")
+        try:
+            entry.picture = parse_picture(text.text)
+        except PictureError as error:
+            raise text.error(str(error)) from None
+
+    def usage_is(self, entry: Entry, token: Token) -> None:
+        self._skip("IS")
+        named = self._need("a usage", token)
+        if named.upper not in USAGES:
+            raise named.error(f"{named.text} is no usage", f"known: {', '.join(sorted(USAGES))}")
+        entry.usage = USAGES[named.upper]
+
+    def usage(self, entry: Entry, token: Token) -> None:
+        entry.usage = USAGES[token.upper]
+
+    def group_usage(self, entry: Entry, token: Token) -> None:
+        self._skip("IS")
+        entry.usage = USAGES.get(self._need("NATIONAL", token).upper)
+
+    def redefines(self, entry: Entry, token: Token) -> None:
+        entry.redefines = self._need("the item redefined", token).text
+
+    def occurs(self, entry: Entry, token: Token) -> None:
+        least = most = self._number("a number", token)
+        if self._skip("TO"):
+            most = self._number("a number", token)
+        self._noise()
+        counter = None
+        if self._skip("DEPENDING"):
+            self._noise()
+            counter = self._need("the counter", token).text
+            if self._skip("OF", "IN"):
+                self._need("the counter's group", token)
+        if most < 1 or least > most:
+            raise token.error(f"{entry.name} occurs {least} to {most} times")
+        entry.occurs = Occurs(least if counter else most, most, counter)
+        self._occurs_keys()
+
+    def _occurs_keys(self) -> None:
+        """Pass over ASCENDING KEY IS names and INDEXED BY names."""
+        while self._skip("ASCENDING", "DESCENDING", "INDEXED"):
+            self._skip("BY")
+            self._noise()
+            while (word := self._word()) is not None:
+                if word.upper in _CLAUSES or self._at_entry():
+                    break
+                if word.upper in ("ASCENDING", "DESCENDING", "INDEXED"):
+                    break
+                self._place += 1
+
+    def sign_is(self, entry: Entry, token: Token) -> None:
+        self._noise()
+        where = self._need("LEADING or TRAILING", token)
+        if where.upper not in ("LEADING", "TRAILING"):
+            raise where.error(f"LEADING or TRAILING was expected, not {where.text}")
+        self.sign(entry, where)
+
+    def sign(self, entry: Entry, token: Token) -> None:
+        separate = self._skip("SEPARATE")
+        self._noise()
+        entry.sign = _SIGNS[token.upper, separate]
+
+    def sync(self, entry: Entry, _: Token) -> None:
+        self._skip("LEFT", "RIGHT")
+        entry.sync = True
+
+    def justified(self, entry: Entry, _: Token) -> None:
+        self._skip("RIGHT")
+        entry.justified = True
+
+    def blank(self, entry: Entry, token: Token) -> None:
+        self._noise()
+        if not self._skip("ZERO", "ZEROS", "ZEROES"):
+            raise token.error("BLANK WHEN ZERO was expected")
+        entry.blank_when_zero = True
+
+    def values(self, entry: Entry, token: Token) -> None:
+        self._noise()
+        found: list[tuple[str, str | None]] = []
+        while (value := self._peek()) is not None and not self._ends_values(value):
+            self._place += 1
+            if value.upper == "ALL":
+                continue
+            until = None
+            if self._skip("THRU", "THROUGH"):
+                until = self._need("the range's end", token).text
+            found.append((value.text, until))
+        if not found:
+            raise token.error("a value was expected")
+        if entry.level == CONDITION:
+            entry.conditions.append(Condition(entry.name, tuple(found)))
+
+    def _ends_values(self, value: Token) -> bool:
+        if value.kind in (Kind.PERIOD, Kind.COMMENT):
+            return True
+        return value.upper in _CLAUSES or (self._at_entry() and not self._more_values())
+
+    def _more_values(self) -> bool:
+        """Return whether a number that begins a line is a value: no name or clause behind it."""
+        behind = self._place + 1
+        following = self._tokens[behind] if behind < len(self._tokens) else None
+        return following is None or following.kind is not Kind.WORD or following.text.isdigit()
+
+    def renames(self, _: Entry, token: Token) -> None:
+        self._need("an item", token)
+        if self._skip("THRU", "THROUGH"):
+            self._need("an item", token)
+
+    def nothing(self, entry: Entry, token: Token) -> None:
+        """Pass over a word that says nothing of the layout."""
+
+
+def _begins_entry(token: Token) -> bool:
+    """Return whether a token can be a level number: one or two digits, first on its line."""
+    return token.first and token.upper.isdigit() and len(token.text) <= 2
+
+
+_Clause = Callable[[_Cursor, Entry, Token], None]
+_SIGNS: Final = MappingProxyType(
+    {
+        ("LEADING", False): Sign.LEADING,
+        ("LEADING", True): Sign.LEADING_SEPARATE,
+        ("TRAILING", False): Sign.TRAILING,
+        ("TRAILING", True): Sign.TRAILING_SEPARATE,
+    }
+)
+_CLAUSES: Final[Mapping[str, _Clause]] = MappingProxyType(
+    {
+        **dict.fromkeys(USAGES, _Cursor.usage),
+        "PIC": _Cursor.picture,
+        "PICTURE": _Cursor.picture,
+        "USAGE": _Cursor.usage_is,
+        "GROUP-USAGE": _Cursor.group_usage,
+        "REDEFINES": _Cursor.redefines,
+        "OCCURS": _Cursor.occurs,
+        "SIGN": _Cursor.sign_is,
+        "LEADING": _Cursor.sign,
+        "TRAILING": _Cursor.sign,
+        "SYNC": _Cursor.sync,
+        "SYNCHRONIZED": _Cursor.sync,
+        "JUST": _Cursor.justified,
+        "JUSTIFIED": _Cursor.justified,
+        "BLANK": _Cursor.blank,
+        "VALUE": _Cursor.values,
+        "VALUES": _Cursor.values,
+        "RENAMES": _Cursor.renames,
+        "EXTERNAL": _Cursor.nothing,
+        "GLOBAL": _Cursor.nothing,
+        "VOLATILE": _Cursor.nothing,
+    }
+)
+
+
+USAGE_OF: Final[Mapping[str, Usage]] = MappingProxyType(
+    {
+        "COMP": Usage.BINARY,
+        "COMP-5": Usage.NATIVE,
+        "COMP-X": Usage.BINARY,
+        "COMP-1": Usage.FLOAT,
+        "COMP-2": Usage.DOUBLE,
+        "COMP-3": Usage.PACKED,
+        "COMP-6": Usage.UNSIGNED_PACKED,
+        "POINTER": Usage.RAW,
+        "PROCEDURE-POINTER": Usage.RAW,
+        "INDEX": Usage.RAW,
+    }
+)

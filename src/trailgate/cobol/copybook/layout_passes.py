@@ -1,0 +1,192 @@
+"""Entries to layouts, in small passes: inherit, size, place.
+
+Each pass is a function of an entry tree; the last one makes the fields of the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from trailgate.cobol.copybook.clauses import USAGE_OF
+from trailgate.cobol.copybook.dialect import BinarySizes, Dialect
+from trailgate.cobol.copybook.entries import RECORD, STAND_ALONE, Entry
+from trailgate.cobol.copybook.layouts import Field, Layout, Number, Sign, Usage
+from trailgate.cobol.copybook.picture import Category, Picture
+from trailgate.errors import DefinitionError
+
+MAX_DIGITS: Final = 38  # what a decimal column holds
+MAX_SIZE: Final = 1 << 27
+_SEPARATE: Final = (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
+_BINARY: Final = (Usage.BINARY, Usage.NATIVE)
+
+
+def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
+    """Return one layout for each record; raises DefinitionError with the item's place.
+
+    A copybook whose outermost items are no records (level 01 or 77) describes one, of that ``name``.
+    """
+    if entries[0].level not in (RECORD, STAND_ALONE):
+        entries = [Entry(RECORD, name, entries[0].token, children=entries)]
+    for entry in entries:
+        inherit(entry)
+    return [Layout(_field(entry, dialect, 0)) for entry in entries]
+
+
+def inherit(entry: Entry, usage: str | None = None, sign: Sign | None = None) -> None:
+    """Give a group's USAGE and SIGN to the items in it that have none of their own."""
+    if entry.usage is None and (entry.picture is None or _takes(entry.picture, usage)):
+        entry.usage = usage
+    entry.sign = entry.sign or sign
+    for child in entry.children:
+        inherit(child, entry.usage, entry.sign)
+
+
+def _takes(picture: Picture, usage: str | None) -> bool:
+    """Return whether a group's usage can be that of an item with this picture."""
+    return usage in (None, "DISPLAY", "NATIONAL") or picture.category is Category.NUMBER
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How an elementary item is held."""
+
+    usage: Usage
+    size: int
+    number: Number | None = None
+    alignment: int = 1
+
+
+def _form(entry: Entry, dialect: Dialect) -> _Form:
+    usage = USAGE_OF.get(entry.usage or "")
+    if usage in (Usage.FLOAT, Usage.DOUBLE):
+        size = 4 if usage is Usage.FLOAT else 8
+        return _Form(usage, size, alignment=size)
+    if usage is Usage.RAW:
+        size = dialect.pointer_bytes * (2 if entry.usage == "PROCEDURE-POINTER" else 1)
+        return _Form(usage, size, alignment=dialect.pointer_bytes)
+    picture = entry.picture
+    if picture is None:
+        hint = "An item without items below it needs PIC"
+        raise entry.token.error(f"{entry.name} has neither a picture nor items", hint)
+    if usage is None:
+        return _display(entry, picture)
+    if picture.category is not Category.NUMBER:
+        raise entry.token.error(f"{entry.name} is {entry.usage}, but its picture is no number")
+    number = _number(entry, picture)
+    number = replace(number, sign=Sign.NONE)
+    if usage in _BINARY:
+        size = _binary_size(entry, picture.digits, dialect)
+        return _Form(usage, size, number, alignment=min(size, 4))
+    if usage is Usage.UNSIGNED_PACKED:
+        return _Form(usage, (picture.digits + 1) // 2, number)
+    return _Form(usage, picture.digits // 2 + 1, number)
+
+
+def _display(entry: Entry, picture: Picture) -> _Form:
+    if picture.category is Category.TEXT:
+        national = entry.usage == "NATIONAL"
+        kind = Usage.NATIONAL if national else Usage.TEXT
+        return _Form(kind, picture.size * (2 if national else 1))
+    if picture.category is Category.NATIONAL:
+        return _Form(Usage.NATIONAL, picture.size)
+    if picture.category is Category.DBCS:
+        return _Form(Usage.DBCS, picture.size)
+    if entry.usage == "NATIONAL":
+        hint = "National numbers take two bytes a digit, which is not read yet"
+        raise entry.token.error(f"{entry.name} is a number in national characters", hint)
+    number = _number(entry, picture)
+    if picture.category is Category.EDITED:
+        return _Form(Usage.EDITED, picture.size, replace(number, sign=Sign.NONE))
+    return _Form(Usage.ZONED, picture.size + (number.sign in _SEPARATE), number)
+
+
+def _number(entry: Entry, picture: Picture) -> Number:
+    digits = max(picture.digits, picture.scale)
+    if digits > MAX_DIGITS:
+        problem = f"{entry.name} has {digits} digits"
+        raise entry.token.error(problem, f"No more than {MAX_DIGITS} are held exactly")
+    sign = (entry.sign or Sign.TRAILING) if picture.signed else Sign.NONE
+    return Number(picture.digits, picture.scale, picture.signed, sign)
+
+
+def _binary_size(entry: Entry, digits: int, dialect: Dialect) -> int:
+    if digits > 18:
+        raise entry.token.error(f"{entry.name}: a binary number of {digits} digits")
+    if dialect.binary_sizes is BinarySizes.SMALLEST:
+        signed = entry.picture is not None and entry.picture.signed
+        bits = int(10**digits - 1).bit_length() + signed
+        return (bits + 7) // 8
+    return 2 if digits <= 4 else 4 if digits <= 9 else 8
+
+
+def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
+    """Return the field that begins at ``offset``, and all in it."""
+    if not entry.children:
+        form = _form(entry, dialect)
+        if entry.sync and entry.level != STAND_ALONE:
+            offset += -offset % form.alignment
+        children: tuple[Field, ...] = ()
+    else:
+        children, size = _children(entry, dialect, offset)
+        form = _Form(Usage.GROUP, size)
+    stride = form.size
+    if entry.occurs is not None:
+        # Each occurrence is aligned like the first one: slack bytes are in front of the next.
+        stride += -form.size % _alignment(entry, dialect)
+    if stride * (entry.occurs.most if entry.occurs else 1) > MAX_SIZE:
+        raise entry.token.error(f"{entry.name} takes more than {MAX_SIZE} bytes")
+    return Field(
+        entry.name,
+        form.usage,
+        offset,
+        form.size,
+        entry.level,
+        entry.picture.text if entry.picture else "",
+        form.number,
+        entry.occurs,
+        entry.redefines,
+        children,
+        stride,
+        entry.filler,
+        entry.key,
+        entry.date_format,
+        entry.justified,
+        entry.blank_when_zero,
+        None,
+        tuple(entry.conditions),
+    )
+
+
+def _alignment(entry: Entry, dialect: Dialect) -> int:
+    """Return the strictest alignment that SYNC asks for in an item that occurs."""
+    leaves = [item for item in entry.walk() if not item.children and item.sync]
+    return max((_form(item, dialect).alignment for item in leaves), default=1)
+
+
+def _children(entry: Entry, dialect: Dialect, offset: int) -> tuple[tuple[Field, ...], int]:
+    made: list[Field] = []
+    end = offset
+    for child in entry.children:
+        if child.redefines:
+            field = _field(child, dialect, _redefined(child, made).offset)
+        else:
+            field = _field(child, dialect, end)
+        end = max(end, field.offset + field.extent)
+        made.append(field)
+    return tuple(made), end - offset
+
+
+def _redefined(entry: Entry, earlier: list[Field]) -> Field:
+    name = (entry.redefines or "").upper()
+    for field in reversed(earlier):
+        if field.name.upper() == name:
+            if field.occurs is not None:
+                raise entry.token.error(f"{entry.name} redefines {field.name}, which occurs")
+            return field
+    raise _unknown(entry)
+
+
+def _unknown(entry: Entry) -> DefinitionError:
+    hint = "It must stand in front of it, in the same group"
+    return entry.token.error(f"{entry.name} redefines {entry.redefines}, which is not there", hint)

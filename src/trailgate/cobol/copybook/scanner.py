@@ -1,0 +1,145 @@
+"""Logical lines to tokens: words, literals, periods, and the comments that say something."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from trailgate.cobol.copybook.source_lines import Line
+from trailgate.errors import DefinitionError, Where
+
+
+class Kind(Enum):
+    """What a token is."""
+
+    WORD = "word"
+    LITERAL = "literal"
+    PERIOD = "period"
+    PSEUDO = "=="
+    COMMENT = "comment"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token and its place; ``first`` marks the first one of its line."""
+
+    kind: Kind
+    text: str
+    source: str
+    line: int
+    column: int
+    first: bool = False
+
+    @property
+    def upper(self) -> str:
+        """Return a word in upper case; the empty text for anything else."""
+        return self.text.upper() if self.kind is Kind.WORD else ""
+
+    def error(self, problem: str, hint: str = "") -> DefinitionError:
+        """Return an error about this place."""
+        where = Where(source=self.source, line=self.line, column=self.column)
+        return DefinitionError(problem, where=where, hint=hint)
+
+
+# A literal may have a prefix: X"C1", N'..', G'..', Z'..', NX'..'.
+_LITERAL: Final = re.compile(r"(?:[XNGZU]|NX|BX)?([\"'])", re.IGNORECASE)
+# A word ends before a blank, a quote, "==", or a period, comma or semicolon with a blank behind.
+_WORD: Final = re.compile(r"(?:(?![.,;](?:\s|$))(?!==)[^\s\"'])+")
+_SEPARATOR: Final = re.compile(r"[\s,;]+")
+
+
+def scan(lines: list[Line], source: str) -> list[Token]:
+    """Return the tokens of a copybook; raises DefinitionError for a literal without an end."""
+    found: list[Token] = []
+    for line in _joined(lines):
+        if line.comment:
+            found.append(Token(Kind.COMMENT, line.text.strip(), source, line.number, line.column))
+        else:
+            found += _scan_line(line, source)
+    return found
+
+
+def _joined(lines: list[Line]) -> Iterator[Line]:
+    """Yield lines with their continuations put behind them."""
+    held: Line | None = None
+    waiting: list[Line] = []  # comments in between
+    for line in lines:
+        if line.comment and held is not None:
+            waiting.append(line)
+        elif line.continued and held is not None:
+            held = Line(held.number, held.column, _continued(held.text, line.text))
+        else:
+            yield from _flush(held, waiting)
+            held, waiting = (None, []) if line.comment else (line, [])
+            if line.comment:
+                yield line
+    yield from _flush(held, waiting)
+
+
+def _flush(held: Line | None, waiting: list[Line]) -> Iterator[Line]:
+    if held is not None:
+        yield held
+    yield from waiting
+
+
+def _continued(text: str, more: str) -> str:
+    """Return a text with its continuation: a literal goes on behind the first quote."""
+    quote = _open_quote(text)
+    if quote is None:
+        return text.rstrip() + more.strip()
+    rest = more.lstrip()
+    return text + (rest[1:] if rest[:1] == quote else rest)
+
+
+def _open_quote(text: str) -> str | None:
+    quote = None
+    for character in text:
+        if quote is None and character in "\"'":
+            quote = character
+        elif character == quote:
+            quote = None
+    return quote
+
+
+def _scan_line(line: Line, source: str) -> Iterator[Token]:
+    place, first = 0, True
+    text = line.text
+    while place < len(text):
+        gap = _SEPARATOR.match(text, place)
+        if gap:
+            place = gap.end()
+            continue
+        kind, value, end = _token(text, place, line, source)
+        yield Token(kind, value, source, line.number, line.column + place, first)
+        place, first = end, False
+
+
+def _token(text: str, place: int, line: Line, source: str) -> tuple[Kind, str, int]:
+    if text.startswith("==", place):
+        return Kind.PSEUDO, "==", place + 2
+    literal = _LITERAL.match(text, place)
+    if literal:
+        end = _literal_end(text, literal.end(), literal[1])
+        if end < 0:
+            token = Token(Kind.LITERAL, "", source, line.number, line.column + place)
+            raise token.error("a literal without its closing quote")
+        return Kind.LITERAL, text[place:end], end
+    if text[place] == ".":
+        return Kind.PERIOD, ".", place + 1
+    word = _WORD.match(text, place)
+    assert word is not None
+    return Kind.WORD, word[0], word.end()
+
+
+def _literal_end(text: str, place: int, quote: str) -> int:
+    """Return where a literal ends whose content begins at ``place``; -1 if it does not."""
+    while True:
+        place = text.find(quote, place) + 1
+        if not place:
+            return -1
+        if text[place : place + 1] != quote:
+            return place
+        place += 1  # doubled: a quote in the text

@@ -1,0 +1,89 @@
+"""What is wrong in the fields of records: a stop at the first, or a column that tells of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask
+from trailgate.cobol.records.item_positions import Place
+from trailgate.cobol.records.record_bytes import Records
+from trailgate.cobol.values.codec import Explain, Reason
+from trailgate.columnar.gather import gather
+from trailgate.errors import DecodeError, Where
+
+ERROR: Final = pa.struct(
+    [
+        pa.field("field", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("raw", pa.string()),
+        pa.field("reason", pa.string()),
+    ]
+)
+CUT_OFF: Final = Reason("the record ends in front of the field's end")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fault:
+    """Records in which a field is wrong; the offset counts from the record's begin."""
+
+    field: str
+    size: int
+    at: Place
+    rows: Mask
+    explain: Explain
+
+    def offset(self, row: int) -> int:
+        """Return where the field begins in a record."""
+        return self.at if isinstance(self.at, int) else int(self.at[row])
+
+    def offsets(self, rows: Longs) -> Longs:
+        """Return where the field begins in some records."""
+        return np.broadcast_to(self.at, rows.shape) if isinstance(self.at, int) else self.at[rows]
+
+
+def _raws(records: Records, fault: Fault, rows: Longs) -> pa.Array:
+    """Return a field's bytes in some records, as many as a record has of them."""
+    ends = records.ends[rows]
+    starts = np.minimum(records.starts[rows] + fault.offsets(rows), ends)
+    return gather(records.data, starts, np.minimum(starts + fault.size, ends))
+
+
+def first_error(records: Records, faults: list[Fault]) -> DecodeError:
+    """Return the error of the first wrong field of the first record that has one."""
+    row = min(int(np.argmax(fault.rows)) for fault in faults)
+    fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
+    raw = _raws(records, fault, np.array([row]))[0].as_py()
+    reason = fault.explain(raw)
+    offset = records.base + int(records.starts[row]) + fault.offset(row)
+    where = Where(record=records.first + row, offset=offset, field=fault.field, raw=raw)
+    return DecodeError(reason.problem, where=where, hint=reason.hint)
+
+
+def error_column(records: Records, faults: list[Fault]) -> pa.Array:
+    """Return for each record the list of its wrong fields; an empty one where there is none."""
+    where = [np.flatnonzero(fault.rows) for fault in faults]
+    told = [_told(records, f, rows) for f, rows in zip(faults, where, strict=True)]
+    values = pa.concat_arrays([pa.array([], ERROR), *told])
+    rows = np.concatenate([np.zeros(0, np.int64), *where])
+    order = np.lexsort((values.field("offset").to_numpy(), rows))
+    ends = np.searchsorted(rows[order], np.arange(len(records) + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), values.take(pa.array(order)))
+
+
+def _told(records: Records, fault: Fault, rows: Longs) -> pa.Array:
+    """Return what is told of a field in some records; each distinct value is explained once."""
+    raws = _raws(records, fault, rows).dictionary_encode()
+    distinct = raws.dictionary.to_pylist()
+    reasons = [". ".join(filter(None, fault.explain(raw))) for raw in distinct]
+    hexed = [raw.hex(" ") for raw in distinct]
+    columns = [
+        pa.repeat(fault.field, len(rows)),
+        pa.array(fault.offsets(rows), pa.int64()),
+        pa.array(hexed, pa.string()).take(raws.indices),
+        pa.array(reasons, pa.string()).take(raws.indices),
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(ERROR))

@@ -1,0 +1,97 @@
+"""Columns to records by a layout: the mirror image of decoding, for test data and round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.cobol.copybook.layouts import Field, Layout
+from trailgate.cobol.records.decoding import Depending, RecordOptions
+from trailgate.cobol.records.item_positions import Leaf, leaves, place
+from trailgate.cobol.records.record_bytes import Records
+from trailgate.cobol.values.codecs import encoder
+from trailgate.columnar.code_pages.registry import code_page
+from trailgate.errors import EncodeError, Where
+
+
+class RecordEncoder:
+    """Encodes flat columns as records of one layout; FILLER becomes blanks."""
+
+    def __init__(self, layout: Layout, options: RecordOptions | None = None) -> None:
+        self.layout, self.options = layout, options or RecordOptions()
+        self._spare = _overlaid(layout.root)
+
+    def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> Records:
+        """Return the records; raises EncodeError with record and field.
+
+        Every column must be there, but for those whose bytes are another's (REDEFINES); of two for the same
+        bytes the later one stays.
+        """
+        if isinstance(columns, pa.RecordBatch):
+            columns = dict(zip(columns.schema.names, columns.columns, strict=True))
+        rows = len(next(iter(columns.values()), ()))
+        real = self.options.depending is Depending.REAL
+        placed = place(self.layout, lambda leaf: _count(columns, leaf), real=real)
+        for bad in placed.bad_counts:
+            problem = f"{bad.counter} is outside of what {bad.field.name} allows"
+            where = Where(record=int(np.argmax(bad.rows)), field=bad.counter)
+            raise EncodeError(problem, where=where)
+        page = code_page(self.options.values.dialect.code_page)
+        matrix = np.empty((rows, self.layout.size), np.uint8)
+        matrix[:] = np.resize(np.frombuffer(page.blank, np.uint8), self.layout.size)
+        for leaf in leaves(placed.root):
+            if leaf.name in columns:
+                self._write(matrix, leaf, columns[leaf.name])
+            elif leaf.field not in self._spare:
+                raise EncodeError("no column for a field", where=Where(field=leaf.name))
+        return _cut(matrix, placed.extent)
+
+    def _write(self, matrix: Octets, leaf: Leaf, values: pa.Array) -> None:
+        rows = np.arange(len(matrix)) if leaf.active is None else np.flatnonzero(leaf.active)
+        if not len(rows):
+            return
+        if leaf.active is not None:
+            values = values.filter(pa.array(leaf.active))
+        try:
+            made = encoder(leaf.field, self.options.values)(values)
+        except EncodeError as error:
+            record = error.where.record
+            if record is not None:
+                where = Where(record=int(rows[record]), field=leaf.name)
+                raise EncodeError(error.problem, where=where, hint=error.hint) from None
+            raise error.located(field=leaf.name) from None
+        at = leaf.at if isinstance(leaf.at, int) else leaf.at[rows]
+        matrix[rows[:, None], np.reshape(at, (-1, 1)) + np.arange(leaf.field.size)] = made
+
+
+def _overlaid(root: Field) -> frozenset[Field]:
+    """Return the fields whose bytes are also another's."""
+    found: set[Field] = set()
+    for group in root.walk():
+        shown_again = {child.redefines.upper() for child in group.children if child.redefines}
+        for child in group.children:
+            if child.redefines or child.name.upper() in shown_again:
+                found.update(child.walk())
+    return frozenset(found)
+
+
+def _count(columns: Mapping[str, pa.Array], leaf: Leaf) -> tuple[Longs, Mask | None]:
+    values = columns.get(leaf.name)
+    if values is None:
+        raise EncodeError("no column for a counter", where=Where(field=leaf.name))
+    counts = pc.cast(values, pa.int64()).fill_null(0)
+    return counts.to_numpy(zero_copy_only=False), None
+
+
+def _cut(matrix: Octets, extent: int | Longs) -> Records:
+    rows, width = matrix.shape
+    if isinstance(extent, int):
+        starts = np.arange(rows, dtype=np.int64) * width
+        return Records(matrix.reshape(-1), starts, starts + width, step=width)
+    ends = np.cumsum(np.broadcast_to(extent, rows))
+    inside = np.arange(width) < np.broadcast_to(extent, rows)[:, None]
+    return Records(matrix[inside], ends - extent, ends)

@@ -1,0 +1,96 @@
+"""Records in a buffer: where each begins and ends, and the bytes of one item of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.cobol.records.item_positions import Leaf
+from trailgate.columnar.views import octets, windows
+
+Items = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """Records of a buffer.
+
+    ``first`` and ``base`` are the number of the first record and the offset of the buffer in its source,
+    for errors. ``step`` is the distance of records that lie evenly, each of at least that many bytes.
+    """
+
+    data: Octets
+    starts: Longs
+    ends: Longs
+    first: int = 0
+    base: int = 0
+    step: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def part(self, begin: int, end: int) -> Records:
+        """Return some of the records."""
+        cut = slice(begin, end)
+        first = self.first + begin
+        return Records(self.data, self.starts[cut], self.ends[cut], first, self.base, self.step)
+
+
+def records_at(data: Any, starts: Longs, ends: Longs, *, first: int = 0, base: int = 0) -> Records:
+    """Return the records data[start:end]."""
+    step = None
+    if len(starts):
+        length = int(ends[0] - starts[0])
+        even = (ends - starts == length).all() and (np.diff(starts) == length).all()
+        step = length if even else None
+    return Records(octets(data), starts, ends, first, base, step)
+
+
+def records_of_length(data: Any, length: int, *, first: int = 0, base: int = 0) -> Records:
+    """Return records of one length, back to back; what is left over at the end is none."""
+    found = octets(data)
+    starts = np.arange(0, len(found) - length + 1, length, dtype=np.int64)
+    return Records(found, starts, starts + length, first, base, length)
+
+
+def cut_off(records: Records, leaf: Leaf) -> Mask | None:
+    """Return the records that end in front of the end of an item."""
+    end = leaf.at + leaf.field.size
+    if records.step is not None and isinstance(end, int):
+        return None if end <= records.step else np.ones(len(records), bool)
+    found: Mask = records.starts + end > records.ends
+    return found if found.any() else None
+
+
+def copy_items(records: Records, leaf: Leaf, usable: Mask | None, target: Octets) -> None:
+    """Copy the bytes of one item of all records into the rows of a matrix; unusable rows stay."""
+    size = leaf.field.size
+    slots: Items = target.view(f"V{size}")[:, 0]
+    if usable is None:
+        slots[:] = _items(records, leaf, size)
+    else:
+        starts = (records.starts + leaf.at)[usable]
+        if len(starts):
+            slots[usable] = windows(records.data, size)[starts]
+
+
+def matrix_of(records: Records, leaf: Leaf) -> Octets:
+    """Return the bytes of one item as a matrix, of records that all have it; shared if possible."""
+    size = leaf.field.size
+    if records.step is None or not isinstance(leaf.at, int):
+        return _items(records, leaf, size).view(np.uint8).reshape(len(records), size)
+    offset = int(records.starts[0]) + leaf.at
+    strides = (records.step, 1)
+    return np.ndarray((len(records), size), np.uint8, records.data, offset, strides)
+
+
+def _items(records: Records, leaf: Leaf, size: int) -> Items:
+    if records.step is None or not isinstance(leaf.at, int):
+        found: Items = windows(records.data, size)[records.starts + leaf.at]
+        return found
+    offset = int(records.starts[0]) + leaf.at
+    return np.ndarray((len(records),), f"V{size}", records.data, offset, (records.step,))

@@ -1,0 +1,165 @@
+"""Files whose records are of several kinds: which layout a record has is told by a field in it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs
+from trailgate.cobol.copybook.flat_columns import flat_columns
+from trailgate.cobol.copybook.layouts import Layout
+from trailgate.cobol.records.bad_fields import ERROR
+from trailgate.cobol.records.decoding import (
+    ERRORS_COLUMN,
+    RAW_COLUMN,
+    OnError,
+    RecordDecoder,
+    RecordOptions,
+    Shape,
+)
+from trailgate.cobol.records.record_bytes import Records
+from trailgate.columnar.gather import gather
+from trailgate.errors import DecodeError, OptionError, Where
+
+KIND_COLUMN = "_record"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKinds:
+    """Which records a file holds: ``field`` has the same place in all of them.
+
+    ``names`` gives the record by the field's value. With ``others`` False a value that
+    is not among them is an error, else such records are left out.
+    """
+
+    field: str
+    names: Mapping[str, str]
+    others: bool = False
+
+
+def layout_named(layouts: Sequence[Layout], name: str | None) -> Layout:
+    """Return the layout of a record by its name; without one there must be a single record."""
+    known = {layout.name.upper(): layout for layout in layouts}
+    if name is None:
+        if len(layouts) == 1:
+            return layouts[0]
+        hint = f"Choose one by the option record: {', '.join(known)}"
+        raise OptionError(f"the copybook has {len(layouts)} records", hint=hint)
+    if name.upper() not in known:
+        near = difflib.get_close_matches(name.upper(), known, 3) or list(known)
+        raise OptionError(f"no record {name} in the copybook", hint=f"Known: {', '.join(near)}")
+    return known[name.upper()]
+
+
+class KindsDecoder:
+    """Decodes records of several layouts: one struct column a kind, null for the other kinds."""
+
+    def __init__(
+        self, layouts: Sequence[Layout], kinds: RecordKinds, options: RecordOptions
+    ) -> None:
+        self._kinds, self._options = kinds, options
+        chosen = dict.fromkeys(kinds.names.values())
+        self._layouts = {name: layout_named(layouts, name) for name in chosen}
+        if not self._layouts:
+            raise OptionError("no kind of record is named")
+        inner = replace(options, raw=False)
+        self._decoders = {name: RecordDecoder(own, inner) for name, own in self._layouts.items()}
+        self._key = self._key_decoder()
+
+    def _key_decoder(self) -> RecordDecoder:
+        """Return what reads the field that tells; raises OptionError where its place differs."""
+        wanted = self._kinds.field.upper()
+        places = [
+            {
+                (column.offset, column.field.size)
+                for column in flat_columns(layout)
+                if column.field.name.upper() == wanted
+            }
+            for layout in self._layouts.values()
+        ]
+        if len(places[0]) != 1 or any(place != places[0] for place in places):
+            problem = f"the field {self._kinds.field} does not tell the kinds of records apart"
+            raise OptionError(problem, hint="It must be in each of them, once, at the same place")
+        own = RecordOptions(self._options.values, Shape.FLAT, columns=(self._kinds.field,))
+        return RecordDecoder(next(iter(self._layouts.values())), own)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the schema of all batches."""
+        members = [pa.field(KIND_COLUMN, pa.string())]
+        for name, decoder in self._decoders.items():
+            inner = [field for field in decoder.schema if field.name != ERRORS_COLUMN]
+            members.append(pa.field(name, pa.struct(inner)))
+        if self._options.errors is OnError.COLUMN:
+            members.append(pa.field(ERRORS_COLUMN, pa.list_(ERROR)))
+        if self._options.raw:
+            members.append(pa.field(RAW_COLUMN, pa.binary()))
+        return pa.schema(members)
+
+    def batches(self, records: Records) -> Iterator[pa.RecordBatch]:
+        """Yield the columns of the records, in their order."""
+        kind = self._kind_of(records)
+        rows = np.flatnonzero(kind >= 0)
+        names = list(self._decoders)
+        columns = [pa.array(names).take(pa.array(kind[rows]))]
+        errors = np.zeros(len(rows), np.int64)
+        pool: list[pa.Array] = []
+        for number, decoder in enumerate(self._decoders.values()):
+            own = np.flatnonzero(kind[rows] == number)
+            batch = _decoded(decoder, records, rows[own])
+            slots = np.zeros(len(rows), np.int64)
+            slots[own] = np.arange(len(own))
+            if self._options.errors is OnError.COLUMN:
+                errors[own] = np.arange(len(own)) + sum(len(part) for part in pool)
+                pool.append(batch.column(ERRORS_COLUMN))
+                batch = batch.drop_columns([ERRORS_COLUMN])
+            struct = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+            mask = np.ones(len(rows), bool)
+            mask[own] = False
+            columns.append(struct.take(pa.array(slots, mask=mask)))
+        if pool:
+            columns.append(pa.concat_arrays(pool).take(pa.array(errors)))
+        if self._options.raw:
+            columns.append(gather(records.data, records.starts[rows], records.ends[rows]))
+        yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _kind_of(self, records: Records) -> Longs:
+        """Return each record's kind as a number; -1 where it is left out."""
+        values = self._key.decode(records).column(0).cast(pa.string()).dictionary_encode()
+        numbers = {name: number for number, name in enumerate(self._decoders)}
+        wanted = {value.strip(): numbers[name] for value, name in self._kinds.names.items()}
+        found = [wanted.get((value or "").strip(), -1) for value in values.dictionary.to_pylist()]
+        codes = values.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)
+        kind: Longs = np.array([*found, -1], np.int64)[codes]
+        if not self._kinds.others and (kind < 0).any():
+            row = int(np.argmax(kind < 0))
+            raise self._unknown(records, row, values[row].as_py())
+        return kind
+
+    def _unknown(self, records: Records, row: int, value: str | None) -> DecodeError:
+        start, end = int(records.starts[row]), int(records.ends[row])
+        raw = records.data[start : min(end, start + 64)].tobytes()
+        where = Where(
+            record=records.first + row,
+            offset=records.base + start,
+            field=self._kinds.field,
+            raw=raw,
+        )
+        known = ", ".join(repr(name) for name in self._kinds.names)
+        return DecodeError(f"{value!r} is no kind of record", where=where, hint=f"Known: {known}")
+
+
+def _decoded(decoder: RecordDecoder, records: Records, rows: Longs) -> pa.RecordBatch:
+    """Return the columns of some records; an error names the record by its own number."""
+    chosen = Records(records.data, records.starts[rows], records.ends[rows], 0, records.base)
+    try:
+        return decoder.decode(chosen)
+    except DecodeError as error:
+        if error.where.record is not None:
+            number = records.first + int(rows[error.where.record])
+            error.where = replace(error.where, record=number)
+        raise

@@ -1,0 +1,1 @@
+"""The values of COBOL items: one codec a usage, both directions, on whole columns."""

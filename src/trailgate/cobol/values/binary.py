@@ -1,0 +1,167 @@
+"""Binary numbers of 1 to 8 bytes, in either byte order."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.cobol.copybook.dialect import Endian
+from trailgate.cobol.copybook.layouts import Field, Usage
+from trailgate.cobol.values.codec import (
+    Decoded,
+    Decoder,
+    Encoder,
+    Explain,
+    Reason,
+    encode_error,
+    no_nulls,
+)
+from trailgate.cobol.values.digit_text import unscaled_to
+from trailgate.cobol.values.digit_words import place
+from trailgate.cobol.values.number_form import (
+    NumberForm,
+    from_longs,
+    from_wide,
+    number_form,
+    number_of,
+)
+from trailgate.cobol.values.options import ValueOptions
+from trailgate.columnar.numbers import limits
+from trailgate.columnar.wide_integers import Wide, negated, times, widened
+
+_WORD: Final = 8
+_INT64_DIGITS: Final = 18
+
+
+def _little(field: Field, options: ValueOptions) -> bool:
+    native = field.usage is Usage.NATIVE
+    order = options.dialect.native if native else options.dialect.binary
+    return order is Endian.LITTLE
+
+
+def _limited(field: Field, options: ValueOptions) -> bool:
+    return options.strict and field.usage is Usage.BINARY
+
+
+def _bounds(field: Field, options: ValueOptions) -> tuple[int, int]:
+    """Return the least and greatest number that is taken."""
+    number = number_of(field)
+    low, high = limits(field.size, number.signed)
+    if not _limited(field, options):
+        return low, high
+    most = 10**number.digits - 1
+    return max(low, -most), min(high, most)
+
+
+def binary_form(field: Field, options: ValueOptions) -> NumberForm:
+    """Return the form of a binary number: digits enough for its bytes, or as its picture says.
+
+    Whole numbers of up to 18 digits in the picture are int64 even so: 64 bits hold the others too,
+    but for eight bytes of COMP-5 without a sign.
+    """
+    number = number_of(field)
+    _, high = limits(field.size, number.signed)
+    digits = number.digits if _limited(field, options) else max(len(str(high)), number.digits)
+    unsigned_word = field.usage is Usage.NATIVE and not number.signed and field.size == _WORD
+    if number.scale == 0 and not unsigned_word:
+        digits = min(digits, _INT64_DIGITS)
+    return number_form(field, options, digits)
+
+
+def decode_binary(field: Field, options: ValueOptions) -> Decoder:
+    """Return the decoder of COMP, COMP-4 and COMP-5."""
+    number, form = number_of(field), binary_form(field, options)
+    little = _little(field, options)
+    low, high = _bounds(field, options)
+    high = min(high, 10**_INT64_DIGITS - 1) if _capped(field, form) else high
+    whole = (low, high) == limits(field.size, number.signed)
+
+    def decode(matrix: Octets) -> Decoded:
+        words = load_words(matrix, little=little, signed=number.signed)
+        bad: Mask | None = None
+        if not whole:
+            found = (words < low) | (words > high)
+            bad = found if found.any() else None
+        return Decoded(_column(form, words, bad), bad)
+
+    return decode
+
+
+def _capped(field: Field, form: NumberForm) -> bool:
+    """Return whether a word without a sign could be beyond int64."""
+    unsigned_word = not number_of(field).signed and field.size == _WORD
+    return unsigned_word and pa.types.is_int64(form.type)
+
+
+def load_words(matrix: Octets, *, little: bool, signed: bool) -> Longs:
+    """Return the rows as 64-bit integers (unsigned ones as such)."""
+    rows, size = matrix.shape
+    order, kind = "<" if little else ">", "i" if signed else "u"
+    if size in (1, 2, 4, 8) and (size == 1 or matrix.strides[1] == 1):
+        return matrix.view(f"{order}{kind}{size}")[:, 0].astype(f"{kind}8")
+    # At the top of a word, so that shifting it down carries the sign.
+    padded = np.zeros((rows, _WORD), np.uint8)
+    place(padded, _WORD - size if little else 0, matrix)
+    words: Longs = padded.view(f"{order}{kind}8")[:, 0].astype(f"{kind}8")
+    return words >> words.dtype.type(8 * (_WORD - size))
+
+
+def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
+    if form.narrow and not form.zeros:
+        return from_longs(form, words.view(np.int64), bad)
+    if not form.zeros and words.dtype == np.int64:
+        return from_longs(form, words, bad)
+    negative = words < 0
+    value = widened(np.where(negative, np.negative(words), words).view(np.uint64))
+    for step in range(0, form.zeros, 19):
+        value = times(value, 10 ** min(19, form.zeros - step))
+    value = negated(value, negative)
+    if pa.types.is_int64(form.type):
+        return from_longs(form, value.low.view(np.int64), bad)
+    return from_wide(form, Wide(value.high, value.low), bad)
+
+
+def encode_binary(field: Field, options: ValueOptions) -> Encoder:
+    """Return the encoder of COMP, COMP-4 and COMP-5."""
+    number = number_of(field)
+    order = "<" if _little(field, options) else ">"
+    low, high = _bounds(field, options)
+    kind = "i8" if number.signed else "u8"
+
+    def encode(values: pa.Array) -> Octets:
+        no_nulls(values)
+        text = unscaled_to(values, number.scale)
+        units = pc.cast(text, pa.decimal128(38, 0))
+        outside = pc.or_(pc.less(units, _decimal(low)), pc.greater(units, _decimal(high)))
+        wrong = outside.to_numpy(zero_copy_only=False)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            problem = f"a number outside {low} to {high} in units of 10^{-number.scale}"
+            raise encode_error(problem, row, values[row].as_py())
+        pairs = np.frombuffer(units.buffers()[1] or b"", np.int64)
+        words = pairs[2 * units.offset :][: 2 * len(units) : 2].astype(f"{order}{kind}")
+        whole = words.view(np.uint8).reshape(len(values), _WORD)
+        return whole[:, : field.size] if order == "<" else whole[:, _WORD - field.size :]
+
+    return encode
+
+
+def _decimal(bound: int) -> pa.Scalar:
+    return pc.cast(pa.scalar(str(bound)), pa.decimal128(38, 0))
+
+
+def explain_binary(field: Field, options: ValueOptions) -> Explain:
+    """Return what tells why bytes are no number of the picture."""
+    digits = number_of(field).digits
+
+    def explain(raw: bytes) -> Reason:
+        del raw
+        hint = "COMP-5, or lenient signs, take all that the bytes hold"
+        return Reason(f"a binary number of more than {digits} digits", hint)
+
+    del options
+    return explain

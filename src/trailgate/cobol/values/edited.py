@@ -1,0 +1,212 @@
+"""Edited numbers: read as they are printed, and printed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from dataclasses import field as member
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.cobol.copybook.layouts import Field
+from trailgate.cobol.values.codec import Decoded, Decoder, Encoder, Explain, page_of
+from trailgate.cobol.values.digit_text import Written, digits_of
+from trailgate.cobol.values.edited_picture import Kind, Position, positions, printed_zero
+from trailgate.cobol.values.number_form import finished, number_form, number_of
+from trailgate.cobol.values.number_reasons import explain_number
+from trailgate.cobol.values.options import ValueOptions
+from trailgate.cobol.values.zoned import zone_of
+from trailgate.cobol.values.zoned_digits import to_words, zoned_digits
+
+_SYMBOLS: Final = "0123456789 +-$*,./CRDB"
+_FLOATED: Final = {"+": "+- ", "-": "- ", "$": "$ "}
+
+
+def _bytes_of(field: Field, options: ValueOptions) -> npt.NDArray[np.uint8]:
+    """Return for each ASCII character of _SYMBOLS its byte in the field's page."""
+    zone_of(field, options)  # refuses pages without digits of one byte
+    table = np.zeros(256, np.uint8)
+    made = page_of(field, options).encode(pa.array(list(_SYMBOLS))).to_pylist()
+    for character, byte in zip(_SYMBOLS, made, strict=True):
+        table[ord(character)] = byte[0]
+    return table
+
+
+@dataclass(slots=True)
+class _Read:
+    """What is known of the rows after some positions."""
+
+    bad: Mask
+    started: Mask
+    negative: Mask
+    fills: str = " "
+    digits: list[npt.NDArray[np.uint8]] = member(default_factory=list)
+
+
+def decode_edited(field: Field, options: ValueOptions) -> Decoder:
+    """Return the decoder of a printed number."""
+    form, places = number_form(field, options), positions(field)
+    back = np.zeros(256, np.uint8)
+    table = _bytes_of(field, options)
+    for character in _SYMBOLS:
+        back[table[ord(character)]] = ord(character)
+    zero = printed_zero(places)
+    template = None if zero is None else np.frombuffer(zero.encode(), np.uint8)
+
+    def decode(matrix: Octets) -> Decoded:
+        shown = back[matrix]
+        rows = len(matrix)
+        state = _Read(np.zeros(rows, bool), np.zeros(rows, bool), np.zeros(rows, bool))
+        for at, position in enumerate(places):
+            _READERS[position.kind](state, shown[:, at], position)
+        state.bad |= _torn_credit(shown, places)
+        if template is not None:
+            state.bad &= ~(shown == template).all(axis=1)
+        digits = to_words(np.column_stack(state.digits), 0)
+        found = zoned_digits(digits, 0, state.negative, state.bad)
+        return finished(form, found, matrix)
+
+    return decode
+
+
+def _any_of(column: Octets, characters: str) -> Mask:
+    return np.isin(column, np.frombuffer(characters.encode(), np.uint8))
+
+
+def _read_digit(state: _Read, column: Octets, position: Position) -> None:
+    del position
+    value = column - np.uint8(ord("0"))
+    state.bad |= value > 9
+    state.started[:] = True
+    state.digits.append(np.minimum(value, 9))
+
+
+def _read_suppressed(state: _Read, column: Octets, position: Position) -> None:
+    fills = _FLOATED.get(position.symbol, position.symbol)
+    state.fills += fills
+    value = column - np.uint8(ord("0"))
+    digit = value <= 9
+    state.bad |= ~digit & (state.started | ~_any_of(column, fills))
+    state.negative |= column == ord("-")
+    state.started |= digit
+    state.digits.append(np.where(digit, value, 0).astype(np.uint8))
+
+
+def _read_float_begin(state: _Read, column: Octets, position: Position) -> None:
+    fills = _FLOATED[position.symbol]
+    state.fills += fills
+    state.bad |= ~_any_of(column, fills)
+    state.negative |= column == ord("-")
+
+
+def _read_inserted(state: _Read, column: Octets, position: Position) -> None:
+    own = column == ord(position.symbol)
+    state.bad |= ~own & (state.started | ~_any_of(column, state.fills))
+    state.negative |= column == ord("-")
+    if position.symbol == ".":
+        state.started |= own
+
+
+def _read_sign(state: _Read, column: Octets, position: Position) -> None:
+    state.bad |= ~_any_of(column, "+-" if position.symbol == "+" else "- ")
+    state.negative |= column == ord("-")
+
+
+def _read_currency(state: _Read, column: Octets, position: Position) -> None:
+    state.bad |= column != ord(position.symbol)
+
+
+def _read_credit(state: _Read, column: Octets, position: Position) -> None:
+    own = column == ord(position.symbol)
+    state.bad |= ~own & (column != ord(" "))
+    state.negative |= own
+
+
+def _torn_credit(shown: Octets, places: tuple[Position, ...]) -> Mask:
+    """Return the rows with one letter of CR or DB and a blank."""
+    columns = [at for at, position in enumerate(places) if position.kind is Kind.CREDIT]
+    blank = shown[:, columns] == ord(" ")
+    found: Mask = blank.any(axis=1) & ~blank.all(axis=1)
+    return found
+
+
+_READERS: Final[Mapping[Kind, Callable[[_Read, Octets, Position], None]]] = MappingProxyType(
+    {
+        Kind.DIGIT: _read_digit,
+        Kind.SUPPRESSED: _read_suppressed,
+        Kind.FLOATING: _read_suppressed,
+        Kind.FLOAT_BEGIN: _read_float_begin,
+        Kind.INSERTED: _read_inserted,
+        Kind.SIGN: _read_sign,
+        Kind.CURRENCY: _read_currency,
+        Kind.CREDIT: _read_credit,
+    }
+)
+
+
+def encode_edited(field: Field, options: ValueOptions) -> Encoder:
+    """Return the encoder of a printed number."""
+    number, form, places = number_of(field), number_form(field, options), positions(field)
+    table = _bytes_of(field, options)
+    zero = printed_zero(places)
+
+    def encode(values: pa.Array) -> Octets:
+        written = digits_of(values, number, form)
+        empty = ~written.digits.any(axis=1)
+        shown = _print(written, written.negative & ~empty, places)
+        if zero is not None:
+            shown[empty] = np.frombuffer(zero.encode(), np.uint8)
+        shown[written.blank] = ord(" ")
+        return table[shown]
+
+    return encode
+
+
+def _print(written: Written, negative: Mask, places: tuple[Position, ...]) -> Octets:
+    rows = len(negative)
+    shown = np.full((rows, len(places)), ord(" "), np.uint8)
+    started = np.zeros(rows, bool)
+    suppressing, filler, digit = False, " ", 0
+    float_at: Longs | None = None  # where the floating symbol goes: the last place without a digit
+    floated = ""
+    for at, position in enumerate(places):
+        kind, symbol = position.kind, position.symbol
+        if kind in (Kind.SIGN, Kind.CURRENCY, Kind.CREDIT):
+            shown[:, at] = _symbol(symbol, negative, credit=kind is Kind.CREDIT)
+            continue
+        if kind is Kind.FLOAT_BEGIN:
+            float_at, floated, suppressing = np.full(rows, at), symbol, True
+            continue
+        if kind is Kind.INSERTED:
+            seen = started if suppressing and symbol != "." else np.ones(rows, bool)
+            shown[:, at] = np.where(seen, ord(symbol), ord(filler))
+            started = started | (symbol == ".")
+        else:
+            value = written.digits[:, digit]
+            digit += 1
+            suppressing = suppressing or kind is Kind.SUPPRESSED
+            filler = symbol if kind is Kind.SUPPRESSED else filler
+            seen = started = started | (value != 0) | (kind is Kind.DIGIT)
+            shown[:, at] = np.where(seen, value + ord("0"), ord(filler))
+        if float_at is not None:
+            float_at = np.where(seen, float_at, at)
+    if float_at is not None:
+        shown[np.arange(rows), float_at] = _symbol(floated, negative, credit=False)
+    return shown
+
+
+def _symbol(symbol: str, negative: Mask, *, credit: bool) -> npt.NDArray[np.uint8]:
+    if credit:
+        return np.where(negative, ord(symbol), ord(" ")).astype(np.uint8)
+    shown = {"+": ("-", "+"), "-": ("-", " ")}.get(symbol, (symbol, symbol))
+    return np.where(negative, ord(shown[0]), ord(shown[1])).astype(np.uint8)
+
+
+def explain_edited(field: Field, options: ValueOptions) -> Explain:
+    """Return what tells why bytes are no such printed number."""
+    return explain_number(field, options, f"not a number as {field.picture} prints it")

@@ -1,1 +1,0 @@
-"""Code pages: bytes to text and back, for whole columns."""

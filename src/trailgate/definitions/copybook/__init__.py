@@ -1,1 +1,0 @@
-"""Copybooks: COBOL record descriptions to the layout model."""

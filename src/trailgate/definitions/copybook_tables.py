@@ -1,0 +1,67 @@
+"""Tables from copybooks: what gendef writes for a record's layout.
+
+A table's columns are the flat columns of the layout (``cobol/copybook/flat_columns.py``), in the types that the adapter gives them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from trailgate.cobol.copybook.flat_columns import FlatColumn, flat_columns
+from trailgate.cobol.copybook.layouts import Field, Layout, Number, Usage
+from trailgate.definitions.defgen.record_layout import complete
+from trailgate.model.tables import Column, Table
+
+INTEGER_DIGITS: Final = 18  # what 64 bits hold
+
+# Type codes and sub types (capture reference 9.3 and 9.4).
+_CHAR, _VARCHAR, _BIN64, _DATETIME = 0, 64, 134, 192
+_FLOAT_TEXT, _FIXED_TEXT, _BINARY = 2, 3, 4
+_FLOAT_LENGTH: Final = 50  # as an unconstrained NUMBER has
+
+
+def table_of(layout: Layout, name: str | None = None) -> Table:
+    """Return the table that a record is: what gendef writes for it."""
+    columns = tuple(column_of(column) for column in flat_columns(layout))
+    return complete(Table(name or layout.name, columns))
+
+
+def column_of(column: FlatColumn) -> Column:
+    """Return a column's definition by the type translation of the capture reference (5.1, 9.4)."""
+    field = column.field
+    return replace(_typed(field), name=column.name, key=field.key, nullable=not field.key)
+
+
+def _typed(field: Field) -> Column:
+    if field.date_format is not None:
+        return Column("", _DATETIME, date_length(field.date_format))
+    if field.usage in (Usage.FLOAT, Usage.DOUBLE):
+        return Column("", _VARCHAR, _FLOAT_LENGTH, sub_type=_FLOAT_TEXT)
+    if field.number is not None:
+        return _number(field.number)
+    if field.usage is Usage.RAW:
+        return Column("", _VARCHAR, 2 * field.size, sub_type=_BINARY)
+    if field.usage in (Usage.NATIONAL, Usage.DBCS):
+        # Two bytes a character there are up to three in UTF-8.
+        characters = field.size // 2
+        return Column("", _VARCHAR, 3 * characters, character_length=characters)
+    return Column("", _CHAR, field.size)
+
+
+def _number(number: Number) -> Column:
+    # A negative scale is digits in front of the decimal point that are not held.
+    scale = max(number.scale, 0)
+    digits = max(number.digits + max(-number.scale, 0), scale)
+    if digits <= INTEGER_DIGITS:
+        return Column("", _BIN64, digits, scale=scale)
+    length = digits + number.signed + (scale > 0)
+    return Column("", _VARCHAR, length, scale=scale, sub_type=_FIXED_TEXT)
+
+
+def date_length(form: str) -> int:
+    """Return how many characters a date of that format has as it is written to the trail."""
+    upper = form.upper()
+    if "F" in upper:
+        return 26
+    return 19 if "HH" in upper or "MI" in upper else 10

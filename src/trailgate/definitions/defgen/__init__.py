@@ -1,0 +1,1 @@
+"""Source definitions files as Defgen writes them, both directions."""

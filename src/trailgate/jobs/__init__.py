@@ -1,0 +1,1 @@
+"""What plans work, runs its parts anywhere, and publishes the result."""

@@ -1,0 +1,1 @@
+"""Capture: messages to a trail."""

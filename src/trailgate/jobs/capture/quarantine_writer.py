@@ -1,0 +1,45 @@
+"""Messages set aside: noted by their places, read again and written when their range is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from trailgate.errors import StorageError
+from trailgate.jobs.capture.range_reader import place_of
+from trailgate.storage.files.quarantine import write_line
+from trailgate.storage.reading.message_files import MessageSource, Place, read_messages
+
+SMALL: Final = 1 << 16  # bytes read at once where single messages are read again
+
+
+def write_aside(path: Path, source: MessageSource, reasons: Mapping[Place, str]) -> None:
+    """Write the messages at these places and why they are there, as JSON lines."""
+    with path.open("wb") as file:
+        for place, body, headers in _read_again(source, sorted(reasons)):
+            name = source.files[place[0]].path
+            file.write(write_line(body, headers, (name, *place), reasons[place]))
+
+
+def _read_again(
+    source: MessageSource, places: Sequence[Place]
+) -> Iterator[tuple[Place, bytes, Mapping[str, str]]]:
+    """Yield the messages at ascending places; an unreadable one is what stands there."""
+    done = 0
+    while done < len(places):
+        for batch, problems in read_messages(source, places[done], SMALL):
+            raw = {problem.message: problem.error.where.raw for problem in problems}
+            index = {place_of(batch, i): i for i in range(len(batch))}
+            before = done
+            while done < len(places) and places[done] in index:
+                i = index[places[done]]
+                body = bytes(batch.data[int(batch.starts[i]) : int(batch.ends[i])])
+                headers = {} if batch.headers is None else batch.headers[i]
+                yield places[done], raw.get(i) or body, headers
+                done += 1
+            if done == before or done == len(places):
+                break
+        else:
+            if done < len(places) and places[done] not in index:
+                raise StorageError("the messages changed during the run")

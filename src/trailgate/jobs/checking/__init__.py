@@ -1,0 +1,1 @@
+"""Whether a trail is whole."""

@@ -1,0 +1,1 @@
+"""Files of fixed-width records to Arrow and to Parquet."""

@@ -1,0 +1,115 @@
+"""Files of records to Parquet: planned once, each part written by whoever runs it, published at the end.
+
+A part is decoded and written in one process, so its rows never leave Arrow.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trailgate.errors import StorageError, Where
+from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.jobs.record_files.reading import read_copybook_split
+from trailgate.storage.reading.record_files import (
+    RecordSplit,
+    find_record_files,
+    plan_record_splits,
+)
+
+ROW_GROUP_BYTES: Final = 64 << 20  # of Arrow columns, before they are encoded
+DONE: Final = "_SUCCESS"  # what others look for to know that a folder is whole
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetJob:
+    """All that a worker needs to write any of the parts; it can be pickled."""
+
+    parts: tuple[RecordSplit, ...]
+    options: CopybookOptions
+    target: str
+    run: str
+
+    @property
+    def staging(self) -> Path:
+        """Return where parts lie until they are published."""
+        return Path(self.target) / f".staging-{self.run}"
+
+
+def prepare_parquet(path: str, target: str, options: CopybookOptions) -> ParquetJob:
+    """Return a job that writes the records at ``path`` into a new folder.
+
+    Raises StorageError where the folder has something in it already.
+    """
+    folder = Path(target)
+    if folder.exists() and any(folder.iterdir()):
+        hint = "Name another one: nothing is ever written over"
+        raise StorageError("the folder is not empty", where=Where(source=target), hint=hint)
+    parts = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
+    return ParquetJob(tuple(parts), options, target, uuid.uuid4().hex[:12])
+
+
+def write_part(job: ParquetJob, number: int) -> int:
+    """Write one part into the staging folder; return how many records it has."""
+    job.staging.mkdir(parents=True, exist_ok=True)
+    decoder = job.options.decoder()
+    batches = read_copybook_split(job.parts[number], job.options, decoder)
+    rows = 0
+    with pq.ParquetWriter(_staged(job, number), decoder.schema, compression="snappy") as writer:
+        for table in _grouped(batches, decoder.schema):
+            writer.write_table(table, row_group_size=max(1, table.num_rows))
+            rows += table.num_rows
+    return rows
+
+
+def _grouped(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield tables of about a row group's size."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= ROW_GROUP_BYTES:
+            yield pa.Table.from_batches(held, schema)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held, schema)
+
+
+def publish(job: ParquetJob) -> None:
+    """Move all parts to their names, the mark that they are whole last."""
+    job.staging.mkdir(parents=True, exist_ok=True)
+    for number in range(len(job.parts)):
+        name = f"part-{number:05d}-{job.run}.snappy.parquet"
+        _staged(job, number).rename(Path(job.target) / name)
+    job.staging.rmdir()
+    (Path(job.target) / DONE).touch()
+
+
+def discard(job: ParquetJob) -> None:
+    """Take away what is staged."""
+    for path in job.staging.glob("*") if job.staging.exists() else ():
+        path.unlink()
+    if job.staging.exists():
+        job.staging.rmdir()
+
+
+def run_local(job: ParquetJob) -> int:
+    """Write all parts here, one after the other, and publish them; return the records' number."""
+    try:
+        rows = sum(write_part(job, number) for number in range(len(job.parts)))
+    except BaseException:
+        discard(job)
+        raise
+    publish(job)
+    return rows
+
+
+def _staged(job: ParquetJob, number: int) -> Path:
+    return job.staging / f"{number:05d}.parquet"

@@ -1,0 +1,54 @@
+"""Files of records as Arrow batches, by a copybook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from trailgate.cobol.records.decoding import RecordDecoder
+from trailgate.cobol.records.record_bytes import records_at
+from trailgate.cobol.records.record_kinds import KindsDecoder
+from trailgate.errors import TrailgateError
+from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.storage.files.trail_files import Place
+from trailgate.storage.reading.record_files import (
+    RecordSplit,
+    find_record_files,
+    plan_record_splits,
+    read_record_split,
+)
+
+
+def read_records(path: Place, copybook: Place, **options: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a file, or of a folder's files by name, as columns.
+
+    ``options`` are those of the Spark format ``copybook``, in Python's spelling, as texts or values' names. Raises
+    DecodeError with file, record, byte offset, field and raw bytes where a field is no value.
+    """
+    texts = {name: str(value) for name, value in options.items()}
+    yield from read_all_records(path, CopybookOptions.of({"copybook": str(copybook), **texts}))
+
+
+def read_all_records(path: Place, options: CopybookOptions) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a file or folder by options that are read already."""
+    decoder = options.decoder()
+    for split in plan_record_splits(find_record_files(path), options.framing, options.split_bytes):
+        yield from read_copybook_split(split, options, decoder)
+
+
+def read_copybook_split(
+    split: RecordSplit, options: CopybookOptions, decoder: RecordDecoder | KindsDecoder
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of one split as columns."""
+    count = 0
+    for portion in read_record_split(split, options.framing):
+        records = records_at(
+            portion.data, portion.starts, portion.ends, first=count, base=portion.base
+        )
+        count += len(portion.starts)
+        try:
+            yield from decoder.batches(records)
+        except TrailgateError as error:
+            raise error.located(source=portion.path) from None

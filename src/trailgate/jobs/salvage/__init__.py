@@ -1,0 +1,1 @@
+"""Whole transactions of a damaged trail, saved to a new one."""

@@ -1,0 +1,1 @@
+"""The commands of Logdump, one file a group."""

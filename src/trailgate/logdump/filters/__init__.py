@@ -1,0 +1,1 @@
+"""What FILTER takes, and its tests over many records."""

@@ -1,0 +1,193 @@
+"""What a filter asks of records, as masks over a portion."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from trailgate.arrays import Mask
+from trailgate.errors import OptionError
+from trailgate.logdump.filters.comparisons import Compare, compare_texts
+from trailgate.logdump.records.images import images_of
+from trailgate.logdump.records.portions import Portion
+from trailgate.logdump.records.token_columns import steps
+from trailgate.trail.format.record import decode_record
+from trailgate.trail.format.user_tokens import read_user_tokens
+
+Test = Callable[[Portion], Mask]
+Span = tuple[int, int | None]  # of bytes in the data, both ends included
+
+WHOLE: Span = (0, None)
+
+
+def of_types(codes: Sequence[int]) -> Test:
+    """Ask for record types."""
+    table = np.zeros(256, bool)
+    table[list(codes)] = True
+    return lambda portion: table[portion.heads["io_type"]]
+
+
+def of_names(patterns: Sequence[str]) -> Test:
+    """Ask for table names; each pattern may hold ``*`` and ``?``."""
+
+    def test(portion: Portion) -> Mask:
+        masks = [portion.names.like(pattern) for pattern in patterns]
+        found: Mask = np.logical_or.reduce(masks)
+        return found
+
+    return test
+
+
+def of_field(name: str, compare: Compare, value: int) -> Test:
+    """Ask for a value of a member of the header."""
+    return lambda portion: np.asarray(compare(portion.heads[name], value), bool)
+
+
+def of_indicator(compare: Compare, value: int) -> Test:
+    """Ask for a place in the transaction."""
+    return lambda portion: np.asarray(compare(portion.indicators, value), bool)
+
+
+def of_offset(compare: Compare, value: int) -> Test:
+    """Ask for records by their RBA."""
+    return lambda portion: np.asarray(compare(portion.base + portion.offsets, value), bool)
+
+
+def of_time(compare: Compare, value: int) -> Test:
+    """Ask for records by their IO time."""
+    return lambda portion: np.asarray(compare(portion.io_time, value), bool)
+
+
+def of_image(*, before: bool) -> Test:
+    """Ask for before images, or after images."""
+    return lambda portion: portion.is_before == before
+
+
+def of_transaction(place: int, compare: Compare, value: bytes) -> Test:
+    """Ask for whole transactions by TRANID (place 0) or LOGCSN (place 1)."""
+    return lambda portion: portion.transactions.which(
+        lambda ids: compare_texts(compare, ids[place], value)
+    )
+
+
+def of_syskey(compare: Compare, value: int) -> Test:
+    """Ask for the system key that some NonStop records begin with."""
+
+    def test(portion: Portion) -> Mask:
+        found = np.zeros(len(portion), bool)
+        starts, ends = portion.areas.data
+        for width in (4, 8):
+            has = (portion.heads["syskey_length"] == width) & (ends - starts >= width)
+            rows = np.flatnonzero(has)
+            keys = portion.order.words(portion.data, f"u{width}")[starts[rows]]
+            found[rows] = compare(keys, value)
+        return found
+
+    return test
+
+
+def of_bytes(needle: bytes, span: Span, *, fold: bool = False) -> Test:
+    """Ask for records whose data hold some bytes; ``fold`` takes letters in either case."""
+    if not needle:
+        raise OptionError("nothing to look for")
+    first, last = span
+
+    def test(portion: Portion) -> Mask:
+        found = np.zeros(len(portion), bool)
+        whole = portion.data.tobytes()
+        sought = needle.lower() if fold else needle
+        whole = whole.lower() if fold else whole
+        offsets = portion.offsets.tolist()
+        starts, ends = (part.tolist() for part in portion.areas.data)
+        place = whole.find(sought)
+        while place >= 0:
+            row = bisect_right(offsets, place) - 1
+            low, high = starts[row] + first, ends[row]
+            if last is not None:
+                high = min(high, starts[row] + last + 1)
+            if place < low < high:
+                place = whole.find(sought, low)
+                continue
+            # Later hits in the same record lie further right still: on to the next record.
+            found[row] |= low <= place <= high - len(sought)
+            behind = offsets[row] + int(portion.lengths[row])
+            place = whole.find(sought, max(behind, place + 1))
+            if row + 1 == len(offsets):
+                break
+        return found
+
+    return test
+
+
+def of_ggs_token(code: int, compare: Compare | None, value: bytes) -> Test:
+    """Ask for a GGS token, and for its value where a comparison is given."""
+
+    def test(portion: Portion) -> Mask:
+        found = np.zeros(len(portion), bool)
+        for rows, starts, ends in steps(portion.data, portion.areas.tokens, portion.order, code):
+            if compare is None:
+                found[rows] = True
+                continue
+            for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
+                payload = portion.data[start:end].tobytes()
+                found[row] |= compare_texts(compare, payload, value)
+        return found
+
+    return test
+
+
+def of_user_token(name: str, compare: Compare | None, value: str) -> Test:
+    """Ask for a user token, and for its value where a comparison is given."""
+
+    def has(payload: bytes) -> bool:
+        for own, text in read_user_tokens(payload) or ():
+            if own.upper() == name.upper():
+                return compare is None or compare_texts(compare, text.encode(), value.encode())
+        return False
+
+    def test(portion: Portion) -> Mask:
+        found = np.zeros(len(portion), bool)
+        starts, ends = portion.areas.user
+        for row in np.flatnonzero(ends > starts).tolist():
+            found[row] = has(portion.data[starts[row] : ends[row]].tobytes())
+        return found
+
+    return test
+
+
+def of_column(index: int, compare: Compare | None, value: str) -> Test:
+    """Ask for records that hold a column, and for its value where a comparison is given."""
+
+    def has(portion: Portion, row: int) -> bool:
+        record = decode_record(portion.data, int(portion.offsets[row]), order=portion.order)
+        for image in images_of(record):
+            for column in image.columns:
+                if column.index == index:
+                    if compare is None:
+                        return True
+                    texts = column_texts(column.raw, portion.order.label)
+                    if any(compare_texts(compare, text, value.encode()) for text in texts):
+                        return True
+        return False
+
+    def test(portion: Portion) -> Mask:
+        found = np.zeros(len(portion), bool)
+        for row in np.flatnonzero(portion.data_length > 0).tolist():
+            found[row] = has(portion, row)
+        return found
+
+    return test
+
+
+def column_texts(raw: bytes, order: str) -> list[bytes]:
+    """Return what a column's bytes may mean as text: counted text, plain text, a number."""
+    body = raw[2:]
+    if raw[:2] != b"\0\0":
+        return [b"NULL"]
+    counted = len(body) >= 2 and int.from_bytes(body[:2], order) == len(body) - 2  # type: ignore[arg-type]
+    texts = [body[2:] if counted else body.rstrip(b" ")]
+    if len(body) in (2, 4, 8):
+        texts.append(str(int.from_bytes(body, "big", signed=True)).encode())
+    return texts

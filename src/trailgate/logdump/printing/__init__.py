@@ -1,0 +1,1 @@
+"""Results as text in Logdump's form, and as JSON."""

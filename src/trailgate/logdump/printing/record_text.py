@@ -1,0 +1,221 @@
+"""A record as Logdump prints it: header, first lines, data, columns, tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from trailgate.logdump.printing.hex_dump import dump, visible
+from trailgate.logdump.printing.metadata_text import metadata_lines
+from trailgate.logdump.records.images import ColumnBytes, Image, images_of, piece_of
+from trailgate.logdump.session.results import ShownRecord
+from trailgate.logdump.terms.settings import Charset, Detail, Shown
+from trailgate.logdump.terms.times import time_text
+from trailgate.trail.format.metadata import MetadataKind
+from trailgate.trail.format.record import Token, TrailRecord, encode_header_area
+from trailgate.trail.format.record_layout import BEFORE_IMAGE
+from trailgate.trail.format.record_types import IO_METADATA, type_name
+from trailgate.trail.format.tokens import (
+    DATA,
+    GGS_TOKENS,
+    HEADER,
+    RECORD,
+    TRAILER,
+    USER_TOKENS,
+    token,
+    token_name,
+)
+from trailgate.trail.format.user_tokens import read_user_tokens
+
+RULE: Final = "_" * 67
+PLACES: Final = "bmes"  # of TransInd 0 to 3 (format notes 5.1)
+SIGN: Final = 0x80  # Logdump prints the partition byte sign-extended
+INDEXES: Final = {MetadataKind.PARTITION: "TDR/PNR idx:   "}
+
+
+def record_lines(shown: ShownRecord) -> Iterator[str]:
+    """Yield the lines of a record."""
+    record, settings = shown.record, shown.settings
+    if settings.header_tokens is not Shown.OFF:
+        yield from _frame_lines(record, settings.header_tokens, settings.header_charset)
+    yield RULE
+    if settings.ghdr:
+        yield from _header_lines(shown)
+        yield ""
+    yield from _first_lines(shown)
+    if record.io_type != IO_METADATA:
+        yield from _data_lines(shown)
+    if settings.ggs_tokens is not Shown.OFF and record.tokens is not None:
+        yield from ("", "GGS tokens:")
+        yield from _token_lines(shown)
+    if settings.user_tokens is not Shown.OFF and record.user is not None:
+        yield ""
+        yield from _user_lines(record.user, settings.user_tokens, settings.dump_charset)
+    yield ""
+
+
+def _header_lines(shown: ShownRecord) -> Iterator[str]:
+    record = shown.record
+    time = time_text(record.io_time, shown.settings.offset)
+    length = len(record.data or b"")
+    place = f"AuditRBA   : {record.audit_rba:>10} "
+    if record.io_type == IO_METADATA:
+        first, second = record.metadata_indexes
+        title = (
+            INDEXES.get(MetadataKind(record.node), "DDR/TDR index: ")
+            if record.node in _KINDS
+            else "DDR/TDR index: "
+        )
+        place = f"{title}({first:03}, {second:03})"
+    partition = f"  {_letter(record.partition)}  (x{_signed(record.partition)})"
+    rows = (
+        ("Hdr-Ind    :     E  (x45)", f"Partition  :   {partition}"),
+        (f"UndoFlag   :     {_byte(record.undo)}", f"BeforeAfter:     {_byte(record.image)}"),
+        (f"RecLength  : {length:>5}  (x{length:04x})", f"IO Time    : {time}"),
+        (f"IOType     : {_number(record.io_type)}", f"OrigNode   : {_number(record.node)}"),
+        (f"TransInd   :     {_byte(record.trans_ind)}", f"FormatType :     {_byte(record.format)}"),
+        (
+            f"SyskeyLen  : {_number(record.syskey_length)}",
+            f"Incomplete :     {_byte(record.incomplete)}",
+        ),
+        (place, f"AuditPos   : {record.audit_pos}"),
+        (
+            f"Continued  :     {'Y' if record.continued else 'N'}  (x{record.continued:02x})",
+            f"RecCount   : {_number(record.record_count)}",
+        ),
+    )
+    for left, right in rows:
+        yield f"{left:<29} {right}"
+
+
+_KINDS: Final = frozenset(MetadataKind)
+
+
+def _first_lines(shown: ShownRecord) -> Iterator[str]:
+    record = shown.record
+    time = time_text(record.io_time, shown.settings.offset)
+    length = len(record.data or b"")
+    name = f"{type_name(record.io_type):<20}"
+    if record.io_type == IO_METADATA:
+        yield f"{time} {name} Len {length} RBA {record.offset}"
+        yield from metadata_lines(shown)
+        return
+    if type_name(record.io_type) == "unknown":
+        name = f"unknown type {record.io_type:<7}"
+    yield f"{time} {name} Len {length:>5} RBA {record.offset}"
+    yield f"Name: {shown.name}{_indexes(shown)}".rstrip()
+    image = "Before" if record.image == BEFORE_IMAGE else "After "
+    place = PLACES[record.trans_ind] if record.trans_ind < len(PLACES) else "?"
+    yield f"{image} Image:{'':45}Partition x{record.partition:02x}   G  {place}"
+
+
+def _indexes(shown: ShownRecord) -> str:
+    record = shown.record
+    if record.table_index is None:
+        return ""
+    if record.partition_index is None:
+        return f"  (TDR Index: {record.table_index})"
+    named = f"Partition: {shown.partition or '?'}"
+    return f"  ({named}, TDR/PNR Index: {record.table_index}/{record.partition_index})"
+
+
+def _data_lines(shown: ShownRecord) -> Iterator[str]:
+    record, settings = shown.record, shown.settings
+    yield from dump(record.data or b"", settings.dump_charset, settings.reclen)
+    if settings.detail is Detail.OFF:
+        return
+    images = images_of(record)
+    for image in images:
+        if len(images) > 1:
+            kind = "Before" if image.before else "After "
+            yield f"{kind} Image Len {image.length:>5} (x{image.length:08x})"
+        yield from _image_lines(image, shown)
+    piece = piece_of(record)
+    if piece is not None:
+        yield (
+            f"LOB Column {piece.column}, Chunk {piece.number} of {piece.pieces},"
+            f" Offset {piece.start}, Len {len(piece.raw)}"
+        )
+
+
+def _image_lines(image: Image, shown: ShownRecord) -> Iterator[str]:
+    settings = shown.settings
+    limit = settings.reclen if settings.column_length is None else settings.column_length
+    for column in image.columns:
+        yield column_head(column)
+        if settings.detail is Detail.DATA:
+            yield from dump(column.raw, settings.data_charset, limit)
+
+
+def column_head(column: ColumnBytes) -> str:
+    """Return the line in front of a column."""
+    size = len(column.raw)
+    return f"Column {column.index:>5} (x{column.index:04x}), Len {size:>5} (x{size:04x})"
+
+
+def _token_lines(shown: ShownRecord) -> Iterator[str]:
+    record, settings = shown.record, shown.settings
+    tokens = record.tokens or ()
+    if settings.ggs_tokens is Shown.ON:
+        raw = b"".join(token(t.code, t.payload, t.info, record.order) for t in tokens)
+        yield from dump(raw, settings.dump_charset)
+        return
+    for one in tokens:
+        yield token_head(one.code, token_name(one.code), one.info, len(one.payload))
+        yield from dump(one.payload, settings.dump_charset)
+
+
+def _user_lines(raw: bytes, how: Shown, charset: Charset) -> Iterator[str]:
+    yield f"User tokens: {len(raw):>5} bytes"
+    pairs = read_user_tokens(raw)
+    for name, value in pairs or ():
+        yield f"{name:<20}: {value if how is Shown.DETAIL else f'{len(value.encode()):>5} bytes'}"
+    if pairs is None:
+        yield from dump(raw, charset)
+
+
+def token_head(code: int, name: str, info: int, length: int) -> str:
+    """Return the line in front of a token's bytes."""
+    letter = visible(bytes((code,)))
+    return f"TokenID x{code:02x} '{letter}' {name:<16} Info x{info:02x}  Length {length:>4}"
+
+
+def _frame_lines(record: TrailRecord, how: Shown, charset: Charset) -> Iterator[str]:
+    header = encode_header_area(record)
+    yield token_head(RECORD, "Record Header", record.info, record.length)
+    yield token_head(HEADER, "GHDR", 0, len(header))
+    if how is Shown.DETAIL:
+        yield from dump(header, charset)
+    for one in _parts(record):
+        yield token_head(one.code, _PART_NAMES.get(one.code, "unknown"), one.info, len(one.payload))
+    yield token_head(TRAILER, "Record Trailer", record.info, record.length)
+
+
+_PART_NAMES: Final = {DATA: "Data", GGS_TOKENS: "GGS Tokens", USER_TOKENS: "User Tokens"}
+
+
+def _parts(record: TrailRecord) -> Iterator[Token]:
+    if record.data is not None:
+        yield Token(DATA, record.data)
+    if record.tokens is not None:
+        inner = (token(t.code, t.payload, t.info, record.order) for t in record.tokens)
+        yield Token(GGS_TOKENS, b"".join(inner))
+    if record.user is not None:
+        yield Token(USER_TOKENS, record.user)
+    yield from record.others
+
+
+def _letter(value: int) -> str:
+    return visible(bytes((value,)))
+
+
+def _byte(value: int) -> str:
+    return f"{_letter(value)}  (x{value:02x})"
+
+
+def _number(value: int) -> str:
+    return f"{value:>5}  (x{value:02x})"
+
+
+def _signed(value: int) -> str:
+    return f"ff{value:02x}" if value >= SIGN else f"{value:02x}"

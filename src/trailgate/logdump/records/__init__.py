@@ -1,0 +1,1 @@
+"""The records of one open trail file, in portions."""

@@ -1,0 +1,23 @@
+"""The file behind a file: a trail's files differ in their numbers."""
+
+from __future__ import annotations
+
+from pyarrow import fs
+
+from trailgate.storage.files.listing import name_of
+from trailgate.storage.files.trail_files import NUMBERED, locate
+
+
+def next_path(path: str) -> str | None:
+    """Return the path of a trail's next file; None where the name has no number."""
+    matched = NUMBERED.fullmatch(name_of(path))
+    if matched is None:
+        return None
+    digits = matched["number"]
+    return f"{path[: -len(digits)]}{int(digits) + 1:0{len(digits)}}"
+
+
+def exists(path: str) -> bool:
+    """Tell whether there is such a file."""
+    store, place = locate(path)
+    return bool(store.get_file_info(place).type == fs.FileType.File)

@@ -1,0 +1,104 @@
+"""A record's data as images and columns, where its type and its partition byte say that it is so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.record import TrailRecord
+from trailgate.trail.format.record_layout import BEFORE_IMAGE, FIELD_COMP
+from trailgate.trail.format.record_types import IO_LARGE_OBJECT, RECORD_TYPES, Prefix, Role
+
+COLUMN_HEAD: Final = 4
+PIECE_HEAD: Final = 20  # five words in front of a large object's piece (format notes 11)
+WIDTHS: Final[Mapping[Prefix, tuple[int, ...]]] = MappingProxyType(
+    {Prefix.NONE: (), Prefix.SHORT: (2,), Prefix.LONG: (4,), Prefix.EITHER: (2, 4)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBytes:
+    """One column as it stands in the data: its index and its bytes, null indicator first."""
+
+    index: int
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The columns of one image; ``length`` counts its bytes, a length in front of it too."""
+
+    before: bool
+    columns: tuple[ColumnBytes, ...]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a large object (format notes 11)."""
+
+    column: int
+    pieces: int
+    number: int
+    start: int
+    raw: bytes
+
+
+def images_of(record: TrailRecord) -> tuple[Image, ...]:
+    """Return the images that the data hold; none where they are not lists of columns."""
+    row = RECORD_TYPES.get(record.io_type)
+    data = record.data or b""
+    if row is None or row.role is not Role.CHANGE or not record.partition & FIELD_COMP:
+        return ()
+    widths = WIDTHS[row.prefix]
+    if not widths:
+        return _one(data, record.order, before=record.image == BEFORE_IMAGE)
+    for width in widths:
+        found = _both(data, width, record.order)
+        if found:
+            return found
+    return ()
+
+
+def piece_of(record: TrailRecord) -> Piece | None:
+    """Return the piece of a large object that a record is."""
+    data = record.data or b""
+    if record.io_type != IO_LARGE_OBJECT or len(data) < PIECE_HEAD:
+        return None
+    column, pieces, number, start, _ = (
+        record.order.number(data[at : at + 4]) for at in range(0, PIECE_HEAD, 4)
+    )
+    return Piece(column, pieces, number, start, data[PIECE_HEAD:])
+
+
+def read_columns(data: bytes, order: ByteOrder) -> tuple[ColumnBytes, ...] | None:
+    """Return the columns that fill the data; None where they do not."""
+    found = []
+    place = 0
+    while place < len(data):
+        start = place + COLUMN_HEAD
+        end = start + order.number(data[place + 2 : start])
+        if start > len(data) or end > len(data):
+            return None
+        found.append(ColumnBytes(order.number(data[place : place + 2]), data[start:end]))
+        place = end
+    return tuple(found)
+
+
+def _one(data: bytes, order: ByteOrder, *, before: bool) -> tuple[Image, ...]:
+    columns = read_columns(data, order)
+    return () if columns is None else (Image(before, columns, len(data)),)
+
+
+def _both(data: bytes, width: int, order: ByteOrder) -> tuple[Image, ...]:
+    middle = width + order.number(data[:width])
+    if len(data) < width or middle > len(data):
+        return ()
+    befores = read_columns(data[width:middle], order)
+    afters = read_columns(data[middle:], order)
+    if befores is None or afters is None:
+        return ()
+    return Image(True, befores, middle), Image(False, afters, len(data) - middle)

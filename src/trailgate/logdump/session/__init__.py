@@ -1,0 +1,1 @@
+"""A session: what is open, where it is, and what commands yield."""

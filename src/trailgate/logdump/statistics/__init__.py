@@ -1,0 +1,1 @@
+"""Sums over records: counts, tables, transactions."""

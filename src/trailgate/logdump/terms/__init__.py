@@ -1,0 +1,1 @@
+"""What is typed and set: words, times, switches."""

@@ -1,0 +1,1 @@
+"""Delimited messages: fields, values and images."""

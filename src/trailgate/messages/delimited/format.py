@@ -1,0 +1,99 @@
+r"""Delimited messages to records and images, a batch at a time (capture reference section 6).
+
+``METACOLSn[,COLNAMES]m[,COLBEFOREVALS]m,{COLVALUES}m\n``: n header fields, then m columns, each
+with a value and, where configured, its name and before value, grouped in blocks or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trailgate.arrays import Longs
+from trailgate.columnar.delimiters import BrokenQuotesError, Dialect, index_fields
+from trailgate.columnar.views import octets
+from trailgate.errors import DecodeError
+from trailgate.messages.delimited.field_values import FieldValues
+from trailgate.messages.delimited.options import DelimitedOptions
+from trailgate.messages.delimited.record_images import ImageReader
+from trailgate.messages.delimited.records import DelimitedRecords
+from trailgate.messages.parsing.bad_messages import BadMessagesError
+from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.record_groups import Faults
+from trailgate.model.changes import Image
+from trailgate.model.tables import Table
+
+
+class DelimitedFormat:
+    """Reads records by one set of options; what these decide is made once and kept."""
+
+    def __init__(self, options: DelimitedOptions) -> None:
+        self.options = options
+        escapes = (options.fielddelim_escaped, options.linedelim_escaped)
+        self.dialect = Dialect(
+            options.fielddelim,
+            options.linedelim,
+            options.quote,
+            options.quote_escaped,
+            tuple(escape for escape in escapes if escape),
+        )
+        self._images = ImageReader(options)
+
+    def records(self, messages: MessageBatch) -> DelimitedRecords:
+        """Return the records of the messages, each with all header fields."""
+        messages = _apart(messages, self.dialect)
+        data = octets(messages.data)
+        full = np.flatnonzero(messages.ends > messages.starts)
+        try:
+            fields = index_fields(data, messages.starts[full], messages.ends[full], self.dialect)
+        except BrokenQuotesError as quotes:
+            broken = {int(full[body]): found for body, found in quotes.bodies.items()}
+            raise BadMessagesError(broken) from None
+        owner = full[fields.body]
+        values = FieldValues(messages.data, data, fields, self.options)
+        values.check_text(messages)
+        begins = fields.starts[fields.first] if len(fields.first) else fields.first
+        offset = begins - messages.starts[owner]
+        records = DelimitedRecords(messages, owner, offset, fields, values)
+        self._check_headers(records)
+        return records
+
+    def _check_headers(self, records: DelimitedRecords) -> None:
+        least, count = len(self.options.header), records.fields.count
+        short = np.flatnonzero(count < least)
+        if len(short):
+            hint = "Is delim.fielddelim right, or is the record cut off?"
+
+            def error(row: int) -> DecodeError:
+                problem = f"{int(count[row])} fields where the header alone has {least}"
+                return records.error(row, problem, hint)
+
+            records.refuse(short, error)
+
+    def shapes(
+        self,
+        records: DelimitedRecords,
+        tables: Sequence[Table],  # noqa: ARG002  the number of fields tells it alone
+        table_of: Longs,  # noqa: ARG002
+    ) -> Longs:
+        """Return how many fields each record has."""
+        return records.fields.count
+
+    def images(
+        self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, faults: Faults
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike records; what is wrong is added to the faults."""
+        return self._images.images(records, table, kind, rows, faults)
+
+
+def _apart(messages: MessageBatch, dialect: Dialect) -> MessageBatch:
+    """Return the messages with bytes between their bodies, so that no delimiter spans two."""
+    if not messages.touching:
+        return messages
+    tokens = (dialect.field, dialect.line, dialect.quote or b"", dialect.escaped)
+    used = set().union(*tokens)
+    between = dialect.line
+    if len(dialect.line) > 1 or len(dialect.field) > 1:
+        between = next(bytes([byte]) for byte in range(256) if byte not in used)
+    return messages.apart(between)

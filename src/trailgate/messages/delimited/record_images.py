@@ -1,0 +1,157 @@
+"""The before and after images of records of one table, operation type and number of fields."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from trailgate.arrays import Longs
+from trailgate.columnar.rows import distinct
+from trailgate.columnar.temporal import DateFormat, compile_format
+from trailgate.errors import DecodeError, TrailgateError
+from trailgate.messages.delimited.column_pairing import Place, Shape
+from trailgate.messages.delimited.options import DelimitedOptions
+from trailgate.messages.delimited.records import DelimitedRecords
+from trailgate.messages.parsing.bad_messages import refused
+from trailgate.messages.parsing.record_groups import Faults, Reading
+from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
+from trailgate.model.tables import Table
+from trailgate.operations.values import Convert, parser_for
+
+INSERT: Final = ord("I")
+DELETE: Final = ord("D")
+
+
+class ImageReader:
+    """Reads images by one set of options; what a table's columns decide is made once and kept."""
+
+    def __init__(self, options: DelimitedOptions) -> None:
+        self.options = options
+        self._converters: dict[str, tuple[Convert, ...]] = {}
+
+    def images(
+        self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, faults: Faults
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike records; what is wrong is added to the faults."""
+        absent = (ABSENT,) * len(table.columns)
+        if kind == TRUNCATE:
+            return absent, absent
+        reading = _Reading(records, table, rows, faults)
+        shape = self._shape(reading)
+        if shape is None:
+            return absent, absent
+        _check_names(reading, shape)
+
+        def image(place: Place) -> Image:
+            converters = self._converters_of(table)[: shape.columns]
+            columns = [reading.column(i, place(i), made) for i, made in enumerate(converters)]
+            return (*columns, *absent[shape.columns :])
+
+        if kind == INSERT:
+            return absent, image(shape.after)
+        if kind == DELETE:
+            return image(shape.before or shape.after), absent
+        return (image(shape.before) if shape.before else absent), image(shape.after)
+
+    def _shape(self, reading: _Reading) -> Shape | None:
+        """Return how the columns lie in these records; None, with faults, where they do not."""
+        options, table = self.options, reading.table
+        given = int(reading.records.fields.count[reading.rows[0]]) - len(options.header)
+        parts = 1 + options.hasbefores + options.hasnames
+        columns, left = divmod(given, parts)
+        if left:
+            reading.refuse(
+                f"{given} column fields are no whole number of columns of {parts} fields each"
+            )
+            return None
+        if columns > len(table.columns):
+            reading.refuse(
+                f"{columns} columns where the table has {len(table.columns)}",
+                "Is the definitions file the right one, or a delimiter not escaped?",
+            )
+            return None
+        for column in table.columns[columns:]:
+            if column.key:
+                reading.refuse(
+                    f"key column {column.name} is missing",
+                    "Only columns without key may be missing at the end of a record",
+                    column.name,
+                )
+                return None
+        return Shape.of(options, columns)
+
+    def _converters_of(self, table: Table) -> tuple[Convert, ...]:
+        if table.name not in self._converters:
+            self._converters[table.name] = tuple(
+                parser_for(column, self._date_format(table.name, column.name))
+                for column in table.columns
+            )
+        return self._converters[table.name]
+
+    def _date_format(self, table: str, column: str) -> DateFormat | None:
+        """Return a column's date format: its own, its table's, the global one, or none."""
+        options = self.options
+        text = (
+            options.column_date_formats.get((table.upper(), column.upper()))
+            or options.table_date_formats.get(table.upper())
+            or options.date_format
+        )
+        return compile_format(text) if text else None
+
+
+class _Reading(Reading[DelimitedRecords]):
+    """Records of as many fields each."""
+
+    @property
+    def first(self) -> Longs:
+        """Return the number of each record's first field."""
+        return self.records.fields.first[self.rows]
+
+    def column(self, i: int, place: int, convert: Convert) -> StateColumn:
+        """Return the values of column i, which stand at a place in each record."""
+        try:
+            values = self.records.values.nullable(self.first + place)
+        except DecodeError as error:
+            raise self._placed(error, int(self.rows[error.where.record or 0]), i, place) from None
+        try:
+            return StateColumn(convert(values))
+        except DecodeError as error:
+            errors = refused(convert, values, error)
+        bad = np.fromiter(errors, np.int64, len(errors))
+        by_row = {int(self.rows[at]): errors[at] for at in errors}
+        self.add(self.rows[bad], lambda row: self._placed(by_row[row], row, i, place))
+        return ABSENT
+
+    def _placed(self, error: DecodeError, row: int, i: int, place: int) -> TrailgateError:
+        """Return the error of a value as that of its record, table and column."""
+        found = self.records.field_error(row, place, error)
+        return found.located(table=self.table.name, field=self.table.columns[i].name)
+
+
+def _check_names(reading: _Reading, shape: Shape) -> None:
+    """Add a fault for each record that names a column otherwise than the table does."""
+    if shape.name is None:
+        return
+    for i in range(shape.columns):
+        column = reading.table.columns[i]
+        codes, found = distinct(reading.records.values.text(reading.first + shape.name(i)))
+        wrong = [name.casefold() != column.name.casefold() for name in found]
+        if any(wrong):
+            _add_names(reading, i, (codes, found), np.array(wrong))
+
+
+def _add_names(
+    reading: _Reading, i: int, names: tuple[Longs, list[str]], wrong: npt.NDArray[np.bool_]
+) -> None:
+    (codes, found), table = names, reading.table
+    column = table.columns[i].name
+    bad = np.flatnonzero(wrong[codes])
+    named = {int(reading.rows[at]): found[int(codes[at])] for at in bad}
+
+    def error(row: int) -> TrailgateError:
+        problem = f"column {i + 1} is named {named[row]!r}, not {column}"
+        return reading.records.error(row, problem, table=table.name, field=column)
+
+    reading.add(reading.rows[bad], error)

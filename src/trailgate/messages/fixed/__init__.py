@@ -1,1 +1,0 @@
-"""Fixed-width records: bytes to columns by a layout, and back."""

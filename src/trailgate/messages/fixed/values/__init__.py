@@ -1,1 +1,0 @@
-"""Values of fields: one codec a usage, both directions, whole columns."""

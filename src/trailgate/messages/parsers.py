@@ -1,0 +1,50 @@
+"""The parsers by the name that ``parser.type`` gives: one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from trailgate.messages.delimited.format import DelimitedFormat
+from trailgate.messages.delimited.options import DelimitedOptions, delimited_setup
+from trailgate.messages.fixed_width.format import FixedFormat
+from trailgate.messages.fixed_width.options import FixedOptions, fixed_setup
+from trailgate.messages.parsing.parser import MessageFormat
+from trailgate.messages.properties.definition_files import DefinitionFiles
+from trailgate.messages.properties.file import Properties
+from trailgate.messages.properties.metadata import MetadataOptions
+from trailgate.model.tables import Definitions
+
+Setup = Callable[[Properties, DefinitionFiles], tuple[MetadataOptions, Definitions]]
+
+
+class ParserType(NamedTuple):
+    """One parser: its options, how properties and the files they name become these, its format."""
+
+    name: str
+    options: type[MetadataOptions]
+    setup: Setup
+    format: Callable[[Any], MessageFormat[Any]]
+
+
+PARSERS: Final = (
+    ParserType("fixed", FixedOptions, fixed_setup, FixedFormat),
+    ParserType("delim", DelimitedOptions, delimited_setup, DelimitedFormat),
+)
+_NAMES: Final = " and ".join(row.name for row in PARSERS)
+
+
+def parser_of(properties: Properties) -> ParserType:
+    """Return the parser that ``parser.type`` names; raises OptionError."""
+    entry = properties.get("parser.type")
+    if entry is None:
+        raise properties.error("parser.type is required", hint=f"This version parses {_NAMES}")
+    for row in PARSERS:
+        if row.name == entry.value.casefold():
+            return row
+    raise properties.error(f"parser.type is {entry.value}; this version parses {_NAMES}", entry)
+
+
+def format_for(options: MetadataOptions) -> MessageFormat[Any]:
+    """Return the format that reads messages by these options."""
+    return next(row.format(options) for row in PARSERS if type(options) is row.options)

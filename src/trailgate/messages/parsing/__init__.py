@@ -1,0 +1,1 @@
+"""What all parsers share: messages in bulk, their records, metadata, and errors placed at them."""

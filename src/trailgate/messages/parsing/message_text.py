@@ -1,0 +1,42 @@
+"""Whether the bodies of messages are text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.messages.parsing.bad_messages import BadMessagesError
+from trailgate.messages.parsing.messages import MessageBatch
+
+_HINT = "Convert the messages to UTF-8 before capture"
+
+
+def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
+    """Check at once that all bodies are UTF-8; raises BadMessagesError where some are not."""
+    if not len(messages):
+        return
+    low, high = int(messages.starts[0]), int(messages.ends[-1])
+    offsets = pa.py_buffer(np.array([0, high - low], np.int32))
+    whole = pa.StringArray.from_buffers(1, offsets, messages.data.slice(low, high - low))
+    try:
+        whole.validate(full=True)
+    except pa.ArrowInvalid:
+        errors = _bad_texts(messages, hint)
+        if errors:  # else what is no text lies between the messages
+            raise BadMessagesError(errors) from None
+
+
+def _bad_texts(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]:
+    errors: dict[int, TrailgateError] = {}
+    bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
+    whole = memoryview(messages.data)
+    for message, (begin, end) in enumerate(bounds):
+        body = bytes(whole[begin:end])
+        try:
+            body.decode()
+        except UnicodeDecodeError as error:
+            raw = body[max(0, error.start - 8) : error.end + 8]
+            where = Where(offset=error.start, raw=raw)
+            errors[message] = DecodeError("the message is not UTF-8 text", where=where, hint=hint)
+    return errors

@@ -1,0 +1,89 @@
+"""Messages in bulk: bodies in one buffer, headers, and where each stands in its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBatch:
+    """Consecutive messages: message i has the body data[starts[i]:ends[i]].
+
+    Bodies ascend and do not overlap. ``files`` and ``offsets`` say where each stands: the
+    number of its source file and its byte offset there. ``headers`` is None where the source
+    has none.
+    """
+
+    data: pa.Buffer
+    starts: Longs
+    ends: Longs
+    files: Longs
+    offsets: Longs
+    headers: tuple[Mapping[str, str], ...] | None = None
+    source: str = ""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def slice(self, begin: int, end: int) -> MessageBatch:
+        """Return the messages from ``begin`` to before ``end``."""
+        part = slice(begin, end)
+        return MessageBatch(
+            self.data,
+            self.starts[part],
+            self.ends[part],
+            self.files[part],
+            self.offsets[part],
+            None if self.headers is None else self.headers[part],
+            self.source,
+        )
+
+    def only(self, kept: Longs) -> MessageBatch:
+        """Return the messages named, ascending, without the bytes of the others.
+
+        What is left out may have open quotes, so it must not lie between bodies. Runs of kept
+        messages are copied whole, with a line feed between them.
+        """
+        breaks = np.flatnonzero(np.diff(kept) != 1) + 1
+        firsts = np.concatenate([np.zeros(min(1, len(kept)), np.int64), breaks])
+        counts = np.diff(np.append(firsts, len(kept)))
+        begins, ends = self.starts[kept[firsts]], self.ends[kept[firsts + counts - 1]]
+        whole = memoryview(self.data)
+        runs = zip(begins.tolist(), ends.tolist(), strict=True)
+        data = pa.py_buffer(b"\n".join(whole[begin:end] for begin, end in runs))
+        sizes = ends - begins + 1
+        moved = np.repeat(begins - (np.cumsum(sizes) - sizes), counts)
+        headers = self.headers
+        return MessageBatch(
+            data,
+            self.starts[kept] - moved,
+            self.ends[kept] - moved,
+            self.files[kept],
+            self.offsets[kept],
+            None if headers is None else tuple(headers[at] for at in kept.tolist()),
+            self.source,
+        )
+
+    @property
+    def touching(self) -> bool:
+        """Return whether a body ends where the next one begins."""
+        return bool((self.starts[1:] == self.ends[:-1]).any())
+
+    def apart(self, between: bytes) -> MessageBatch:
+        """Return the same messages with these bytes, and nothing else, between their bodies."""
+        whole = memoryview(self.data)
+        places = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        data = pa.py_buffer(between.join(whole[begin:end] for begin, end in places))
+        lengths = self.ends - self.starts
+        ends = np.cumsum(lengths + len(between)) - len(between)
+        return replace(self, data=data, starts=ends - lengths, ends=ends)
+
+    def place(self, message: int) -> tuple[str | None, int]:
+        """Return the source's name and the byte offset of a message, for error texts."""
+        return self.source or f"file {int(self.files[message])}", int(self.offsets[message])

@@ -1,0 +1,200 @@
+"""Messages to operations, a batch at a time: the way that all formats share.
+
+A format tells records, their header fields and their images; what the header says is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.rows import distinct
+from trailgate.errors import DecodeError, DefinitionError
+from trailgate.messages.parsing.bad_messages import BadMessagesError
+from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.record_groups import Faults
+from trailgate.messages.parsing.records import Records
+from trailgate.messages.parsing.value_sources import Sources
+from trailgate.messages.properties.extract import CaptureRules
+from trailgate.messages.properties.metadata import MetadataOptions
+from trailgate.messages.properties.rows import SourceKind
+from trailgate.messages.properties.values import Source
+from trailgate.messages.transactions.raw_operations import RawOperations
+from trailgate.model.changes import ChangeBlock, Image
+from trailgate.model.positions import format_positions
+from trailgate.model.tables import Definitions, Table
+
+R = TypeVar("R", bound=Records)
+LEFT_OUT: Final = "a table left out by TABLE stands in a transaction told by indicators (txind)"
+LEFT_OUT_HINT: Final = "Capture all tables of the messages, and select when reading the trail"
+
+
+class MessageFormat(Protocol[R]):
+    """One kind of messages: what their bytes are."""
+
+    def records(self, messages: MessageBatch) -> R:
+        """Return the records of the messages, each with its whole header.
+
+        Raises BadMessagesError for the bad messages that one check finds.
+        """
+        ...
+
+    def shapes(self, records: R, tables: Sequence[Table], table_of: Longs) -> Longs:
+        """Return a number for each record; those of one table that have the same lie alike."""
+        ...
+
+    def images(
+        self, records: R, table: Table, kind: int, rows: Longs, faults: Faults
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike records; what is wrong is added to the faults."""
+        ...
+
+
+class MessageParser:
+    """Parses batches by one set of options; what a schema decides is made once and kept."""
+
+    def __init__(
+        self,
+        format_: MessageFormat[Any],
+        options: MetadataOptions,
+        definitions: Definitions,
+        rules: CaptureRules,
+        run: tuple[int, int] = (0, 0),
+    ) -> None:
+        self.format, self.options = format_, options
+        self.definitions, self.rules = definitions, rules
+        self.now, self.first_file = run
+
+    def parse(self, messages: MessageBatch) -> RawOperations:
+        """Return the operations of the messages.
+
+        Raises BadMessagesError for the bad ones that one check finds, or a TrailgateError for one.
+        """
+        records: Records = self.format.records(messages)
+        sources = Sources(self.options, records, self.now)
+        tables, table_of = self._tables(sources)
+        kinds = self._codes(sources, self.options.optype, self.options.optype_values, "optype")
+        rows = self._wanted(records, tables, table_of)
+        bare = self._bare(sources, kinds)
+        txind, marks = self.options.txind, None
+        if txind is not None:
+            marks = self._codes(sources, txind, self.options.txind_values, "txind")
+        tx_id = sources.text(self.options.txid, bare.position, "txid")
+        blocks = tuple(self._blocks(records, bare, (tables, table_of), rows))
+        every, which = len(rows) == len(table_of), pa.array(rows)
+        return RawOperations(
+            blocks,
+            records.message[rows],
+            None if marks is None else marks[rows],
+            tx_id if every else tx_id.take(which),
+            bare.csn if every else bare.csn.take(which),
+            self.options.txid.kind is SourceKind.TX_ID,
+        )
+
+    def _bare(self, sources: Sources, kinds: Octets) -> ChangeBlock:
+        """Return all records as operations, without their tables and images."""
+        options, records = self.options, sources.records
+        messages, count = records.messages, len(kinds)
+        position = format_positions(
+            messages.files[records.message] + self.first_file,
+            messages.offsets[records.message] + records.offset,
+        )
+        seq_id = sources.text(options.seqid, position, "seqid")
+        return ChangeBlock(
+            Table("", ()),
+            np.arange(count),
+            kinds,
+            sources.times(),
+            np.zeros(count, np.uint8),
+            seq_id,
+            seq_id,
+            seq_id,
+            position,
+            (),
+            (),
+            sources.optional(options.txowner, position),
+            sources.optional(options.txname, position),
+        )
+
+    def _tables(self, sources: Sources) -> tuple[list[Table], Longs]:
+        """Return the tables that occur, by name, and which one each record belongs to."""
+        codes, found = distinct(sources.table_names())
+        tables, unknown = [], {}
+        for code, name in enumerate(found):
+            try:
+                tables.append(self.definitions.table(name))
+            except DefinitionError as missing:
+                unknown[code] = missing.hint
+        if unknown:
+            records, bad = sources.records, np.isin(codes, list(unknown))
+
+            def error(row: int) -> DecodeError:
+                name, hint = found[int(codes[row])], unknown[int(codes[row])]
+                problem = f"table {name} is not in the definitions"
+                return records.error(row, problem, hint, table=name)
+
+            records.refuse(np.flatnonzero(bad), error)
+        # In the order of names, so that errors do not depend on what else is in the batch.
+        order = sorted(range(len(tables)), key=lambda code: tables[code].name)
+        return [tables[code] for code in order], np.argsort(order)[codes]
+
+    def _codes(
+        self, sources: Sources, source: Source, meanings: Mapping[bytes, str], what: str
+    ) -> Octets:
+        """Return each record's operation type or transaction indicator as its letter's code."""
+        codes, found = distinct(sources.text(source, None, what))
+        letters = np.zeros(max(1, len(found)), np.uint8)
+        for code, value in enumerate(found):
+            letters[code] = ord(meanings.get(value.encode(), "\0"))
+        told: Octets = letters[codes]
+        unknown = np.flatnonzero(told == 0)
+        if len(unknown):
+            known = ", ".join(repr(v.decode(errors="replace")) for v in meanings)
+
+            def error(row: int) -> DecodeError:
+                problem = f"unknown {what} value {found[int(codes[row])]!r}"
+                return sources.records.error(row, problem, f"Known: {known}")
+
+            sources.records.refuse(unknown, error)
+        return told
+
+    def _wanted(self, records: Records, tables: list[Table], table_of: Longs) -> Longs:
+        """Return the records whose table is captured."""
+        wanted = np.array([self.rules.wants(t.name) for t in tables] or [True])
+        if wanted.all():
+            return np.arange(len(table_of))
+        if self.options.txind is not None:
+
+            def error(row: int) -> DecodeError:
+                return records.error(row, LEFT_OUT, LEFT_OUT_HINT, table=tables[table_of[row]].name)
+
+            records.refuse(np.flatnonzero(~wanted[table_of]), error)
+        return np.flatnonzero(wanted[table_of])
+
+    def _blocks(
+        self, records: Records, bare: ChangeBlock, tables: tuple[list[Table], Longs], rows: Longs
+    ) -> Iterator[ChangeBlock]:
+        """Yield one block for each table, operation type and shape of these records."""
+        if not len(rows):
+            return
+        known, table_of = tables
+        shape = self.format.shapes(records, known, table_of)
+        group = (table_of.astype(np.int64) * 256 + bare.op_type) * (int(shape.max()) + 1) + shape
+        group = group[rows]
+        order = np.zeros(len(bare), np.int64)
+        order[rows] = np.arange(len(rows))
+        faults: Faults = {}
+        same = bool((group == group[0]).all())
+        for value in [group[0]] if same else np.unique(group):
+            mine = rows if same else rows[group == value]
+            block = bare if len(mine) == len(bare) else bare.take(mine)
+            table, kind = known[table_of[mine[0]]], int(block.op_type[0])
+            before, after = self.format.images(records, table, kind, mine, faults)
+            yield replace(block, table=table, order=order[mine], before=before, after=after)
+        if faults:
+            raise BadMessagesError(faults)

@@ -1,0 +1,48 @@
+"""The records of a batch of messages, and errors placed at them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs
+from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.messages.parsing.bad_messages import BadMessagesError
+from trailgate.messages.parsing.messages import MessageBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Records(ABC):
+    """The records of a batch: the message and byte each begins at; a format knows what is in them."""
+
+    messages: MessageBatch
+    message: Longs
+    offset: Longs  # of the record in its message's body
+
+    @abstractmethod
+    def text(self, name: str) -> pa.Array:
+        """Return each record's text of a header field."""
+
+    @abstractmethod
+    def raw(self, row: int) -> bytes:
+        """Return a record's bytes."""
+
+    def error(self, row: int, problem: str, hint: str = "", **place: object) -> DecodeError:
+        """Return an error placed at a record."""
+        where = Where(record=self.number(row), offset=int(self.offset[row]), raw=self.raw(row))
+        return DecodeError(problem, where=where, hint=hint).located(**place)
+
+    def refuse(self, rows: Longs, error: Callable[[int], TrailgateError]) -> NoReturn:
+        """Raise the errors of the messages of these bad records; a message's first one counts."""
+        messages, first = np.unique(self.message[rows], return_index=True)
+        pairs = zip(messages.tolist(), rows[first].tolist(), strict=True)
+        raise BadMessagesError({message: error(row) for message, row in pairs})
+
+    def number(self, row: int) -> int:
+        """Return a record's number in its message, from 1."""
+        return int(row - np.searchsorted(self.message, self.message[row])) + 1

@@ -1,0 +1,144 @@
+"""The value sources of metadata: header field, message header, generated value or literal.
+
+Generated ids are the record's position in the source: 20 digits that ascend, fit 64 bits, and
+are the same whenever the same messages are captured again.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, compile_format, parse_timestamps
+from trailgate.errors import DecodeError
+from trailgate.messages.parsing.bad_messages import refused
+from trailgate.messages.parsing.records import Records
+from trailgate.messages.properties.metadata import MetadataOptions
+from trailgate.messages.properties.rows import SourceKind
+from trailgate.messages.properties.values import Source
+
+HEADERS_HINT: Final = (
+    "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
+    "brokers and Kafka; plain files have none"
+)
+
+# jms.id names the header that holds the message id; "ogg" and the providers' words are aliases.
+MESSAGE_ID_HEADERS: Final = {
+    "ogg": "GG_ID",
+    "wmq": "JMSMessageID",
+    "activemq": "JMSMessageID",
+}
+
+
+class Sources:
+    """Reads metadata of the records of one batch."""
+
+    def __init__(self, options: MetadataOptions, records: Records, now: int) -> None:
+        self.options, self.records, self.now = options, records, now
+
+    def text(self, source: Source, generated: pa.Array | None, what: str) -> pa.Array:
+        """Return a value for each record; raises BadMessagesError where messages lack the header."""
+        values = self.optional(source, generated)
+        assert values is not None
+        if values.null_count:
+            problem, hint = self._lack(source, what)
+            rows = np.flatnonzero(np.asarray(values.is_null()))
+            self.records.refuse(rows, lambda row: self.records.error(row, problem, hint))
+        return values
+
+    def _lack(self, source: Source, what: str) -> tuple[str, str]:
+        if source.kind is SourceKind.FIELD:
+            return f"the field {source.name} is blank, which is no {what}", ""
+        return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
+
+    def optional(self, source: Source | None, generated: pa.Array | None) -> pa.Array | None:
+        """Return a value for each record, null where a message lacks the header."""
+        if source is None:
+            return None
+        if source.kind is SourceKind.FIELD:
+            return self.records.text(source.name)
+        if source.kind is SourceKind.LITERAL:
+            return pa.repeat(pa.scalar(source.name, pa.string()), len(self.records.message))
+        if source.kind in (SourceKind.HEADER, SourceKind.MESSAGE_ID):
+            if source.kind is SourceKind.MESSAGE_ID and self.options.message_id == "time":
+                return generated
+            return self._from_headers(self._header(source))
+        return generated
+
+    def _header(self, source: Source) -> str:
+        if source.kind is SourceKind.MESSAGE_ID:
+            name = self.options.message_id or "JMSMessageID"
+            return MESSAGE_ID_HEADERS.get(name.casefold(), name)
+        return source.name
+
+    def _from_headers(self, name: str) -> pa.Array:
+        headers = self.records.messages.headers
+        count = len(self.records.messages)
+        found = [_header_value(h, name) for h in headers] if headers else [None] * count
+        return pa.array(found, pa.string()).take(pa.array(self.records.message))
+
+    def times(self) -> Longs:
+        """Return each record's commit time in microseconds since 1970 UTC."""
+        source = self.options.timestamp
+        if source.kind is SourceKind.TIMESTAMP:
+            return np.full(len(self.records.message), self.now, np.int64)
+        values = self.text(source, None, "timestamp")
+        given = self.options.timestamp_format
+        if given:
+            return self._times(values, np.arange(len(values)), compile_format(given))
+        digits = self._in_digits(values)
+        if digits.all() or not digits.any():
+            fmt = DEFAULT_FORMAT if not digits.any() else None
+            return self._times(values, np.arange(len(values)), fmt)
+        times = np.empty(len(values), np.int64)
+        for rows, fmt in ((~digits, DEFAULT_FORMAT), (digits, None)):
+            which = np.flatnonzero(rows)
+            times[which] = self._times(values.take(pa.array(which)), which, fmt)
+        return times
+
+    def _in_digits(self, values: pa.Array) -> Mask:
+        """Return the records of messages whose first record has a time in digits alone."""
+        first = np.searchsorted(self.records.message, self.records.message)
+        digits: Mask = pc.utf8_is_digit(values).to_numpy(zero_copy_only=False)[first]
+        return digits
+
+    def _times(self, values: pa.Array, rows: Longs, fmt: DateFormat | None) -> Longs:
+        """Return the times of these records' values; raises BadMessagesError."""
+        try:
+            return parse_timestamps(values, fmt)
+        except DecodeError as error:
+            errors = refused(lambda part: parse_timestamps(part, fmt), values, error)
+            self._refuse_times({int(rows[at]): errors[at] for at in errors})
+
+    def _refuse_times(self, errors: dict[int, DecodeError]) -> NoReturn:
+        def placed(row: int) -> DecodeError:
+            problem, hint = errors[row].problem, errors[row].hint
+            return self.records.error(row, problem, hint, field="timestamp")
+
+        self.records.refuse(np.fromiter(errors, np.int64, len(errors)), placed)
+
+    def table_names(self) -> pa.Array:
+        """Return each record's SCHEMA.TABLE."""
+        options = self.options
+        if options.schemaandtable is not None:
+            return self.text(options.schemaandtable, None, "schemaandtable")
+        parts = [self.text(source, None, "table") for source in options.table]
+        table = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "")
+        if options.schema is None:
+            return table
+        schema = self.text(options.schema, None, "schema")
+        return pc.binary_join_element_wise(schema, table, ".")
+
+
+def _header_value(headers: object, name: str) -> str | None:
+    """Return a header's value; names are compared without case, as the manual's samples need."""
+    mapping: dict[str, str] = headers  # type: ignore[assignment]
+    value = mapping.get(name)
+    if value is not None:
+        return value
+    folded = name.casefold()
+    return next((v for k, v in mapping.items() if k.casefold() == folded), None)

@@ -1,0 +1,1 @@
+"""The adapter's properties and parameter files, from bytes to typed options."""

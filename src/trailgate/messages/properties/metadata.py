@@ -1,0 +1,57 @@
+"""Where an operation's metadata comes from: what the options of all parsers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from trailgate.messages.properties.reader import PropertyReader
+from trailgate.messages.properties.values import Lookup, Source
+
+_OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
+_TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataOptions:
+    """How the metadata of operations is read; capture reference section 4.
+
+    The table is named by ``schemaandtable``, or by the sources of ``table`` put together, with the
+    schema in front.
+    """
+
+    seqid: Source
+    timestamp: Source
+    timestamp_format: str | None
+    txid: Source
+    txowner: Source | None
+    txname: Source | None
+    optype: Source
+    optype_values: Lookup[bytes, str]
+    schemaandtable: Source | None
+    schema: Source | None
+    table: tuple[Source, ...]
+    txind: Source | None
+    txind_values: Lookup[bytes, str]
+    message_id: str | None
+
+
+def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -> dict[str, Any]:
+    """Return the options that all parsers take alike; what names the table is left to each.
+
+    ``code`` takes an operation code or indicator value, where a parser reads them otherwise.
+    """
+    return {
+        "seqid": read.needed_source("seqid"),
+        "timestamp": read.needed_source("timestamp"),
+        "timestamp_format": read.text("timestamp.format") or None,
+        "txid": read.needed_source("txid"),
+        "txowner": read.source("txowner"),
+        "txname": read.source("txname"),
+        "optype": read.needed_source("optype"),
+        "optype_values": read.values("optype", _OP_TYPES, code),
+        "txind": read.source("txind"),
+        "txind_values": read.values("txind", _TX_INDICATORS, code),
+        "message_id": read.message_id(),
+    }

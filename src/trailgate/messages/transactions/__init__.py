@@ -1,0 +1,1 @@
+"""Operations of messages put into transactions, and what each carries."""

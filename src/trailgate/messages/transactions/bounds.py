@@ -1,0 +1,288 @@
+"""Transaction bounds: each operation's indicator, transaction and commit sequence number.
+
+Without an indicator the operations of one message are one transaction. With one, a transaction
+may hold several messages, or a message several transactions; they are contiguous and never
+interleaved. What stands or falls together is a unit, see ``messages/transactions/units.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask
+from trailgate.errors import TrailgateError, TransactionError
+from trailgate.messages.transactions.raw_operations import RawOperations
+from trailgate.messages.transactions.units import UnitMarks, unit_marks
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
+
+INTERLEAVED = "Transactions must be contiguous: each begins after the one before has ended"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionState:
+    """What is open after a batch: a transaction, or a unit that is broken already."""
+
+    tx_id: str | None = None
+    csn: str | None = None
+    broken: bool = False
+    id_length: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the next message goes on with the unit before it."""
+        return self.tx_id is not None or self.broken
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A message that cannot be captured; -1 is the unit that was open before the batch."""
+
+    message: int
+    error: TrailgateError
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """The work of ``chain``: per operation indicator and ids, and which operations are kept."""
+
+    tx_ind: npt.NDArray[np.uint8]
+    tx_id: npt.NDArray[np.object_] | pa.Array
+    csn: npt.NDArray[np.object_] | pa.Array
+    kept: Mask
+    marks: UnitMarks
+    problems: tuple[Problem, ...]
+    state: TransactionState
+
+
+def open_at_end(state: TransactionState) -> TrailgateError | None:
+    """Return the error of a transaction that is still open at the end of the input."""
+    if state.tx_id is None or state.broken:
+        return None
+    return TransactionError(
+        f"transaction {state.tx_id} has not ended at the end of the input",
+        hint="Its last operation must carry the end indicator (txind.endval)",
+    )
+
+
+def chain(
+    raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
+) -> Transactions:
+    """Return the operations' transactions; problems found are added to those of the parser."""
+    bad = {problem.message: problem for problem in problems}
+    unreadable = np.fromiter(bad, np.int64, len(bad))
+    length = _check_lengths(raw, bad, state.id_length)
+    if raw.tx_ind is None:
+        return _by_message(raw, messages, bad, TransactionState(id_length=length))
+    marks = unit_marks((raw.tx_ind, raw.message), messages, unreadable, is_open=state.is_open)
+    return _by_indicator(raw, marks, bad, state, length)
+
+
+def _check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | None) -> int | None:
+    """Note every message with a sequence id of another length than the first: order needs it."""
+    if not len(raw.message):
+        return length
+    lengths = np.asarray(pc.binary_length(raw.seq_id))
+    length = int(lengths[0]) if length is None else length
+    for i in np.flatnonzero(lengths != length).tolist():
+        error = TransactionError(
+            f"sequence id {raw.seq_id[i].as_py()} has not the {length} characters of those before",
+            hint="seqid must have a fixed length, so that text order is its order",
+        )
+        _note(bad, int(raw.message[i]), error)
+    return length
+
+
+def _note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
+    if message not in bad:
+        bad[message] = Problem(message, error)
+
+
+def _kept(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
+    if not bad:
+        return np.ones(len(raw.message), bool)
+    return ~np.isin(raw.message, np.fromiter(bad, np.int64))
+
+
+def _by_message(
+    raw: RawOperations, messages: int, bad: dict[int, Problem], state: TransactionState
+) -> Transactions:
+    count = len(raw.message)
+    new = np.ones(count, bool)
+    new[1:] = raw.message[1:] != raw.message[:-1]
+    last = np.ones(count, bool)
+    last[:-1] = new[1:]
+    begin = np.maximum.accumulate(np.where(new, np.arange(count), 0)) if count else np.zeros(0, int)
+    _check_ids(raw, begin, bad)
+    one = bool(new.all())
+    return Transactions(
+        _indicators(new, last),
+        raw.tx_id if one else _take(raw.tx_id, begin),
+        raw.seq_id if one else _take(raw.seq_id, begin),
+        _kept(raw, bad),
+        UnitMarks.of_single(messages),
+        tuple(bad[m] for m in sorted(bad)),
+        state,
+    )
+
+
+def _indicators(first: Mask, last: Mask) -> npt.NDArray[np.uint8]:
+    table = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
+    return table[first.astype(np.uint8) * 2 + last]
+
+
+def _take(values: pa.Array, rows: Longs) -> pa.Array:
+    return values.take(pa.array(rows))
+
+
+def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> None:
+    """Note each message whose operations do not agree on their transaction."""
+    if raw.tx_ids_generated or bool((begin == np.arange(len(begin))).all()):
+        return
+    own, opened = raw.tx_id, _take(raw.tx_id, begin)
+    for i in np.flatnonzero(~np.asarray(pc.equal(own, opened))).tolist():
+        error = TransactionError(
+            f"transaction {own[i].as_py()} within transaction {opened[i].as_py()}",
+            hint=INTERLEAVED
+            if raw.tx_ind is not None
+            else "One message is one transaction "
+            "unless an indicator (txind) tells where transactions begin and end",
+        )
+        _note(bad, int(raw.message[i]), error)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Working arrays of ``_by_indicator``: one slot an operation."""
+
+    opens: Mask
+    closes: Mask
+    depth: Longs  # transactions open before the operation
+    begin: Longs  # the operation that began the transaction, -1 the one open before the batch
+
+
+def _by_indicator(
+    raw: RawOperations,
+    marks: UnitMarks,
+    bad: dict[int, Problem],
+    state: TransactionState,
+    length: int | None,
+) -> Transactions:
+    unit = np.cumsum(marks.starts, dtype=np.int64)  # 0 is the unit that was open before
+    walk = _walk(raw, unit, state)
+    _check_bounds(raw, walk, unit, bad, state)
+    tx_id = _from_begin(raw.tx_id, walk.begin, state.tx_id)
+    csn = _from_begin(raw.seq_id, walk.begin, state.csn)
+    _check_members(raw, tx_id, bad)
+    _check_ends(raw, walk, unit, bad, state)
+    before = replace(state, id_length=length)
+    after = TransactionState(id_length=length)
+    if not marks.closed:
+        after = _open_after(raw, (tx_id, csn), unit, bad, before)
+    return Transactions(
+        _indicators(walk.opens, walk.closes),
+        tx_id,
+        csn,
+        _kept(raw, bad),
+        marks,
+        tuple(bad[m] for m in sorted(bad)),
+        after,
+    )
+
+
+def _walk(raw: RawOperations, unit: Longs, state: TransactionState) -> _Walk:
+    assert raw.tx_ind is not None
+    count = len(raw.message)
+    opens = (raw.tx_ind == BEGIN) | (raw.tx_ind == WHOLE)
+    closes = (raw.tx_ind == END) | (raw.tx_ind == WHOLE)
+    balance = np.zeros(count + 1, np.int64)
+    np.cumsum(opens.astype(np.int64) - closes, out=balance[1:])
+    own = unit[raw.message] if count else np.zeros(0, np.int64)
+    first = np.ones(count, bool)
+    first[1:] = own[1:] != own[:-1]
+    base_row = np.maximum.accumulate(np.where(first, np.arange(count), 0)) if count else own
+    depth = balance[:-1] - balance[base_row]
+    depth[own == 0] += 1 if state.is_open else 0
+    begin = np.maximum.accumulate(np.where(opens, np.arange(count), -1)) if count else own
+    return _Walk(opens, closes, depth, begin)
+
+
+def _check_bounds(
+    raw: RawOperations, walk: _Walk, unit: Longs, bad: dict[int, Problem], state: TransactionState
+) -> None:
+    """Note messages in which an operation begins inside a transaction or goes on outside one."""
+    wrong = np.where(walk.opens, walk.depth != 0, walk.depth != 1)
+    if state.broken and len(wrong):
+        wrong &= unit[raw.message] != 0
+    for i in np.flatnonzero(wrong).tolist():
+        what = "begins inside another one" if walk.opens[i] else "goes on without having begun"
+        error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
+        _note(bad, int(raw.message[i]), error)
+
+
+def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
+    inside = begin >= 0
+    if inside.all():
+        return _take(values, begin)
+    taken = values.take(pa.array(begin, mask=~inside))
+    return taken if before is None else pc.fill_null(taken, before)
+
+
+def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
+    if raw.tx_ids_generated:
+        return
+    differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
+    for i in np.flatnonzero(differs).tolist():
+        error = TransactionError(
+            f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",
+            hint=INTERLEAVED,
+        )
+        _note(bad, int(raw.message[i]), error)
+
+
+def _check_ends(
+    raw: RawOperations, walk: _Walk, unit: Longs, bad: dict[int, Problem], state: TransactionState
+) -> None:
+    """Note units that end with their transaction open, because the next unit begins."""
+    own = unit[raw.message] if len(raw.message) else np.zeros(0, np.int64)
+    last = np.flatnonzero(own[1:] != own[:-1]) if len(own) else own
+    left = walk.depth[last] + walk.opens[last] - walk.closes[last]
+    for i in last[left != 0].tolist():
+        if own[i] == 0 and state.broken:
+            continue
+        error = TransactionError(
+            f"transaction {raw.tx_id[i].as_py()} has not ended where the next one begins",
+            hint=INTERLEAVED,
+        )
+        _note(bad, int(raw.message[i]), error)
+    if state.tx_id is not None and not state.broken and len(own) and own[0] > 0:
+        error = TransactionError(
+            f"transaction {state.tx_id} has not ended where the next one begins",
+            hint=INTERLEAVED,
+        )
+        _note(bad, -1, error)
+
+
+def _open_after(
+    raw: RawOperations,
+    ids: tuple[pa.Array, pa.Array],
+    unit: Longs,
+    bad: dict[int, Problem],
+    state: TransactionState,
+) -> TransactionState:
+    """Return the state after messages behind whose last one a transaction may be open."""
+    last_unit = int(unit[-1]) if len(unit) else 0
+    inherited = last_unit == 0 and state.broken
+    if inherited or any(m >= 0 and unit[m] == last_unit for m in bad):
+        # What is open in a broken unit has no meaning: it is left out to its end.
+        return TransactionState(broken=True, id_length=state.id_length)
+    mine = np.flatnonzero(unit[raw.message] == last_unit) if len(raw.message) else raw.message
+    if not len(mine):
+        return state
+    last = int(mine[-1])
+    return replace(state, tx_id=ids[0][last].as_py(), csn=ids[1][last].as_py(), broken=False)

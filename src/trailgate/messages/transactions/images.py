@@ -1,0 +1,110 @@
+"""What each kind of operation carries into the trail (capture reference section 4).
+
+Inserts carry all after values. Updates carry the keys and the changed columns where befores are
+there to compare with, else all columns; NOCOMPRESSUPDATES carries all. GETUPDATEBEFORES adds the
+befores of the same columns. Deletes carry the befores of the keys; NOCOMPRESSDELETES of all
+columns. An update whose key changes is a key update: it carries the old key, and the after
+image as any update does. Its other befores have no place in a key update record, so they stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Mask
+from trailgate.messages.properties.extract import CaptureRules
+from trailgate.model.changes import (
+    ABSENT,
+    DELETE,
+    KEY_UPDATE,
+    UPDATE,
+    ChangeBlock,
+    Image,
+    StateColumn,
+)
+
+
+def shaped(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
+    """Yield the blocks that hold what the rules let into the trail; ``block`` has one op type."""
+    kind = int(block.op_type[0])
+    if kind == DELETE and rules.compress_deletes:
+        yield replace(block, before=_only(block.before, block.table.keys))
+    elif kind == UPDATE:
+        yield from _updates(block, rules)
+    else:
+        yield block
+
+
+def _only(image: Image, columns: tuple[int, ...]) -> Image:
+    return tuple(column if i in columns else ABSENT for i, column in enumerate(image))
+
+
+def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
+    if all(column.values is None for column in block.before):
+        yield block
+        return
+    changed = [
+        _differs(before, after, len(block))
+        for before, after in zip(block.before, block.after, strict=True)
+    ]
+    keys = block.table.keys
+    moved = np.zeros(len(block), bool)
+    for key in _marked(block):
+        moved |= changed[key]
+    if rules.compress_updates:
+        kept = [None if i in keys else mask for i, mask in enumerate(changed)]
+        block = replace(block, before=_masked(block.before, kept), after=_masked(block.after, kept))
+    if not moved.any():
+        yield _with_befores(block, rules)
+        return
+    still, moving = np.flatnonzero(~moved), np.flatnonzero(moved)
+    if len(still):
+        yield _with_befores(block.take(still), rules)
+    key_updates = block.take(moving)
+    kinds = np.full(len(moving), KEY_UPDATE, np.uint8)
+    yield replace(key_updates, op_type=kinds, before=_only(key_updates.before, keys))
+
+
+def _marked(block: ChangeBlock) -> tuple[int, ...]:
+    """Return the declared keys; a table without any has nothing that could be a key update."""
+    return tuple(i for i, column in enumerate(block.table.columns) if column.key)
+
+
+def _with_befores(block: ChangeBlock, rules: CaptureRules) -> ChangeBlock:
+    if rules.update_befores:
+        return block
+    return replace(block, before=(ABSENT,) * len(block.before))
+
+
+def _differs(before: StateColumn, after: StateColumn, rows: int) -> Mask:
+    """Return the rows where a column changed; one that is missing on one side counts as changed."""
+    if before.values is None or after.values is None:
+        return np.full(rows, after.values is not None or before.values is not None)
+    same = pc.fill_null(pc.equal(before.values, after.values), False)
+    equal = np.asarray(same)
+    if before.values.null_count or after.values.null_count:
+        equal = equal | (np.asarray(before.values.is_null()) & np.asarray(after.values.is_null()))
+    return ~equal
+
+
+def _masked(image: Image, kept: list[Mask | None]) -> Image:
+    """Return the image with only the kept rows of each column; None keeps all."""
+    return tuple(
+        column if mask is None else _mask(column, mask)
+        for column, mask in zip(image, kept, strict=True)
+    )
+
+
+def _mask(column: StateColumn, kept: Mask) -> StateColumn:
+    if column.values is None or kept.all():
+        return column
+    if not kept.any():
+        return ABSENT
+    missing = ~kept if column.missing is None else ~kept | column.missing
+    nothing = pa.scalar(None, column.values.type)
+    return StateColumn(pc.if_else(pa.array(missing), nothing, column.values), missing)

@@ -1,0 +1,56 @@
+"""Operations as a parser gives them, before their transactions are worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Octets
+from trailgate.model.changes import ChangeBlock
+
+NO_TEXT: Final = pa.array([], pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class RawOperations:
+    """Operations before their transactions are worked out; members have one slot an operation.
+
+    ``blocks`` hold one operation type each; their ids and indicators are still to be set.
+    """
+
+    blocks: tuple[ChangeBlock, ...]
+    message: Longs
+    tx_ind: Octets | None
+    tx_id: pa.Array
+    seq_id: pa.Array
+    tx_ids_generated: bool
+
+    @staticmethod
+    def joined(parts: Sequence[RawOperations], *, indicated: bool) -> RawOperations:
+        """Return parts as one, in the order of their messages.
+
+        ``indicated`` says whether operations have indicators, for where there are none.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            none = np.zeros(0, np.int64)
+            marked = np.zeros(0, np.uint8) if indicated else None
+            return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True)
+        blocks, before = [], 0
+        for raw in parts:
+            blocks += [replace(b, order=b.order + before) for b in raw.blocks]
+            before += len(raw.message)
+        marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
+        return RawOperations(
+            tuple(blocks),
+            np.concatenate([raw.message for raw in parts]),
+            np.concatenate(marks) if marks else None,
+            pa.concat_arrays([raw.tx_id for raw in parts]),
+            pa.concat_arrays([raw.seq_id for raw in parts]),
+            parts[0].tx_ids_generated,
+        )

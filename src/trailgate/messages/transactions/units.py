@@ -1,0 +1,55 @@
+"""Units: what stands or falls together where transactions may span messages (decision 0012).
+
+A unit begins at a message that begins a transaction, and at one that follows on a message behind
+which nothing is open. So a message that cannot be read takes no finished transaction with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.model.changes import BEGIN, END, WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class UnitMarks:
+    """By message: whether it ``opens`` a transaction with its first operation or ``starts`` a unit.
+
+    ``closed`` says that nothing is open behind the last message.
+    """
+
+    opens: Mask
+    starts: Mask
+    closed: bool = True
+
+    @staticmethod
+    def of_single(messages: int) -> UnitMarks:
+        """Return the marks of messages each of which is a transaction."""
+        every = np.ones(messages, bool)
+        return UnitMarks(every, every)
+
+
+def unit_marks(
+    operations: tuple[Octets, Longs], messages: int, unreadable: Longs, *, is_open: bool
+) -> UnitMarks:
+    """Return the marks of messages, of their operations' indicators and messages.
+
+    Whether something is open behind a message its last operation tells; a message without any
+    leaves it as it was. Behind an unreadable message something may be open.
+    """
+    indicator, message = operations
+    first, last = np.ones(len(message), bool), np.ones(len(message), bool)
+    first[1:] = last[:-1] = message[1:] != message[:-1]
+    opens = np.zeros(messages, bool)
+    opens[message[first]] = np.isin(indicator[first], (BEGIN, WHOLE))
+    told = np.zeros(messages + 1, bool)  # slot 0 is before all messages
+    closed = np.zeros(messages + 1, bool)
+    told[0], closed[0] = True, not is_open
+    told[unreadable + 1] = True
+    told[message[last] + 1] = True
+    closed[message[last] + 1] = np.isin(indicator[last], (END, WHOLE))
+    closed = closed[np.maximum.accumulate(np.where(told, np.arange(messages + 1), 0))]
+    return UnitMarks(opens, opens | closed[:-1], bool(closed[-1]))

@@ -1,0 +1,1 @@
+"""XML messages: so far the tables that their properties define."""

@@ -1,0 +1,264 @@
+"""Change blocks to the operations table and to the typed shape, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.maps import columns_from_map, state_map
+from trailgate.columnar.rows import row_error
+from trailgate.errors import DecodeError, DefinitionError
+from trailgate.model.changes import (
+    DELETE,
+    OP_TYPES,
+    TX_INDICATORS,
+    ChangeBatch,
+    ChangeBlock,
+    Image,
+    StateColumn,
+)
+from trailgate.model.operations_schema import COMMIT_TIME, OPERATIONS_SCHEMA, TYPED_FIELDS
+from trailgate.model.tables import Definitions, Table
+from trailgate.operations.values import formatter_for, parser_for, typed_for
+
+
+def to_operations(batch: ChangeBatch) -> pa.RecordBatch:
+    """Return a batch as the operations table, rows in the batch's order."""
+    parts = [_operations_of(block) for block in batch.blocks if len(block)]
+    orders = [block.order for block in batch.blocks if len(block)]
+    return _in_order(parts, orders, OPERATIONS_SCHEMA)
+
+
+def _in_order(
+    parts: Sequence[pa.RecordBatch], orders: Sequence[Longs], schema: pa.Schema
+) -> pa.RecordBatch:
+    if not parts:
+        return pa.RecordBatch.from_pylist([], schema=schema)
+    order = orders[0] if len(orders) == 1 else np.concatenate(orders)
+    whole = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+    if (order[1:] > order[:-1]).all():
+        return whole
+    return whole.take(pa.array(np.argsort(order)))
+
+
+def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
+    rows = len(block)
+    formatters = [formatter_for(column) for column in block.table.columns]
+    names = [column.name for column in block.table.columns]
+
+    def image(columns: Image) -> pa.Array:
+        texts = [
+            None if column.values is None else write(column.values)
+            for write, column in zip(formatters, columns, strict=True)
+        ]
+        return state_map(names, texts, [column.missing for column in columns], rows)
+
+    columns = {
+        "table": pa.repeat(pa.scalar(block.table.name, pa.string()), rows),
+        "op_type": _letters(block.op_type),
+        "op_ts": pa.array(block.op_ts).view(COMMIT_TIME),
+        "tx_id": block.tx_id,
+        "tx_ind": _letters(block.tx_ind),
+        "csn": block.csn,
+        "seq_id": block.seq_id,
+        "position": block.position,
+        "tx_owner": block.tx_owner,
+        "tx_name": block.tx_name,
+        "before": image(block.before),
+        "after": image(block.after),
+        "tokens": block.tokens,
+    }
+    arrays = [
+        pa.nulls(rows, field.type) if columns[field.name] is None else columns[field.name]
+        for field in OPERATIONS_SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=OPERATIONS_SCHEMA)
+
+
+def _letters(codes: Octets) -> pa.StringArray:
+    """Return ASCII codes as a column of one-letter texts, not copied."""
+    offsets = pa.py_buffer(np.arange(len(codes) + 1, dtype=np.int32))
+    return pa.StringArray.from_buffers(
+        len(codes), offsets, pa.py_buffer(np.ascontiguousarray(codes))
+    )
+
+
+def typed_schema(table: Table) -> pa.Schema:
+    """Return the typed shape of a table: its columns, then ``_op_type`` and the others."""
+    own = [pa.field(column.name, typed_for(column)[0]) for column in table.columns]
+    return pa.schema([*own, *TYPED_FIELDS])
+
+
+def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
+    """Return one table's operations in its typed shape, in the batch's order.
+
+    Values come from the after image, for deletes from the before image. Raises DecodeError for
+    a value that the typed shape cannot hold.
+    """
+    schema = typed_schema(table)
+    wanted = [
+        block
+        for block in batch.blocks
+        if len(block) and block.table.name.casefold() == table.name.casefold()
+    ]
+    if any(block.table.guessed for block in wanted):
+        raise DefinitionError(
+            f"the columns of table {table.name} are numbered, since nothing in the trail defines them",
+            hint="Read it without its types, or give definitions that name it",
+        )
+    for block in wanted:
+        if block.table is not table and typed_schema(block.table) != schema:
+            raise DefinitionError(
+                f"table {table.name} has other columns in the trail than in the definitions",
+                hint="Read it by the trail's own definition, or read operations instead of types",
+            )
+    parts = [_typed_of(block, schema) for block in wanted]
+    return _in_order(parts, [block.order for block in wanted], schema)
+
+
+def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
+    rows = len(block)
+    deletes = block.op_type == DELETE
+    images = [
+        _chosen(before, after, deletes)
+        for before, after in zip(block.before, block.after, strict=True)
+    ]
+    own = []
+    for column, image in zip(block.table.columns, images, strict=True):
+        kind, convert = typed_for(column)
+        own.append(pa.nulls(rows, kind) if image.values is None else convert(image.values))
+    names = [column.name for column in block.table.columns]
+    arrays = [
+        *own,
+        _letters(block.op_type),
+        pa.array(block.op_ts).view(COMMIT_TIME),
+        block.tx_id,
+        block.csn,
+        block.position,
+        _missing_names(names, images, rows),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _chosen(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColumn:
+    """Return the before image's column where rows are deletes, the after image's elsewhere."""
+    if not deletes.any():
+        return after
+    if deletes.all():
+        return before
+    if before.values is None and after.values is None:
+        return after
+    known = after if before.values is None else before
+    assert known.values is not None  # one of them is not, as seen above
+    empty = pa.nulls(len(deletes), known.values.type)
+    values = pc.if_else(
+        pa.array(deletes),
+        empty if before.values is None else before.values,
+        empty if after.values is None else after.values,
+    )
+    rows = len(deletes)
+    return StateColumn(values, np.where(deletes, before.is_missing(rows), after.is_missing(rows)))
+
+
+def _missing_names(names: Sequence[str], images: Sequence[StateColumn], rows: int) -> pa.ListArray:
+    missing = np.stack([image.is_missing(rows) for image in images], axis=1)
+    offsets = np.zeros(rows + 1, np.int32)
+    np.cumsum(missing.sum(axis=1), out=offsets[1:])
+    which = np.nonzero(missing)[1]
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), pa.array(names, pa.string()).take(pa.array(which))
+    )
+
+
+def from_operations(batch: pa.RecordBatch, definitions: Definitions) -> ChangeBatch:
+    """Return an operations table as change blocks, values converted by the definitions.
+
+    Raises DefinitionError for an unknown table and DecodeError, with the row as its record, for
+    a value that does not convert or an empty operation.
+    """
+    names = _required(batch, "table").dictionary_encode()
+    codes = names.indices.to_numpy()
+    blocks = []
+    for code, name in enumerate(names.dictionary.to_pylist()):
+        rows = np.flatnonzero(codes == code)
+        part = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
+        try:
+            blocks.append(_block(part, definitions.table(name), rows))
+        except DecodeError as error:
+            raise _moved(error, rows, name) from error
+    return ChangeBatch(blocks, batch.num_rows)
+
+
+def _moved(error: DecodeError, rows: Longs, name: str) -> DecodeError:
+    """Return the error with its record translated from the table's rows to the batch's."""
+    place, record = error.where, error.where.record
+    moved = DecodeError(error.problem, hint=error.hint)
+    return moved.located(
+        record=None if record is None else int(rows[record]),
+        table=name,
+        field=place.field,
+        raw=place.raw,
+    )
+
+
+def _required(batch: pa.RecordBatch, name: str) -> pa.Array:
+    values = batch.column(name)
+    if values.null_count:
+        row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+        raise row_error(f"{name} is null", values, row)
+    return values
+
+
+def _block(part: pa.RecordBatch, table: Table, rows: Longs) -> ChangeBlock:
+    def optional(name: str) -> pa.Array | None:
+        values = part.column(name)
+        return None if values.null_count == len(values) else values
+
+    return ChangeBlock(
+        table=table,
+        order=rows,
+        op_type=_codes(part, "op_type", OP_TYPES),
+        op_ts=_required(part, "op_ts").view(pa.int64()).to_numpy(),
+        tx_ind=_codes(part, "tx_ind", TX_INDICATORS),
+        tx_id=part.column("tx_id"),
+        csn=part.column("csn"),
+        seq_id=optional("seq_id"),
+        position=part.column("position"),
+        before=_image(part.column("before"), table),
+        after=_image(part.column("after"), table),
+        tx_owner=optional("tx_owner"),
+        tx_name=optional("tx_name"),
+        tokens=optional("tokens"),
+    )
+
+
+def _codes(part: pa.RecordBatch, name: str, known: frozenset[str]) -> Octets:
+    values = _required(part, name)
+    bad = pc.invert(pc.is_in(values, pa.array(sorted(known)))).to_numpy(zero_copy_only=False)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise row_error(f"{name} is not one of {' '.join(sorted(known))}", values, row)
+    start = values.offset
+    ends = np.frombuffer(values.buffers()[1], np.int32)[start : start + len(values)]
+    codes: Octets = np.frombuffer(values.buffers()[2], np.uint8)[ends]
+    return codes
+
+
+def _image(maps: pa.MapArray, table: Table) -> Image:
+    found = columns_from_map(maps, [column.name for column in table.columns])
+    image = []
+    for column, (values, missing) in zip(table.columns, found, strict=True):
+        if values is None:
+            image.append(StateColumn(None))
+            continue
+        try:
+            image.append(StateColumn(parser_for(column)(values), missing))
+        except DecodeError as error:
+            raise error.located(field=column.name) from None
+        except DefinitionError as error:
+            raise error.located(table=table.name, field=column.name) from None
+    return tuple(image)

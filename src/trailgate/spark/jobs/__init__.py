@@ -1,0 +1,1 @@
+"""Jobs whose numbered tasks run on Spark."""

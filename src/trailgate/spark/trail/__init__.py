@@ -1,0 +1,1 @@
+"""The format ``trail``: batch, stream and sink."""

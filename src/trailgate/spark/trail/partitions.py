@@ -1,0 +1,54 @@
+"""Partitions of a trail: what one task reads, in batches and in streams alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from trailgate.model.tables import Table
+from trailgate.storage.files.trail_files import TrailFiles
+from trailgate.storage.reading.options import ReadOptions
+from trailgate.storage.reading.trails import TrailSplit, read_split, wanted_table
+
+AHEAD: Final = (
+    16  # files that a task is told of behind its split; most transactions end in the first
+)
+
+
+class TrailPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
+    """A split that one task reads, the files of the trail that it needs, and the table asked for."""
+
+    def __init__(self, trail: TrailFiles, split: TrailSplit, table: Table | None) -> None:
+        super().__init__(None)
+        self.trail = trail
+        self.split = split
+        self.table = table
+
+
+def partitions_of(
+    trail: TrailFiles, splits: Sequence[TrailSplit], options: ReadOptions
+) -> list[InputPartition]:
+    """Return one partition a split."""
+    last = trail.end.number
+    table = wanted_table(trail, options)
+    found = []
+    for split in splits:
+        window = trail.window(split.start.number, min(split.end.number + AHEAD, last))
+        found.append(TrailPartition(window, split, table))
+    return found
+
+
+def read_partition(
+    partition: InputPartition | None, options: ReadOptions, schema: StructType
+) -> Iterator[pa.RecordBatch]:
+    """Yield a partition's batches in exactly the schema that Spark expects."""
+    if not isinstance(partition, TrailPartition):
+        return  # Spark asks once with None where there are no partitions
+    exact: Any = to_arrow_schema(schema, timezone="UTC")
+    for batch in read_split(partition.trail, partition.split, options, partition.table):
+        yield batch.select(exact.names).cast(exact)

@@ -1,0 +1,70 @@
+"""The format ``trail``: ``spark.read.format("trail").load("dirdat/ot")``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.types import StructType
+
+from trailgate.spark.trail.options import TrailOptions
+from trailgate.spark.trail.partitions import partitions_of, read_partition
+from trailgate.storage.reading.trails import plan_reading
+
+
+class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
+    """Operations of a trail, one table's rows in their types, or records: by the options."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "trail"
+
+    def schema(self) -> StructType:
+        """Return the schema of what the options ask for."""
+        return TrailOptions.of(self.options).schema()
+
+    def reader(self, schema: StructType) -> TrailReader:
+        """Return the batch reader."""
+        return TrailReader(TrailOptions.of(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """Return the stream reader."""
+        from trailgate.spark.trail.stream import stream_reader  # noqa: PLC0415  not for batches
+
+        return stream_reader(TrailOptions.of(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Return the batch writer."""
+        from trailgate.spark.trail.sink import trail_writer  # noqa: PLC0415  not to read
+
+        return trail_writer(self.options, schema, overwrite=overwrite)
+
+
+class TrailReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
+    """Reads a trail's splits in parallel.
+
+    There is no ``pushFilters``: Spark 4.3 gives wrong rows where one relation is scanned twice.
+    """
+
+    def __init__(self, options: TrailOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the partitions: large files split, small ones put together."""
+        options = self._options
+        trail = options.trail()
+        splits = plan_reading(trail, options.reading, options.split_bytes)
+        return partitions_of(trail, splits, options.reading)
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Yield a partition's batches."""
+        return read_partition(partition, self._options.reading, self._schema)

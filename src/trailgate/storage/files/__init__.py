@@ -1,0 +1,1 @@
+"""Files and folders: listings, manifests, locks, checkpoints, quarantine."""

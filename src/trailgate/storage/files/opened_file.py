@@ -1,0 +1,46 @@
+"""One open file whose size is known: bytes from any place, never fewer than it is to have."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import pyarrow as pa
+
+from trailgate.errors import StorageError, Where
+from trailgate.storage.files.trail_files import locate
+
+
+class OpenedFile:
+    """Reads a local file or one of any store; ``what`` names it where it cannot be opened."""
+
+    def __init__(self, path: str, size: int, what: str) -> None:
+        self.path, self.size = path, size
+        store, place = locate(path)
+        try:
+            self._handle: Any = store.open_input_file(place)
+        except OSError as error:
+            where = Where(source=path)
+            raise StorageError(f"cannot open the {what}: {error}", where=where) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._handle.close()
+
+    def read(self, place: int, size: int) -> pa.Buffer:
+        """Return the bytes from a place on, no more than the file had when it was found.
+
+        Raises StorageError where there are fewer.
+        """
+        size = max(0, min(size, self.size - place))
+        self._handle.seek(place)
+        data = self._handle.read_buffer(size)
+        if data.size < size:
+            problem = "the file became shorter while it was read"
+            raise StorageError(problem, where=Where(source=self.path))
+        return data

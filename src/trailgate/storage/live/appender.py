@@ -1,0 +1,158 @@
+"""A live trail: changes are added in place, and a writer that was broken off goes on where it must.
+
+What ``append`` wrote is visible to readers when it returns; it lasts, with the source's position, when
+``commit`` returns. What happens at a start, and why, is told in docs/recovery.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.definitions.defgen.record_layout import complete
+from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.errors import DefinitionError, EncodeError, StorageError, TransactionError, Where
+from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, ChangeBlock
+from trailgate.model.tables import Definitions
+from trailgate.operations.shapes import from_operations
+from trailgate.storage.files.manifest import locked
+from trailgate.storage.files.trail_files import Place
+from trailgate.storage.live.disk import Disk
+from trailgate.storage.live.live_trail import LiveTrail, known_checkpoint
+from trailgate.storage.live.options import AppendOptions, Recovery
+from trailgate.storage.live.recovery import Recovered, mark_of
+from trailgate.storage.writing.segments import tx_indicators
+from trailgate.storage.writing.trail_writing import conformed, local_prefix, tables_of
+from trailgate.trail.writing.writer import Encoded, encode
+
+__all__ = ["AppendOptions", "Recovered", "Recovery", "TrailAppender"]
+
+DEFAULTS: Final = AppendOptions()
+LONGEST_CSN: Final = 128  # bytes: the file header has no room for more
+
+
+class TrailAppender:
+    """Adds change batches to a trail in its place. ``recovered`` says where the source goes on.
+
+    Transactions may span batches. One writer holds a trail at a time. Raises StorageError where
+    the trail is not one that an appender began, or another writer holds it.
+    """
+
+    def __init__(
+        self,
+        prefix: Place,
+        definitions: Place | Definitions | None = None,
+        options: AppendOptions = DEFAULTS,
+        *,
+        disk: Disk | None = None,
+    ) -> None:
+        self._prefix, self._options, disk = local_prefix(prefix), options, disk or Disk()
+        self._broken = self._inside = False
+        with ExitStack() as held:
+            held.enter_context(locked(self._prefix))
+            known = known_checkpoint(self._prefix, options)
+            self._definitions = tables_of(self._prefix, definitions)
+            disk.replace(Path(f"{self._prefix}.def"), write_sourcedefs(self._definitions))
+            tables = self._definitions
+            self._trail = LiveTrail(disk, self._prefix, options, tables, known)
+            held.callback(self._trail.files.close)
+            self.recovered = self._trail.recover()
+            self._held = held.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append_operations(self, rows: pa.RecordBatch) -> None:
+        """Add rows of the operations table; see ``append``."""
+        self.append(from_operations(conformed(rows), self._definitions))
+
+    def append(self, batch: ChangeBatch) -> None:
+        """Add operations; readers see them when this returns.
+
+        A batch that cannot be written as it is adds nothing. After a StorageError nobody knows what of it is
+        there: the trail must be opened again.
+        """
+        if not batch.rows:
+            return
+        batch = ChangeBatch([self._checked(block) for block in batch.blocks], batch.rows)
+        inside = self._ends_inside(batch)
+        encoded = encode(batch, self._options.trail_format, self._definitions)
+        with self._steps():
+            begin = 0
+            while begin < batch.rows:
+                begin = self._write(batch, encoded, begin)
+        self._inside = inside
+        if not inside:
+            self._trail.last = mark_of(batch, batch.rows - 1)
+
+    def commit(self, source_position: str) -> None:
+        """Return when all that was appended lasts, and with it where the source goes on behind it.
+
+        Raises TransactionError inside a transaction.
+        """
+        if self._inside:
+            raise TransactionError("a commit inside a transaction: its end was not appended yet")
+        with self._steps():
+            self._trail.commit(source_position)
+
+    def close(self) -> None:
+        """Let go of the trail; nothing is committed by that."""
+        self._held.close()
+
+    @contextmanager
+    def _steps(self) -> Iterator[None]:
+        if self._broken:
+            problem = "writing was broken off before: open the trail again"
+            raise StorageError(problem, where=Where(source=self._prefix))
+        self._broken = True
+        yield
+        self._broken = False
+
+    def _checked(self, block: ChangeBlock) -> ChangeBlock:
+        """Return a block with the trail's own definition of its table; raises where they differ."""
+        where = Where(table=block.table.name)
+        known = self._definitions.table(block.table.name)
+        if known is not block.table and known != complete(block.table):
+            raise DefinitionError("the table differs from the trail's definition", where=where)
+        longest = pc.max(pc.binary_length(block.csn)).as_py() or 0
+        if longest > LONGEST_CSN:
+            raise EncodeError(f"a CSN of {longest} bytes, the limit is {LONGEST_CSN}", where=where)
+        return replace(block, table=known)
+
+    def _ends_inside(self, batch: ChangeBatch) -> bool:
+        """Return whether a batch ends inside a transaction; raises where it does not go on with the trail."""
+        indicators = tx_indicators(batch)
+        begins = np.isin(indicators, (BEGIN, WHOLE))
+        closed = np.concatenate([[not self._inside], np.isin(indicators, (END, WHOLE))])
+        wrong = begins != closed[:-1]
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            problem = "begins inside another one" if begins[row] else "goes on that did not begin"
+            raise TransactionError(f"a transaction {problem}", where=Where(record=row))
+        return not closed[-1]
+
+    def _write(self, batch: ChangeBatch, encoded: Encoded, begin: int) -> int:
+        """Write what fits into the file, or begin another; return the operation that comes next."""
+        files = self._trail.files
+        first = int(encoded.starts[begin])
+        room = self._options.max_bytes - files.size + first
+        end = int(np.searchsorted(encoded.starts, room, "right")) - 1
+        end = max(end, begin + 1 if files.is_empty else begin)  # an empty file takes any operation
+        if not files.is_open or end == begin:
+            if files.is_open:
+                files.finish()
+            self._trail.begin(mark_of(batch, begin))
+            return begin
+        body = memoryview(encoded.body)[first : int(encoded.starts[end])]
+        files.write(body, (mark_of(batch, begin), mark_of(batch, end - 1)))
+        return end

@@ -1,0 +1,71 @@
+"""What a live trail does to a disk, one method a step, so that a test can stop it at each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from trailgate.errors import StorageError, Where
+from trailgate.storage.files.manifest import sync_folder, write_whole
+
+
+@contextmanager
+def _steps(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot write: {error}", where=Where(source=str(path))) from error
+
+
+class OpenFile:
+    """One file that is written in place; it is made where it is not there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _steps(path):
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+
+    def write(self, offset: int, data: Any) -> None:
+        """Write bytes at a place; readers see them at once."""
+        rest = memoryview(data)
+        with _steps(self.path):
+            while rest:
+                written = os.pwrite(self._handle, rest, offset)
+                offset, rest = offset + written, rest[written:]
+
+    def truncate(self, size: int) -> None:
+        """Cut the file off."""
+        with _steps(self.path):
+            os.ftruncate(self._handle, size)
+
+    def sync(self) -> None:
+        """Return when bytes and name last."""
+        with _steps(self.path):
+            os.fsync(self._handle)
+            sync_folder(self.path.parent)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._handle)
+
+
+class Disk:
+    """The local disk."""
+
+    def open(self, path: Path) -> OpenFile:
+        """Return a file to be written in place."""
+        return OpenFile(path)
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Write a whole file, or leave it as it was; return when it lasts."""
+        with _steps(path):
+            write_whole(path, data)
+
+    def remove(self, path: Path) -> None:
+        """Take a file away; return when that lasts."""
+        with _steps(path):
+            path.unlink()
+            sync_folder(path.parent)

@@ -1,0 +1,125 @@
+"""The last file of a trail that grows: written in place, closed by filling in its header."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from trailgate.errors import StorageError
+from trailgate.storage.files.checkpoint import TransactionMark
+from trailgate.storage.live.disk import Disk, OpenFile
+from trailgate.storage.live.recovery import file_path
+from trailgate.trail.format.file_header import FileHeader, encode_header
+
+
+class GrowingTrail:
+    """Writes the files of a trail one after the other. ``template`` None writes no headers (level 0).
+
+    ``metadata`` are the records that every file begins with. ``number`` and ``size`` are those of the open file; with none open, ``number`` comes next.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        prefix: str,
+        digits: int,
+        template: FileHeader | None,
+        metadata: bytes = b"",
+    ) -> None:
+        self._disk, self._prefix, self._digits = disk, prefix, digits
+        self._template, self._metadata = template, metadata
+        self._fresh = False
+        self._file: OpenFile | None = None
+        self._header: FileHeader | None = None
+        self._last: TransactionMark | None = None
+        self.number = self.size = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether there is a file to write to."""
+        return self._file is not None
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the open file has nothing but what every file begins with."""
+        return self.is_open and self._fresh
+
+    def begin(self, first: TransactionMark | None) -> None:
+        """Make the next file; ``first`` is what it begins with, None where that is not known yet."""
+        number = self.number
+        if number >= 10**self._digits:
+            raise StorageError(f"file number {number} has more than {self._digits} digits")
+        path = file_path(self._prefix, number, self._digits)
+        header, data = self._template, b""
+        if header is not None:
+            trail = replace(header.trail, seqno=number, filename=str(path))
+            header = _with_first(replace(header, trail=trail), first)
+            data = encode_header(header)
+        self._file, self._header = self._disk.open(path), header
+        self._file.write(0, data + self._metadata)
+        self.size, self._fresh = len(data) + len(self._metadata), True
+
+    def resume(
+        self, place: tuple[int, int], header: FileHeader | None, last: TransactionMark | None
+    ) -> None:
+        """Go on at a place of a file that stays up to there; ``last`` is its last change."""
+        number, size = place
+        self._file = self._disk.open(file_path(self._prefix, number, self._digits))
+        self._file.truncate(size)
+        self._header, self._last, self._fresh = header, last, False
+        self.number, self.size = number, size
+
+    def reopen(self) -> None:
+        """Take back what closing filled in."""
+        if self._header is not None:
+            trail = replace(self._header.trail, file_size=None, last_csn=None, last_io_time=None)
+            self._put_header(replace(self._header, trail=trail))
+
+    def write(self, data: Any, marks: tuple[TransactionMark, TransactionMark] | None) -> None:
+        """Add records; ``marks`` are those of the first and the last, None where they change nothing."""
+        assert self._file is not None
+        if marks is not None:
+            if self._header is not None and self._header.trail.first_io_time is None:
+                self._put_header(_with_first(self._header, marks[0]))
+            self._last = marks[1]
+        self._file.write(self.size, data)
+        self.size, self._fresh = self.size + len(data), False
+
+    def sync(self) -> None:
+        """Return when all that was written lasts; files that are closed do already."""
+        if self._file is not None:
+            self._file.sync()
+
+    def finish(self) -> None:
+        """Close the file for good."""
+        self.sync()
+        if self._header is not None:
+            trail = replace(self._header.trail, file_size=self.size)
+            if self._last is not None and trail.first_io_time is not None:
+                trail = replace(trail, last_csn=self._last.csn, last_io_time=self._last.io_time)
+            self._put_header(replace(self._header, trail=trail))
+            self.sync()
+        self.close()
+        self.number, self.size, self._last = self.number + 1, 0, None
+
+    def close(self) -> None:
+        """Let go of the file; it can be gone on with."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _put_header(self, header: FileHeader) -> None:
+        assert self._file is not None
+        assert self._header is not None
+        data = encode_header(header)
+        if len(data) != len(encode_header(self._header)):
+            raise StorageError(f"the header of file {self.number} was not written by this version")
+        self._file.write(0, data)
+        self._header = header
+
+
+def _with_first(header: FileHeader, first: TransactionMark | None) -> FileHeader:
+    if first is None:
+        return header
+    trail = replace(header.trail, first_csn=first.csn, first_io_time=first.io_time)
+    return replace(header, trail=trail)

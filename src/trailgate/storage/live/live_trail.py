@@ -1,0 +1,187 @@
+"""A live trail on its disk: its checkpoint, its growing file, and how both are taken up again."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from trailgate.errors import OptionError, StorageError, Where
+from trailgate.model.tables import Definitions
+from trailgate.storage.files.checkpoint import (
+    Checkpoint,
+    TransactionMark,
+    checkpoint_path,
+    encode_checkpoint,
+    read_checkpoint,
+)
+from trailgate.storage.files.manifest import file_header, manifest_path, numbered_files
+from trailgate.storage.files.trail_files import TrailFile
+from trailgate.storage.live.disk import Disk
+from trailgate.storage.live.growing_file import GrowingTrail
+from trailgate.storage.live.options import AppendOptions, Recovery
+from trailgate.storage.live.recovery import Recovered, files_behind, follow
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
+from trailgate.trail.writing.file_beginning import header_of, metadata_bytes
+from trailgate.trail.writing.restart import restart_record
+
+
+def known_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
+    """Return a trail's checkpoint, None where no trail is; raises where it cannot be gone on with."""
+    where = Where(source=prefix)
+    if manifest_path(prefix).exists():
+        hint = "Add to it as it was made: by a capture, or by writing with Spark"
+        raise StorageError("the trail is one of those with a manifest", where=where, hint=hint)
+    known = read_checkpoint(prefix)
+    if known is None:
+        if numbered_files(prefix):
+            hint = "Begin a new one: only a trail that was begun so can be gone on with"
+            raise StorageError("the trail has no checkpoint", where=where, hint=hint)
+        return None
+    if known.digits != options.seq_digits:
+        raise OptionError(f"the trail's file names end in {known.digits} digits")
+    if bool(known.level) != options.trail_format.has_header:
+        problem = f"the trail is of level {known.level}: level 0 does not mix with others"
+        raise OptionError(problem)
+    return known
+
+
+class LiveTrail:
+    """Files, checkpoint and recovery; which bytes are written is the caller's.
+
+    ``last`` is the last whole transaction as far as it is known here.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        prefix: str,
+        options: AppendOptions,
+        definitions: Definitions,
+        known: Checkpoint | None,
+    ) -> None:
+        self._disk, self._prefix, self._options = disk, prefix, options
+        trail_format = options.trail_format
+        self._checkpoint = known or Checkpoint(trail_format.level, options.seq_digits)
+        if known is None:
+            self._note(self._checkpoint)
+        template = _template(prefix, options) if trail_format.has_header else None
+        metadata = b""
+        if trail_format.by_index:
+            metadata = metadata_bytes(definitions, trail_format, _now())
+        self.files = GrowingTrail(disk, prefix, options.seq_digits, template, metadata)
+        self.last = self._checkpoint.last
+
+    def recover(self) -> Recovered:
+        """Make the trail fit to be added to, and return where the source goes on."""
+        modes = {Recovery.APPEND: self._append_mode, Recovery.OVERWRITE: self._overwrite_mode}
+        return modes[self._options.mode]()
+
+    def begin(self, first: TransactionMark | None) -> None:
+        """Begin the next file; noted first, so that a later start knows that it is ours."""
+        number = self.files.number
+        if number > self._checkpoint.begun:
+            self._note(replace(self._checkpoint, begun=number))
+        self.files.begin(first)
+
+    def commit(self, source_position: str) -> None:
+        """Make everything last that is written, and note its end."""
+        self.files.sync()
+        self._note(
+            replace(
+                self._checkpoint,
+                file=self.files.number,
+                offset=self.files.size,
+                source_position=source_position,
+                last=self.last,
+            )
+        )
+
+    def _append_mode(self) -> Recovered:
+        """Keep what is there but a torn record, and put a restart record behind it."""
+        tail = follow(self._prefix, self._checkpoint)
+        self.last = tail.last
+        self.files.number = tail.file
+        if tail.offset and tail.path:
+            self._go_on(tail.path, (tail.file, tail.offset), tail.current)
+        elif tail.torn and tail.path:
+            self._disk.remove(tail.path)
+        if tail.offset or tail.file:
+            self._restart(abandoned=tail.is_open)
+        position = self._checkpoint.source_position
+        return Recovered(position, tail.transactions, tail.last, tail.is_open)
+
+    def _go_on(self, path: Path, place: tuple[int, int], last: TransactionMark | None) -> None:
+        """Take up the last file; close it where a new one has to follow."""
+        header = _header_of(path, place)
+        self.files.resume(place, header, last)
+        self.files.sync()
+        # Whoever reads a closed file waits for the next one, so nothing may be added to it.
+        if self._must_change(header) or (header and header.trail.file_size is not None):
+            self.files.finish()
+
+    def _must_change(self, header: FileHeader | None) -> bool:
+        """Return whether a file that is taken up must be followed by a new one at once.
+
+        A file is of one version (seed 002, H.3). Where records name tables by index, its metadata may lack
+        tables that were defined since.
+        """
+        wanted = self._options.trail_format
+        if self._options.new_file or wanted.by_index:
+            return True
+        if header is None:
+            return False
+        return (header.trail.compatibility, header.order) != (wanted.level, wanted.order)
+
+    def _restart(self, *, abandoned: bool) -> None:
+        order = self._options.trail_format.order
+        record = restart_record(self._options.group, _now(), abandoned=abandoned, order=order)
+        if self.files.is_open and self.files.size + len(record) > self._options.max_bytes:
+            self.files.finish()
+        if not self.files.is_open:
+            self.begin(None)
+        self.files.write(record, None)
+        self.files.sync()
+
+    def _overwrite_mode(self) -> Recovered:
+        """Cut the trail back to its checkpoint."""
+        known = self._checkpoint
+        files = files_behind(self._prefix, known)
+        self.files.number = known.file
+        for file in reversed(files):
+            if file.number > known.file or not known.offset:
+                self._disk.remove(Path(file.path))
+        if known.offset:
+            place = (known.file, known.offset)
+            header = _header_of(Path(files[0].path), place)
+            self.files.resume(place, header, known.last)
+            self.files.reopen()
+            self.files.sync()
+            if self._must_change(header):
+                self.files.finish()
+        cut = bool(files) and (files[-1].number, files[-1].size) != (known.file, known.offset)
+        return Recovered(known.source_position, 0, known.last, cut)
+
+    def _note(self, checkpoint: Checkpoint) -> None:
+        self._disk.replace(checkpoint_path(self._prefix), encode_checkpoint(checkpoint))
+        self._checkpoint = checkpoint
+
+
+def _template(prefix: str, options: AppendOptions) -> FileHeader:
+    header = file_header(prefix, options.seq_digits, _now())
+    header = replace(
+        header,
+        producer=replace(header.producer, name=options.group),
+        continuity=ContinuityInfo(recovery_mode=options.mode.value),
+    )
+    return header_of(header, options.trail_format)
+
+
+def _header_of(path: Path, place: tuple[int, int]) -> FileHeader | None:
+    with TrailFileReader(TrailFile(str(path), *place)) as reader:
+        return reader.header
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

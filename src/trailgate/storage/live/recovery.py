@@ -1,0 +1,211 @@
+"""What stands in a live trail behind its checkpoint: whole transactions, an open one, a torn record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.views import rows_at
+from trailgate.errors import DecodeError, StorageError, Where
+from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
+from trailgate.storage.files.checkpoint import HINT, Checkpoint, TransactionMark
+from trailgate.storage.files.trail_files import TrailFile
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.writing.segments import find_operation, selected, tx_indicators
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.framing import find_records
+from trailgate.trail.format.record import decode_record
+from trailgate.trail.format.record_layout import NAME_AT, RECORD_HEADS
+from trailgate.trail.format.record_types import IO_RESTART_OK, ROLE_OF, Role
+from trailgate.trail.format.times import unix_from_julian
+from trailgate.trail.format.tokens import LOGCSN, TRANID
+
+PORTION: Final = 4 << 20  # read at once: memory stays flat however long a transaction is
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Where the source goes on: from ``source_position``, without the first ``transactions``.
+
+    ``source_position`` is that of the last commit, None where there was none. Behind that commit
+    ``transactions`` whole ones were found; ``last`` is the last whole transaction of the trail.
+    ``abandoned`` says that an unfinished one was found, which the source gives again.
+    """
+
+    source_position: str | None = None
+    transactions: int = 0
+    last: TransactionMark | None = None
+    abandoned: bool = False
+
+    def skip(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
+        """Yield what the source gives from its position on, without what the trail has already.
+
+        Raises StorageError where the source gives other transactions than before, or fewer.
+        """
+        seen = 0
+        for batch in batches:
+            if seen > self.transactions or not self.transactions:
+                yield batch
+                continue
+            begins = np.isin(tx_indicators(batch), (BEGIN, WHOLE))
+            number = seen + np.cumsum(begins)
+            self._check(batch, begins & (number == self.transactions))
+            seen = int(number[-1]) if batch.rows else seen
+            if seen > self.transactions:
+                yield selected(batch, number > self.transactions)
+        if seen < self.transactions:
+            problem = f"the source gave {seen} of {self.transactions} transactions again"
+            raise StorageError(f"{problem} that the trail has already")
+
+    def _check(self, batch: ChangeBatch, last: Mask) -> None:
+        """Raise StorageError where the last transaction that is passed over is not the trail's."""
+        for order in np.flatnonzero(last).tolist():
+            given, kept = mark_of(batch, order), self.last
+            if kept is None or (given.tx_id, given.csn) != (kept.tx_id, kept.csn):
+                problem = f"the source gives {given} where the trail has {kept}"
+                raise StorageError(problem, hint="Does it begin at the position it was told?")
+
+
+def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
+    """Return the transaction and commit time of an operation."""
+    block, row = find_operation(batch, order)
+    return TransactionMark(block.tx_id[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row]))
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What a trail holds up to its end; ``file`` and ``offset`` are the end of its last whole record.
+
+    ``last`` is the last whole transaction, ``current`` that of the last change. ``torn`` says that
+    the last file has more bytes; where its header is not whole, ``offset`` is 0. ``path`` is that file's, if there is one.
+    """
+
+    file: int
+    offset: int
+    transactions: int = 0
+    last: TransactionMark | None = None
+    current: TransactionMark | None = None
+    is_open: bool = False
+    torn: bool = False
+    path: Path | None = None
+
+
+def file_path(prefix: str, number: int, digits: int) -> Path:
+    """Return the path of a trail's file."""
+    return Path(f"{prefix}{number:0{digits}}")
+
+
+def files_behind(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
+    """Return the checkpoint's file and those behind it; raises StorageError where one is not ours."""
+    found: list[TrailFile] = []
+    for number in range(checkpoint.file, checkpoint.begun + 2):
+        path = file_path(prefix, number, checkpoint.digits)
+        if not path.exists():
+            continue
+        if number > checkpoint.begun or number > checkpoint.file + len(found):
+            problem = f"the checkpoint does not know of file {path.name}, or of a gap before it"
+            raise StorageError(problem, where=Where(source=prefix))
+        found.append(TrailFile(str(path), number, path.stat().st_size))
+    if checkpoint.offset and (not found or found[0].size < checkpoint.offset):
+        problem = (
+            f"file {checkpoint.file} is shorter than the checkpoint's {checkpoint.offset} bytes"
+        )
+        raise StorageError(problem, where=Where(source=prefix), hint=HINT)
+    return found
+
+
+def follow(prefix: str, checkpoint: Checkpoint) -> Tail:
+    """Return what stands behind a checkpoint, record headers read in columns."""
+    tail = Tail(checkpoint.file, checkpoint.offset, 0, checkpoint.last, checkpoint.last)
+    for file in files_behind(prefix, checkpoint):
+        if tail.torn:
+            problem = f"file {tail.file} ends inside a record and is not the last one"
+            raise StorageError(problem, where=Where(source=prefix))
+        tail = _through(file, replace(tail, file=file.number, path=Path(file.path)), checkpoint)
+    return tail
+
+
+def _through(file: TrailFile, tail: Tail, checkpoint: Checkpoint) -> Tail:
+    place = checkpoint.offset if file.number == checkpoint.file else 0
+    holds = place > 0
+    with TrailFileReader(file) as reader:
+        try:
+            place = max(place, reader.begin)
+        except DecodeError:
+            return replace(tail, offset=0, torn=True)
+        order = reader.header.order if reader.header else ByteOrder.BIG
+        while True:
+            portion = _portion(reader.read(place, PORTION), order)
+            if not len(portion.offsets):
+                break
+            holds |= bool((portion.role != Role.METADATA).any())
+            tail = _followed(tail, portion)
+            place += portion.end
+    # A file that was only begun may lack some of its metadata: it is begun again.
+    return replace(tail, offset=place if holds else 0, torn=not holds or place < file.size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    """Whole records, and of their headers what tells of transactions."""
+
+    data: Octets
+    order: ByteOrder
+    offsets: Longs
+    end: int
+    role: Octets
+    restart: Mask
+    indicator: Octets
+    io_time: Longs
+
+    def mark(self, record: int) -> TransactionMark:
+        """Return the transaction that a record begins."""
+        found = decode_record(self.data, int(self.offsets[record]), order=self.order)
+        tx_id, csn = (
+            raw if raw is None else raw.decode() for raw in map(found.token, (TRANID, LOGCSN))
+        )
+        return TransactionMark(tx_id, csn, found.io_time)
+
+
+def _portion(data: Octets, order: ByteOrder) -> _Portion:
+    """Return the records up to the first bytes that are none: nothing vouches for those."""
+    try:
+        records = find_records(data, order=order)
+    except DecodeError as error:
+        records = find_records(data[: error.where.offset], order=order)
+    layout = RECORD_HEADS[order]
+    head = rows_at(data, records.offsets, NAME_AT).view(layout).reshape(-1)
+    role = ROLE_OF[head["io_type"]]
+    restart = (role == Role.ABEND) | (head["io_type"] == IO_RESTART_OK)
+    times = head["io_time"].astype(np.int64)
+    place = (records.offsets, records.end)
+    return _Portion(data, order, *place, role, restart, head["trans_ind"], times)
+
+
+def _followed(tail: Tail, portion: _Portion) -> Tail:
+    """Return what is there with a portion's records behind it."""
+    indicator = portion.indicator
+    told = portion.role != Role.METADATA
+    change = told & ~portion.restart
+    begins = np.flatnonzero(change & np.isin(indicator, (0, 3)))
+    ends = np.flatnonzero(change & (indicator >= 2))
+
+    def mark(record: int) -> TransactionMark | None:
+        """Return the transaction of a record, whose begin may be in an earlier portion."""
+        before = begins[begins <= record]
+        known = portion.mark(int(before[-1])) if len(before) else tail.current
+        time = unix_from_julian(int(portion.io_time[record]))
+        return None if known is None else replace(known, io_time=time)
+
+    return replace(
+        tail,
+        transactions=tail.transactions + len(ends),
+        last=mark(int(ends[-1])) if len(ends) else tail.last,
+        current=mark(int(np.flatnonzero(change)[-1])) if change.any() else tail.current,
+        is_open=bool(indicator[told][-1] < 2) if told.any() else tail.is_open,
+    )

@@ -1,0 +1,1 @@
+"""Trails, message files and files of records, read in splits."""

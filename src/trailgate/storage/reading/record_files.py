@@ -1,0 +1,200 @@
+"""Files of fixed-width records: found, planned into splits, read in portions of whole records."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs
+
+from trailgate.arrays import Longs
+from trailgate.cobol.records.framing import Framed, FrameKind, Framing, find_frames
+from trailgate.columnar.views import octets
+from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
+from trailgate.storage.files.opened_file import OpenedFile
+from trailgate.storage.files.trail_files import Place, locate
+
+SPLIT_BYTES: Final = 64 << 20
+PORTION: Final = 4 << 20  # the arrays of a portion stay in cache
+LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is taken for a wrong one
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """One file and its size in bytes."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSplit:
+    """The records that begin in the bytes [start, end) of a file."""
+
+    file: RecordFile
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPortion:
+    """Whole records, data[starts[i]:ends[i]]; ``base`` is the data's offset in the file."""
+
+    path: str
+    data: pa.Buffer
+    starts: Longs
+    ends: Longs
+    base: int
+
+
+def find_record_files(path: Place) -> tuple[RecordFile, ...]:
+    """Return a file, or a folder's files by name; hidden ones and empty ones are left out.
+
+    Raises StorageError where nothing is there.
+    """
+    store, place = locate(path)
+    info = store.get_file_info(place)
+    if info.type == fs.FileType.File:
+        return (RecordFile(str(path), info.size),)
+    if info.type != fs.FileType.Directory:
+        raise StorageError("no file and no folder is there", where=Where(source=str(path)))
+    root = str(path).rstrip("/")
+    entries = store.get_file_info(fs.FileSelector(place))
+    found = [
+        RecordFile(f"{root}/{entry.base_name}", entry.size)
+        for entry in sorted(entries, key=lambda entry: entry.base_name)
+        if entry.type == fs.FileType.File and entry.base_name[0] not in "._" and entry.size
+    ]
+    return tuple(found)
+
+
+def plan_record_splits(
+    files: tuple[RecordFile, ...], framing: Framing, split_bytes: int = SPLIT_BYTES
+) -> list[RecordSplit]:
+    """Return splits that together hold every record once.
+
+    Where each record tells where the next one begins, a file is one split, and so is one of
+    lines with a header or trailer.
+    """
+    framing.check()
+    splits: list[RecordSplit] = []
+    for file in files:
+        if framing.kind is FrameKind.FIXED:
+            splits += _fixed_splits(file, framing, split_bytes)
+        elif framing.kind is FrameKind.LINE and not (framing.skip_first or framing.skip_last):
+            splits += [
+                RecordSplit(file, start, min(start + split_bytes, file.size))
+                for start in range(0, file.size, split_bytes)
+            ]
+        else:
+            splits.append(RecordSplit(file, 0, file.size))
+    return splits
+
+
+def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[RecordSplit]:
+    length = framing.length
+    if file.size % length:
+        problem = f"{file.size} bytes are no whole number of records of {length}"
+        left = file.size - file.size % length
+        where = Where(source=file.path, offset=left)
+        raise DecodeError(problem, where=where, hint="Is the record length right?")
+    first = framing.skip_first * length
+    stop = file.size - framing.skip_last * length
+    step = max(1, split_bytes // length) * length
+    return [RecordSplit(file, at, min(at + step, stop)) for at in range(first, stop, step)]
+
+
+def read_record_split(
+    split: RecordSplit, framing: Framing, portion: int = PORTION
+) -> Iterator[RecordPortion]:
+    """Yield a split's records; raises DecodeError with file and offset where the framing is wrong."""
+    try:
+        yield from _without_ends(_portions(split, framing, portion), split, framing)
+    except TrailgateError as error:
+        raise error.located(source=split.file.path) from None
+
+
+def _portions(split: RecordSplit, framing: Framing, portion: int) -> Iterator[RecordPortion]:
+    with OpenedFile(split.file.path, split.file.size, "file of records") as file:
+        at = _first(file, split, framing, portion)
+        size = portion
+        while at < split.end:
+            data = file.read(at, size)
+            finish = at + data.size >= split.file.size
+            found = _found(data, framing, at, finish=finish)
+            own = int(np.searchsorted(found.starts + at, split.end))
+            if own:
+                yield RecordPortion(split.file.path, data, found.starts[:own], found.ends[:own], at)
+            if finish or own < len(found.starts):
+                return
+            if not found.end:
+                size = _larger(size, at)
+                continue
+            at, size = at + found.end, portion
+
+
+def _larger(size: int, at: int) -> int:
+    if size >= LONGEST:
+        problem = f"a record of more than {LONGEST} bytes"
+        raise DecodeError(problem, where=Where(offset=at), hint="Is the framing the right one?")
+    return 2 * size
+
+
+def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Framed:
+    try:
+        return find_frames(octets(data), framing, finish=finish)
+    except DecodeError as error:
+        where = Where(offset=at + (error.where.offset or 0), raw=error.where.raw)
+        raise type(error)(error.problem, where=where, hint=error.hint) from None
+
+
+def _first(file: OpenedFile, split: RecordSplit, framing: Framing, portion: int) -> int:
+    """Return where the split's first record begins: lines begin behind a delimiter."""
+    if framing.kind is not FrameKind.LINE or not split.start:
+        return split.start
+    mark = framing.delimiter
+    # A line begins here too if its delimiter ends right in front of the split.
+    at = max(0, split.start - len(mark))
+    while at < split.end:
+        data = file.read(at, portion + len(mark))
+        place = data.to_pybytes().find(mark)
+        if place >= 0:
+            return int(at + place + len(mark))
+        at += max(1, data.size - len(mark) + 1)
+    return split.end
+
+
+def _without_ends(
+    portions: Iterator[RecordPortion], split: RecordSplit, framing: Framing
+) -> Iterator[RecordPortion]:
+    """Yield portions without the records of the file's header and trailer."""
+    if framing.kind is FrameKind.FIXED:
+        yield from portions  # the plan left them out
+        return
+    before = framing.skip_first if not split.start else 0
+    held: deque[RecordPortion] = deque()
+    for portion in portions:
+        skipped = min(before, len(portion.starts))
+        before -= skipped
+        held.append(_part(portion, skipped, len(portion.starts)))
+        while held and _records(held) - len(held[0].starts) >= framing.skip_last:
+            yield held.popleft()
+    left = _records(held) - framing.skip_last
+    for portion in held:
+        if left <= 0:
+            return
+        yield _part(portion, 0, min(left, len(portion.starts)))
+        left -= len(portion.starts)
+
+
+def _records(portions: deque[RecordPortion]) -> int:
+    return sum(len(portion.starts) for portion in portions)
+
+
+def _part(portion: RecordPortion, begin: int, end: int) -> RecordPortion:
+    starts, ends = portion.starts[begin:end], portion.ends[begin:end]
+    return RecordPortion(portion.path, portion.data, starts, ends, portion.base)

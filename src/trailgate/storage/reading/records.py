@@ -1,0 +1,57 @@
+"""The record level of a split: every record that begins in it, transactions or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from trailgate.errors import TruncatedError
+from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
+from trailgate.storage.reading import splits
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.transaction_spans import record_begin
+from trailgate.trail.format.framing import Records
+from trailgate.trail.format.metadata import NO_TABLES
+from trailgate.trail.format.record_header import Source
+from trailgate.trail.reading.record_table import record_table
+
+
+def read_records(trail: TrailFiles, split: splits.TrailSplit) -> Iterator[pa.RecordBatch]:
+    """Yield the records that begin in a split, what a restart undid among them; memory stays flat."""
+    begin = split.start if split.whole else record_begin(trail, split.start)
+    for file in trail.following(begin.number):
+        start = begin.offset if file.number == begin.number else 0
+        if TrailPlace(file.number, start) >= split.end:
+            return
+        with TrailFileReader(file) as reader:
+            yield from _records(reader, start, _limit(file, split.end), trail.may_grow(file))
+
+
+def _limit(file: TrailFile, end: TrailPlace) -> int:
+    return end.offset if file.number == end.number else file.size
+
+
+def _records(
+    reader: TrailFileReader, start: int, limit: int, may_grow: bool
+) -> Iterator[pa.RecordBatch]:
+    try:
+        place = max(start, reader.begin)
+    except TruncatedError:
+        if may_grow:
+            return
+        raise
+    tables = reader.tables(place) if place > reader.begin else NO_TABLES
+    while place < limit:
+        data = reader.read(place, splits.PORTION)
+        at_end = place + len(data) >= reader.file.size
+        records = reader.places(data, place, finish=at_end and not may_grow)
+        own = int((place + records.offsets < limit).sum())
+        if not own:
+            return
+        chosen = Records(records.offsets[:own], records.lengths[:own], records.end)
+        source = Source(pa.py_buffer(data), data, place, reader.order)
+        found = record_table(source, chosen, reader.file.number, tables)
+        yield found.batch
+        tables = found.tables
+        place += records.end

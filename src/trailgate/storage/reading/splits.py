@@ -1,0 +1,200 @@
+"""Splits: which transactions a task owns, read to their end in flat memory.
+
+A split is a range of a trail and owns the transactions that begin in it. Whoever owns a transaction
+reads it to its end, behind the split's end and into later files if it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Octets
+from trailgate.errors import TruncatedError
+from trailgate.model.changes import ChangeBatch
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.tables import Definitions
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.reading.charset import usual_charset
+from trailgate.storage.reading.restarts import Portion, Restarts
+from trailgate.storage.reading.tables import EarlierTables
+from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
+from trailgate.storage.reading.transaction_spans import bounds_of, next_begin
+from trailgate.trail.format.framing import Records
+from trailgate.trail.format.metadata import NO_TABLES
+from trailgate.trail.reading.reader import ReaderState, decode
+
+SPLIT_BYTES: Final = 64 << 20
+PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
+FILE_COST: Final = 256 << 10  # bytes that could be read while a file is opened
+
+
+@dataclass(frozen=True, slots=True)
+class TrailSplit:
+    """The transactions that begin in [start, end).
+
+    ``whole`` takes the range as it stands, whatever its first record is: right for the begin of
+    a trail, where nobody else would take the rest of an earlier transaction.
+    """
+
+    start: TrailPlace
+    end: TrailPlace
+    whole: bool = False
+
+
+def plan_splits(
+    trail: TrailFiles,
+    split_bytes: int = SPLIT_BYTES,
+    bounds: tuple[TrailPlace, TrailPlace] | None = None,
+) -> list[TrailSplit]:
+    """Return splits that together hold every operation between two places once, in order.
+
+    Large files are split, small ones put together.
+    """
+    start, stop = bounds or (trail.begin, trail.end)
+    cuts = _cuts(trail, split_bytes, (start, stop))
+    ends = [*cuts[1:], stop]
+    return [
+        TrailSplit(one, other, whole=one == start) for one, other in zip(cuts, ends, strict=True)
+    ]
+
+
+def _cuts(
+    trail: TrailFiles, split_bytes: int, bounds: tuple[TrailPlace, TrailPlace]
+) -> list[TrailPlace]:
+    start, stop = bounds
+    cuts = [start]
+    room = split_bytes
+    for file in trail.following(start.number):
+        if (file.number, 0) >= stop:
+            break
+        place = start.offset if file.number == start.number else 0
+        end = min(file.size, stop.offset) if file.number == stop.number else file.size
+        if place == 0 and max(end, FILE_COST) > room and cuts[-1] != (file.number, 0):
+            cuts.append(TrailPlace(file.number, 0))
+            room = split_bytes
+        while end - place > room:
+            place += room
+            cuts.append(TrailPlace(file.number, place))
+            room = split_bytes
+        room -= max(end - place, FILE_COST)
+    return cuts
+
+
+class SplitReader:
+    """Reads a split once, from its first transaction to the end of its last.
+
+    Only ``wanted`` tables are decoded. ``charset`` None: what the file or the definitions tell.
+    """
+
+    def __init__(
+        self,
+        trail: TrailFiles,
+        split: TrailSplit,
+        wanted: TablePatterns | None = None,
+        charset: str | None = None,
+    ) -> None:
+        self._trail = trail
+        self._split = split
+        self._state = ReaderState(wanted=wanted)
+        self._charset = charset
+        self.restarts = Restarts(trail)
+
+    @property
+    def _definitions(self) -> Definitions:
+        return self._trail.definitions
+
+    def batches(self) -> Iterator[ChangeBatch]:
+        """Yield the operations, one batch a portion."""
+        split = self._split
+        begin: TrailPlace | None = split.start
+        if not split.whole:
+            begin = next_begin(self._trail, split.start, split.end)
+        if begin is None:
+            return
+        for file in self._trail.following(begin.number):
+            with TrailFileReader(file) as reader:
+                done = yield from self._file(reader, begin)
+            if done:
+                return
+
+    def _file(
+        self, reader: TrailFileReader, begin: TrailPlace
+    ) -> Generator[ChangeBatch, None, bool]:
+        """Yield the operations of one file; return whether the split's end was come to."""
+        file = reader.file
+        may_grow = self._trail.may_grow(file)
+        place = begin.offset if file.number == begin.number else 0
+        try:
+            place = max(place, reader.begin)
+        except TruncatedError:
+            if may_grow:
+                return True  # the writer has just begun the file
+            raise
+        earlier = EarlierTables(reader, place)
+        charset = self._charset or usual_charset(reader.header, self._definitions)
+        self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
+        size = self._size(reader, place)
+        while place < file.size:
+            data = reader.read(place, size)
+            at_end = place + len(data) >= file.size
+            portion = self._portion(reader, data, place, finish=at_end and not may_grow)
+            if not earlier.complete:
+                tables = earlier.needed_by(data, portion.records, place)
+                self._state = replace(self._state, tables=tables)
+            decoded = decode(
+                data,
+                self._definitions,
+                file_number=file.number,
+                base_offset=place,
+                state=self._state,
+                finish=portion.last or (at_end and not may_grow),
+                records=self.restarts.remaining(portion),
+            )
+            self._state = decoded.state
+            if decoded.batch.rows:
+                yield decoded.batch
+            if portion.last:
+                return True
+            if at_end:
+                return False
+            if decoded.consumed < portion.records.end:
+                self.restarts.resume()
+            place += decoded.consumed
+            # One operation may be longer than a portion: it has pieces of large objects.
+            size = self._size(reader, place) if decoded.consumed else 2 * size
+        return False
+
+    def _size(self, reader: TrailFileReader, place: int) -> int:
+        """Return how much to read: not far into what is most likely another split's."""
+        number, limit = self._split.end
+        if reader.file.number == number and place < limit:
+            return min(PORTION, limit - place + LONGEST)
+        return PORTION
+
+    def _portion(
+        self, reader: TrailFileReader, data: Octets, place: int, *, finish: bool
+    ) -> Portion:
+        """Return the records at a place up to the next split's first transaction."""
+        file, end = reader.file, self._split.end
+        records = reader.places(data, place)
+        bounds = bounds_of(data, records.offsets, reader.order)
+        if file.number >= end.number:
+            limit = end.offset if file.number == end.number else 0
+            others = np.flatnonzero(bounds.begins & (place + records.offsets >= limit))
+            if len(others):
+                return _until(Portion(file, place, records, bounds, last=True), int(others[0]))
+        if finish and records.end < len(data):
+            reader.places(data, place, finish=True)  # raises
+        return Portion(file, place, records, bounds, last=False)
+
+
+def _until(portion: Portion, count: int) -> Portion:
+    records = portion.records
+    end = int(records.offsets[count])
+    kept = Records(records.offsets[:count], records.lengths[:count], end)
+    bounds = portion.bounds.take(slice(count))
+    return replace(portion, records=kept, bounds=bounds)

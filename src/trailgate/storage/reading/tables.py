@@ -1,0 +1,83 @@
+"""What the metadata records in front of a place tell, looked for no further than needed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trailgate.arrays import Octets
+from trailgate.model.tables import Table
+from trailgate.storage.files.trail_files import TrailFiles
+from trailgate.storage.reading.trail_file import SCAN, TrailFileReader
+from trailgate.trail.format.framing import IO_TYPE_AT, Records
+from trailgate.trail.format.metadata import METADATA_LEVEL, NO_TABLES, TrailTables
+from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
+from trailgate.trail.format.record_types import IO_METADATA
+
+PARTITION_AT: Final = 9  # in a record
+
+
+class EarlierTables:
+    """The tables told in front of the place at which the reading of a file begins.
+
+    Indexes count up in the order in which tables appear in a file (format notes 12), so from its
+    begin only as much is searched as tells the highest index that is used. Where metadata come
+    while reading, all that is in front of them must be known: references take the next index.
+    """
+
+    def __init__(self, reader: TrailFileReader, place: int) -> None:
+        self._reader = reader
+        self._searched = reader.begin
+        self._until = place
+        self._tables = NO_TABLES
+
+    @property
+    def complete(self) -> bool:
+        """Return whether everything in front is known: then reading on tells the rest."""
+        return self._searched >= self._until
+
+    def needed_by(self, data: Octets, records: Records, place: int) -> TrailTables:
+        """Return the tables that these records, which begin at ``place``, need to be known."""
+        if self.complete or not len(records.offsets):
+            return self._tables
+        if (data[records.offsets + IO_TYPE_AT] == IO_METADATA).any():
+            self._until = place
+            self._search(None)
+        by_index = records.offsets[data[records.offsets + PARTITION_AT] & BY_TABLE != 0]
+        if len(by_index):
+            highest = int(self._reader.order.words(data, "u2")[by_index + NAME_AT].max())
+            self._search(highest)
+        return self._tables
+
+    def _search(self, index: int | None) -> None:
+        """Search on until an index is known, or without one to the end."""
+        while not self.complete and (index is None or index not in self._tables.tables):
+            stop = min(self._searched + SCAN, self._until)
+            self._tables = self._reader.tables(stop, self._searched, self._tables)
+            self._searched = stop
+
+
+def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table:
+    """Return a table's definition: the trail's own, else the one given; raises DefinitionError.
+
+    It is the first one that the trail tells from the file of a number on; files of levels without
+    metadata are not searched.
+    """
+    for file in trail.following(trail.begin.number if number is None else number):
+        with TrailFileReader(file) as reader:
+            header = reader.header if file.size else None
+            if header is None or header.trail.compatibility < METADATA_LEVEL:
+                break
+            found = _told(reader, name.casefold())
+            if found is not None:
+                return found
+    return trail.definitions.table(name)
+
+
+def _told(reader: TrailFileReader, name: str) -> Table | None:
+    tables = NO_TABLES
+    for place in range(reader.begin, reader.file.size, SCAN):
+        tables = reader.tables(min(place + SCAN, reader.file.size), place, tables)
+        for known in tables.tables.values():
+            if known.table is not None and known.name.casefold() == name:
+                return known.table
+    return None

@@ -1,0 +1,115 @@
+"""One open trail file: its header, its byte order, records from a place on, its metadata."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Final, Self
+
+from trailgate.arrays import Octets
+from trailgate.columnar.views import octets
+from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.storage.files.opened_file import OpenedFile
+from trailgate.storage.files.trail_files import TrailFile
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.file_header import FileHeader, decode_header
+from trailgate.trail.format.framing import Records, find_order, find_records, find_typed, resync
+from trailgate.trail.format.metadata import NO_TABLES, TrailTables
+from trailgate.trail.format.record import decode_record
+from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.tokens import RECORD
+
+LONGEST: Final = 64 << 10  # no object of a trail is longer
+SEARCH: Final = 256 << 10  # holds at least four records, which is what resync looks for
+SCAN: Final = 4 << 20  # read at once where only rare records are looked for
+
+
+class TrailFileReader:
+    """Reads bytes and record places of one file; errors raised inside are given its name.
+
+    Level 0 files have no header (format notes 4.6): then ``header`` is None and records begin at 0.
+    """
+
+    def __init__(self, file: TrailFile) -> None:
+        self.file = file
+        self._opened = OpenedFile(file.path, file.size, "trail file")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.close()
+        if isinstance(error, TrailgateError):
+            error.located(source=self.file.path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._opened.close()
+
+    def read(self, place: int, size: int) -> Octets:
+        """Return the bytes from a place on, no more than the file is to have."""
+        return octets(self._opened.read(place, size))
+
+    @cached_property
+    def _begin(self) -> tuple[FileHeader | None, int]:
+        head = self.read(0, LONGEST)
+        if len(head) and head[0] == RECORD:
+            return None, 0
+        return decode_header(head)
+
+    @property
+    def header(self) -> FileHeader | None:
+        """Return the file header; None for level 0. Raises TruncatedError while it is not there."""
+        return self._begin[0]
+
+    @property
+    def begin(self) -> int:
+        """Return where the first record begins."""
+        return self._begin[1]
+
+    @cached_property
+    def order(self) -> ByteOrder:
+        """Return the records' byte order; big-endian while there is no record."""
+        found = find_order(self.read(self.begin, LONGEST))
+        return found or ByteOrder.BIG
+
+    def records(self, place: int, size: int = SEARCH) -> tuple[Octets, Records]:
+        """Return bytes from a record's begin on, and the places of the records in them."""
+        data = self.read(place, size)
+        return data, self.places(data, place)
+
+    def places(self, data: Octets, place: int, *, finish: bool = False) -> Records:
+        """Return the records of bytes read at a place; with ``finish`` they must end with one."""
+        try:
+            return find_records(data, order=self.order, finish=finish)
+        except DecodeError as error:
+            error.where = replace(error.where, offset=place + (error.where.offset or 0))
+            raise
+
+    def resync(self, place: int) -> int | None:
+        """Return where the next record begins; None where there is none any more."""
+        data = self.read(place, SEARCH)
+        found = resync(data, 0, self.order)
+        if found >= 0:
+            return place + found
+        if place + len(data) >= self.file.size:
+            return None
+        raise DecodeError("no record begins in the bytes from here", where=Where(offset=place))
+
+    def tables(
+        self, until: int, start: int | None = None, tables: TrailTables = NO_TABLES
+    ) -> TrailTables:
+        """Return what the metadata records in front of a place tell; nothing else is decoded.
+
+        ``tables`` is what those in front of ``start`` have told.
+        """
+        begin = self.begin if start is None else start
+        for place in range(begin, min(until, self.file.size), SCAN):
+            data = self.read(place, SCAN + LONGEST)
+            stop = min(SCAN, until - place)
+            for offset in find_typed(data, self.order, IO_METADATA).tolist():
+                if offset < stop:
+                    tables = tables.with_record(
+                        decode_record(data, offset, order=self.order, base=place)
+                    )
+        return tables

@@ -1,0 +1,156 @@
+"""Read trails as Arrow batches: whole, in part, or in splits that can run apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from trailgate.model.changes import ChangeBatch
+from trailgate.model.operations_schema import OPERATIONS_SCHEMA
+from trailgate.model.positions import parse_position
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.tables import Table
+from trailgate.operations.one_definition import in_columns_of
+from trailgate.operations.shapes import to_operations, to_typed, typed_schema
+from trailgate.storage.files.trail_files import Place, TrailFiles, TrailPlace, find_trail
+from trailgate.storage.reading.options import ReadOptions
+from trailgate.storage.reading.records import read_records
+from trailgate.storage.reading.rows import chosen_rows, of_tables
+from trailgate.storage.reading.splits import SPLIT_BYTES, SplitReader, TrailSplit, plan_splits
+from trailgate.storage.reading.tables import find_table
+from trailgate.storage.reading.transaction_spans import last_begin
+from trailgate.trail.reading.record_table import RECORDS_SCHEMA
+
+__all__ = [
+    "EVERYTHING",
+    "SPLIT_BYTES",
+    "TrailFiles",
+    "TrailPlace",
+    "TrailSplit",
+    "find_trail",
+    "plan_reading",
+    "plan_splits",
+    "read_split",
+    "read_trail",
+]
+
+EVERYTHING: Final = ReadOptions()
+
+
+def read_trail(
+    path: Place | TrailFiles, *, limit: int | None = None, **options: Any
+) -> Iterator[pa.RecordBatch]:
+    """Yield a trail's operations in order, or with ``table`` that table's rows in their types.
+
+    The options are those of ``ReadOptions``. ``limit`` ends after that many rows.
+    """
+    return read_chosen(path, ReadOptions.of(options), limit)
+
+
+def read_chosen(
+    path: Place | TrailFiles, options: ReadOptions, limit: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield what the options ask for, in order."""
+    trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
+    start, end = _bounds(trail, options)
+    return _limited(read_split(trail, TrailSplit(start, end, whole=True), options), limit)
+
+
+def plan_reading(
+    trail: TrailFiles, options: ReadOptions = EVERYTHING, split_bytes: int = SPLIT_BYTES
+) -> list[TrailSplit]:
+    """Return splits that together hold everything that the options ask for, in order."""
+    return plan_splits(trail, split_bytes, _bounds(trail, options))
+
+
+def read_split(
+    trail: TrailFiles,
+    split: TrailSplit,
+    options: ReadOptions = EVERYTHING,
+    table: Table | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield what the options ask for of a split; memory stays flat.
+
+    ``table`` is the one that the options name, where it is looked up already.
+    """
+    if options.records is not None:
+        yield from _chosen_records(trail, split, options)
+        return
+    shape, wanted = _shape(table or wanted_table(trail, options), options)
+    reader = SplitReader(trail, split, wanted, options.charset)
+    for changes in reader.batches():
+        batch = chosen_rows(shape(changes), options)
+        if batch.num_rows:
+            yield batch
+
+
+def _chosen_records(
+    trail: TrailFiles, split: TrailSplit, options: ReadOptions
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of records that the options ask for."""
+    for batch in read_records(trail, split):
+        chosen = chosen_rows(batch, options)
+        if options.tables is not None:
+            chosen = chosen.filter(of_tables(chosen["table"], options.tables))
+        if chosen.num_rows:
+            yield chosen
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    left = limit
+    while left is None or left > 0:
+        batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch if left is None else batch.slice(0, left)
+        left = None if left is None else left - batch.num_rows
+
+
+def wanted_table(trail: TrailFiles, options: ReadOptions) -> Table | None:
+    """Return the table whose typed rows the options ask for; None where they do not."""
+    if options.table is None:
+        return None
+    number = max(_start(trail, options).number, trail.begin.number)
+    return find_table(trail, options.table, number)
+
+
+def _shape(
+    table: Table | None, options: ReadOptions
+) -> tuple[Callable[[ChangeBatch], pa.RecordBatch], TablePatterns | None]:
+    """Return what makes rows of changes, and the tables of which it needs them."""
+    if table is None:
+        return to_operations, options.tables
+    patterns = TablePatterns((table.name,))
+    return lambda changes: to_typed(in_columns_of(changes, table), table), patterns
+
+
+def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPlace, TrailPlace]:
+    """Return the part of a trail in which everything lies that the options ask for."""
+    start, end = trail.begin, trail.end
+    place = _start(trail, options)
+    if place > start:
+        start = last_begin(trail, place) or start
+    if options.to_position is not None:
+        number, offset = parse_position(options.to_position)
+        end = max(start, min(end, TrailPlace(number, offset + 1)))
+    return start, end
+
+
+def _start(trail: TrailFiles, options: ReadOptions) -> TrailPlace:
+    """Return the place in the trail that the options name as the first one."""
+    starts = [text for text in (options.after, options.from_position) if text is not None]
+    return min(TrailPlace(*parse_position(max(starts))), trail.end) if starts else trail.begin
+
+
+def schema_of(path: Place | TrailFiles, options: ReadOptions) -> pa.Schema:
+    """Return the schema of what the options ask for."""
+    if options.records is not None:
+        return RECORDS_SCHEMA
+    if options.table is None:
+        return OPERATIONS_SCHEMA
+    trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
+    table = wanted_table(trail, options)
+    assert table is not None
+    return typed_schema(table)

@@ -1,0 +1,244 @@
+"""What records say of transactions, and where in a trail transactions begin and end.
+
+Where the next one begins is one function of a place, so neighbouring splits agree on their border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.views import rows_at
+from trailgate.errors import TruncatedError
+from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
+from trailgate.storage.reading.trail_file import LONGEST, SCAN, SEARCH, TrailFileReader
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.framing import Records
+from trailgate.trail.format.record_header import swapped_indicators
+from trailgate.trail.format.record_layout import BEFORE_IMAGE, NAME_AT, RECORD_HEADS
+from trailgate.trail.format.record_types import IO_DELETE, IO_RESTART_OK, ROLE_OF, Role
+
+Rows = Mask | slice
+
+LOOK_AHEAD: Final = 16 << 10  # first looked at behind a place: small transactions end soon
+FURTHEST_BACK: Final = 64 << 20  # looked at once where a long transaction's begin is sought
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What consecutive records say of transactions, one slot a record.
+
+    ``plain`` records belong to transactions: metadata, restart and DDL records carry an indicator
+    too, which says nothing. ``abends`` are the restart records that undo an open transaction.
+    """
+
+    plain: Mask
+    begins: Mask
+    ends: Mask
+    abends: Mask
+    restarts: Mask
+    before_last: bool = (
+        False  # whether the last one is a before image, to which the next record belongs
+    )
+
+    def __len__(self) -> int:
+        return len(self.plain)
+
+    def take(self, rows: Rows) -> Bounds:
+        """Return some of the slots."""
+        return Bounds(
+            self.plain[rows],
+            self.begins[rows],
+            self.ends[rows],
+            self.abends[rows],
+            self.restarts[rows],
+        )
+
+
+def bounds_of(
+    data: Octets, offsets: Longs, order: ByteOrder, *, after_before: bool = False
+) -> Bounds:
+    """Return what the records at these offsets say; ``after_before``: a before image is in front.
+
+    The two records of an update are never torn apart, whatever their indicators say, nor are fragments
+    and pieces of large objects torn from their change.
+    """
+    head = rows_at(data, offsets, NAME_AT).view(RECORD_HEADS[order]).reshape(-1)
+    io_type, indicator = head["io_type"], head["trans_ind"]
+    if (indicator > 3).any():
+        indicator = np.where(indicator > 3, swapped_indicators(head, order), indicator)
+    role = ROLE_OF[io_type]
+    abends = role == Role.ABEND
+    restarts = abends | (io_type == IO_RESTART_OK)
+    # A note that says it is a transaction of its own (DDL) may stand within another one.
+    alone = (role == Role.NOTE) & (indicator == 3)
+    plain = ~restarts & ~alone & (role != Role.METADATA)
+    piece = (role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)
+    is_before = (head["image"] == BEFORE_IMAGE) & (io_type != IO_DELETE) & plain
+    follows = np.concatenate([[after_before], is_before[:-1]])[: len(offsets)]
+    torn = follows & (head["image"] != BEFORE_IMAGE)
+    begins = ((indicator == 0) | (indicator == 3)) & plain & ~piece & ~torn
+    before_piece = np.concatenate([piece[1:], [False]])[: len(offsets)]
+    ends = (indicator >= 2) & plain & (head["continued"] == 0) & ~before_piece
+    return Bounds(plain, begins, ends, abends, restarts, bool(len(offsets) and is_before[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive records of one file: where they begin and end in it, and what they say."""
+
+    number: int
+    starts: Longs
+    stops: Longs
+    bounds: Bounds
+
+
+def forwards(trail: TrailFiles, place: TrailPlace, size: int = SEARCH) -> Iterator[Stretch]:
+    """Yield the records from a record's begin on to the end of the trail.
+
+    An unfinished record ends a file here: whoever reads the file tells whether that is an error.
+    """
+    for file in trail.following(place.number):
+        with TrailFileReader(file) as reader:
+            start = place.offset if file.number == place.number else 0
+            yield from _forwards(reader, start, size)
+
+
+def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Stretch]:
+    try:
+        at = max(start, reader.begin)
+    except TruncatedError:
+        return
+    before = False
+    while at < reader.file.size:
+        data, records = reader.records(at, size)
+        if len(records.offsets):
+            bounds = bounds_of(data, records.offsets, reader.order, after_before=before)
+            yield _stretch(reader.file, at, records, bounds)
+            before = bounds.before_last
+        elif size >= LONGEST:
+            return
+        at += records.end
+        size = min(2 * size, SCAN)
+
+
+def _stretch(file: TrailFile, at: int, records: Records, bounds: Bounds) -> Stretch:
+    starts = at + records.offsets
+    return Stretch(file.number, starts, starts + records.lengths, bounds)
+
+
+def _around(trail: TrailFiles, place: TrailPlace) -> Iterator[Stretch]:
+    """Yield records to the end of the trail that begin some way in front of a place.
+
+    The record in front of the place is among them, if there is one: a before image.
+    """
+    file = trail.file(place.number)
+    start = place.offset - LONGEST
+    if start > 0:
+        with TrailFileReader(file) as reader:
+            try:
+                found = reader.resync(start) if start > reader.begin else 0
+            except TruncatedError:
+                return
+        place = TrailPlace(place.number + 1, 0) if found is None else TrailPlace(file.number, found)
+    else:
+        place = TrailPlace(place.number, 0)
+    yield from forwards(trail, place)
+
+
+def next_begin(trail: TrailFiles, place: TrailPlace, limit: TrailPlace) -> TrailPlace | None:
+    """Return where, from ``place`` on and in front of ``limit``, a transaction begins; or None."""
+    for stretch in _around(trail, place):
+        if (stretch.number, stretch.starts[0]) >= limit:
+            return None
+        rows = np.flatnonzero(_from(stretch, place) & stretch.bounds.begins)
+        if len(rows):
+            found = TrailPlace(stretch.number, int(stretch.starts[rows[0]]))
+            return found if found < limit else None
+    return None
+
+
+def first_end(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
+    """Return where the first transaction ends that ends behind a place; None while none does."""
+    for stretch in _around(trail, place):
+        behind = stretch.number > place.number or stretch.stops > place.offset
+        rows = np.flatnonzero(behind & stretch.bounds.ends)
+        if len(rows):
+            return TrailPlace(stretch.number, int(stretch.stops[rows[0]]))
+    return None
+
+
+def last_end(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> TrailPlace | None:
+    """Return where, between ``floor`` and ``place``, a transaction ends last; or None."""
+    for stretch in _backwards(trail, place, floor):
+        within = stretch.number < place.number or stretch.stops <= place.offset
+        rows = np.flatnonzero(within & stretch.bounds.ends)
+        if len(rows):
+            return TrailPlace(stretch.number, int(stretch.stops[rows[-1]]))
+    return None
+
+
+def last_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
+    """Return where, at a place or in front of it, a transaction begins last; or None."""
+    behind = TrailPlace(place.number, place.offset + 1)
+    for stretch in _backwards(trail, behind, trail.begin):
+        rows = np.flatnonzero(stretch.bounds.begins)
+        if len(rows):
+            return TrailPlace(stretch.number, int(stretch.starts[rows[-1]]))
+    return None
+
+
+def _from(stretch: Stretch, place: TrailPlace) -> Mask | bool:
+    """Return which records begin at a place or behind it."""
+    return stretch.number > place.number or stretch.starts >= place.offset
+
+
+def _backwards(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> Iterator[Stretch]:
+    """Yield the records that begin in [floor, place), the last ones first, in growing windows."""
+    size = SEARCH
+    number, high = place
+    while number >= floor.number:
+        high = min(high, trail.file(number).size)
+        lowest = floor.offset if number == floor.number else 0
+        while high > lowest:
+            low = max(high - size, lowest)
+            yield from reversed(list(_window(trail, number, low, high)))
+            high, size = low, min(2 * size, FURTHEST_BACK)
+        number -= 1
+        high = FURTHEST_BACK << 32
+
+
+def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[Stretch]:
+    """Yield the records of a file that begin in [low, high)."""
+    for stretch in _around(trail, TrailPlace(number, low)):
+        if stretch.number > number or stretch.starts[0] >= high:
+            return
+        chosen = (stretch.starts >= low) & (stretch.starts < high)
+        starts, stops = stretch.starts[chosen], stretch.stops[chosen]
+        yield Stretch(number, starts, stops, stretch.bounds.take(chosen))
+
+
+def is_abandoned(trail: TrailFiles, place: TrailPlace) -> bool:
+    """Return whether the transaction open in front of a record's begin is undone by a restart.
+
+    It is not where it ends, where another one begins, and where the trail ends first.
+    """
+    for stretch in forwards(trail, place, LOOK_AHEAD):
+        bounds = stretch.bounds
+        telling = np.flatnonzero(bounds.abends | bounds.begins | bounds.ends)
+        if len(telling):
+            return bool(bounds.abends[telling[0]])
+    return False
+
+
+def record_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace:
+    """Return where the first record begins at a place or behind it; else the trail's end."""
+    for stretch in _around(trail, place):
+        rows = np.flatnonzero(np.broadcast_to(_from(stretch, place), stretch.starts.shape))
+        if len(rows):
+            return TrailPlace(stretch.number, int(stretch.starts[rows[0]]))
+    return trail.end

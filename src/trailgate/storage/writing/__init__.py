@@ -1,0 +1,1 @@
+"""Trail files staged and published."""

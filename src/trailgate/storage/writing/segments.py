@@ -1,0 +1,202 @@
+"""Trail files in the making: a placeholder header, encoded records, rollover, and a way back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.errors import TrailgateError
+from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch, ChangeBlock
+from trailgate.trail.writing.writer import Encoded
+
+Encoding = Callable[[ChangeBatch], Encoded]  # ``writer.encode`` in a format
+
+MAX_BYTES: Final = 500 * 1000 * 1000  # GoldenGate's default size of a trail file
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One trail file without its number; ``size`` counts the header, times are microseconds."""
+
+    name: str
+    size: int
+    operations: int = 0
+    first_csn: str | None = None
+    last_csn: str | None = None
+    first_time: int | None = None
+    last_time: int | None = None
+
+
+Mark = tuple[Segment, ...]
+
+
+@dataclass(slots=True)
+class SegmentWriter:
+    """Writes the operations of one range as files ``<stem>.0``, ``<stem>.1`` ... of a folder."""
+
+    folder: Path
+    stem: str
+    header: bytes
+    max_bytes: int = MAX_BYTES
+    _segments: list[Segment] = field(default_factory=list)
+    _file: BinaryIO | None = None
+
+    def append(self, encoded: Encoded, batch: ChangeBatch, begin: int, stop: int) -> None:
+        """Write operations [begin, stop); a full file is followed by another, none is split."""
+        body = memoryview(encoded.body)
+        while begin < stop:
+            end = min(self._fitting(encoded, begin), stop)
+            if end == begin:
+                self._begin()
+                continue
+            assert self._file is not None
+            first, last = int(encoded.starts[begin]), int(encoded.starts[end])
+            self._file.write(body[first:last])
+            self._note(batch, begin, end, last - first)
+            begin = end
+
+    def mark(self) -> Mark:
+        """Return what is written so far, to come back to."""
+        return tuple(self._segments)
+
+    def rollback(self, mark: Mark) -> None:
+        """Take back everything that was written after the mark."""
+        self._close()
+        for segment in self._segments[len(mark) :]:
+            (self.folder / segment.name).unlink()
+        self._segments = list(mark)
+        if mark:
+            path = self.folder / mark[-1].name
+            os.truncate(path, mark[-1].size)
+            self._file = path.open("ab")
+
+    def close(self) -> Mark:
+        """Return the finished files."""
+        self._close()
+        return tuple(self._segments)
+
+    def _fitting(self, encoded: Encoded, begin: int) -> int:
+        """Return up to which operation the open file has room; a new file takes at least one."""
+        if self._file is None:
+            return begin
+        segment = self._segments[-1]
+        room = self.max_bytes - segment.size + int(encoded.starts[begin])
+        end = int(np.searchsorted(encoded.starts, room, "right")) - 1
+        return max(end, begin + 1) if segment.operations == 0 else max(end, begin)
+
+    def _begin(self) -> None:
+        self._close()
+        name = f"{self.stem}.{len(self._segments)}"
+        self._file = (self.folder / name).open("wb")
+        self._file.write(self.header)
+        self._segments.append(Segment(name, len(self.header)))
+
+    def _note(self, batch: ChangeBatch, begin: int, end: int, size: int) -> None:
+        segment = self._segments[-1]
+        first_csn, first_time = _facts(batch, begin)
+        last_csn, last_time = _facts(batch, end - 1)
+        empty = segment.operations == 0
+        self._segments[-1] = replace(
+            segment,
+            size=segment.size + size,
+            operations=segment.operations + end - begin,
+            first_csn=first_csn if empty else segment.first_csn,
+            last_csn=last_csn,
+            first_time=first_time if empty else segment.first_time,
+            last_time=last_time,
+        )
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._file = None
+
+
+def _facts(batch: ChangeBatch, order: int) -> tuple[str | None, int | None]:
+    """Return CSN and time of an operation."""
+    block, row = find_operation(batch, order)
+    return block.csn[row].as_py(), int(block.op_ts[row])
+
+
+def find_operation(batch: ChangeBatch, order: int) -> tuple[ChangeBlock, int]:
+    """Return the block and the row in it that hold an operation."""
+    for block in batch.blocks:
+        found = np.flatnonzero(block.order == order)
+        if len(found):
+            return block, int(found[0])
+    raise IndexError(f"operation {order} of {batch.rows}")
+
+
+def tx_indicators(batch: ChangeBatch) -> Octets:
+    """Return the transaction indicators of all operations in their order."""
+    found = np.zeros(batch.rows, np.uint8)
+    for block in batch.blocks:
+        found[block.order] = block.tx_ind
+    return found
+
+
+def encoded_or_blamed(
+    encoding: Encoding, batch: ChangeBatch, message: Longs
+) -> tuple[Encoded | None, dict[int, TrailgateError]]:
+    """Return the records of a batch, or which messages (by operation) cannot be written and why."""
+    try:
+        return encoding(batch), {}
+    except TrailgateError as error:
+        if batch.rows <= 1:
+            return None, {int(message[0]): error}
+    blamed: dict[int, TrailgateError] = {}
+    half = np.arange(batch.rows) < batch.rows // 2
+    for part in (half, ~half):
+        found = encoded_or_blamed(encoding, selected(batch, part), message[part])[1]
+        blamed = {**found, **blamed}
+    return None, blamed
+
+
+def selected(batch: ChangeBatch, keep: Mask) -> ChangeBatch:
+    """Return the operations whose slot in ``keep`` (by order) is set."""
+    if keep.all():
+        return batch
+    place = np.cumsum(keep) - 1
+    blocks = []
+    for block in batch.blocks:
+        rows = np.flatnonzero(keep[block.order])
+        if len(rows):
+            taken = block.take(rows)
+            blocks.append(replace(taken, order=place[taken.order].astype(np.int64)))
+    return ChangeBatch(blocks, int(keep.sum()))
+
+
+Counts = dict[str, dict[str, int]]
+
+
+def counted(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
+    """Return operations [begin, stop) by table and kind, and how many transactions begin there."""
+    counts: Counts = {}
+    transactions = 0
+    for block in batch.blocks:
+        here = (block.order >= begin) & (block.order < stop)
+        kinds = np.bincount(block.op_type[here], minlength=256)
+        found = {chr(kind): int(kinds[kind]) for kind in np.flatnonzero(kinds).tolist()}
+        if found:
+            counts = added(counts, {block.table.name: found})
+        indicator = block.tx_ind[here]
+        transactions += int(((indicator == BEGIN) | (indicator == WHOLE)).sum())
+    return counts, transactions
+
+
+def added(one: Counts, other: Counts) -> Counts:
+    """Return two counts together."""
+    total = {table: dict(kinds) for table, kinds in one.items()}
+    for table, kinds in other.items():
+        into = total.setdefault(table, {})
+        for kind, count in kinds.items():
+            into[kind] = into.get(kind, 0) + count
+    return total

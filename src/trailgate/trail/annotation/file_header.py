@@ -1,0 +1,144 @@
+"""The file header explained: groups, leaves and their values (format notes 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final
+
+from trailgate.errors import TrailgateError
+from trailgate.trail.annotation.elements import Area, Bytes, Element, Part, elements, printable
+from trailgate.trail.format import header_fields
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.file_header import GROUPS, Leaf
+from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, UNSET
+
+# What TrailAnalyzer's listings call a leaf, by group and id.
+LABELS: Final[Mapping[tuple[int, int], str]] = MappingProxyType(
+    {
+        (0x30, 0x33): "Timestamp",
+        (0x30, 0x34): "URI extract",
+        (0x30, 0x35): "URI of an earlier hop",
+        (0x30, 0x36): "filename",
+        (0x30, 0x3A): "Commit SCN",
+        (0x30, 0x3B): "Commit SCN",
+        (0x30, 0x3C): "Timestamp",
+        (0x30, 0x3D): "Timestamp",
+        (0x31, 0x30): "Operating System",
+        (0x31, 0x31): "Hostname",
+        (0x31, 0x32): "Kernel Release",
+        (0x31, 0x33): "Kernel Version",
+        (0x31, 0x34): "Architecture",
+        (0x32, 0x31): "Database Name",
+        (0x32, 0x32): "Database Name",
+        (0x32, 0x36): "Oracle Banner",
+        (0x32, 0x38): "Oracle Version",
+        (0x32, 0x3C): "Case Sensitivity",
+        (0x33, 0x30): "Extract Process",
+        (0x33, 0x37): "GoldenGate Version",
+    }
+)
+# Format notes 4.3.
+VENDORS: Final = (
+    "DB2 UDB",
+    "DB2 z/OS",
+    "c-tree",
+    "Ingres",
+    "MSSQL",
+    "MySQL",
+    "Oracle",
+    "SQL/MX",
+    "Sybase",
+    "Teradata",
+    "TimesTen",
+    "Informix",
+    "NonStop",
+    "Enscribe",
+    "MS Access",
+    "ODBC",
+    "VSAM",
+    "DB2/400",
+    "Generic",
+    "DB2/400 remote",
+    "PostgreSQL",
+)
+
+
+def header_order(data: bytes) -> ByteOrder | None:
+    """Return the order in which a file header's trailer repeats its length; None if in neither."""
+    if len(data) < 2 * FRAME or data[0] != FILE_HEADER:
+        return None
+    for order in ByteOrder:
+        length = order.number(data[2:FRAME])
+        tail = data[length - FRAME : length] if length >= 2 * FRAME else b""
+        if tail == bytes((TRAILER,)) + data[1:FRAME]:
+            return order
+    return None
+
+
+def explain_header(data: bytes, order: ByteOrder) -> Element:
+    """Return the file header at the begin of ``data``, whose trailer is right in that order."""
+    length = order.number(data[2:FRAME])
+    area = Area(data[FRAME : length - FRAME], FRAME, order)
+    parts = tuple(elements(area, (FILE_HEADER,), _group))
+    trailer = data[length - FRAME : length]
+    return Element(0, data[:FRAME], length, (FILE_HEADER,), parts, "file header", "", trailer)
+
+
+def _group(token: Element, area: Area) -> Element:
+    group = next((group for group in GROUPS if group.code == token.path[-1]), None)
+    if group is None:
+        return replace(token, name="group not public")
+    parts = elements(area, token.path, lambda leaf, payload: _leaf(leaf, payload, group.leaves))
+    return replace(token, name=group.name, parts=tuple(parts))
+
+
+def _leaf(token: Element, area: Area, rows: tuple[Leaf, ...]) -> Element:
+    row = next((row for row in rows if row.code == token.path[-1]), None)
+    if row is None:
+        return replace(token, name="leaf not public")
+    if token.frame[1] == UNSET:
+        return replace(token, name=row.name, value="not known yet")
+    label = LABELS.get((token.path[-2], row.code), "")
+    if row.codec is header_fields.HISTORY:
+        inner = elements(area, token.path, lambda one, raw: _history(one, raw, label))
+        return replace(token, name=row.name, parts=tuple(inner))
+    try:
+        value = row.codec.decode(area.raw, area.order)
+    except TrailgateError as error:
+        bad = replace(area.bytes()[0], problem=error.problem) if area.raw else None
+        return replace(token, name=row.name, parts=(bad,) if bad else ())
+    if row.codec is header_fields.STRING:
+        return replace(token, name=row.name, parts=_string(area, label))
+    parts = tuple(replace(part, label=label) for part in area.bytes())
+    return replace(token, name=row.name, value=_shown(row, value), parts=parts)
+
+
+def _history(token: Element, area: Area, label: str) -> Element:
+    return replace(token, parts=_string(area, label))
+
+
+def _string(area: Area, label: str) -> tuple[Part, ...]:
+    """Return a string as its text where that can be shown, else in hex."""
+    if len(area.raw) < 2 or area.number(0, 2) != len(area.raw) - 2:
+        return area.bytes(problem="the string's length does not agree with its token")
+    return (Bytes(area.offset, area.raw, label=label, text=printable(area.raw[2:])),)
+
+
+def _shown(row: Leaf, value: Any) -> str:
+    if row.codec is header_fields.TIME:
+        return iso_time(value)
+    if row.name == "vendor" and 0 < value <= len(VENDORS):
+        return f"{value} {VENDORS[value - 1]}"
+    return value.hex(" ").upper() if isinstance(value, bytes) else str(value)
+
+
+def iso_time(microseconds: int) -> str:
+    """Return a time in ISO form, UTC; as a number where no calendar has it."""
+    try:
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return f"{microseconds} microseconds since 1970"
+    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,1 @@
+"""The trail format: tokens, frames, headers, record types, and many records in one columnar view."""

@@ -1,0 +1,207 @@
+"""Metadata records (IOType 170, release 12.2 and later): which table an index means.
+
+A table definition record (TDR) carries its index; a reference takes the next one, since indexes
+count in order of appearance in the file (format notes 5.3 and 12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from trailgate.errors import EncodeError
+from trailgate.model.tables import Column, Database, Table
+from trailgate.model.types import TYPES
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.record import TrailRecord
+from trailgate.trail.format.tokens import MAX_LENGTH
+
+FIRST_INDEX: Final = 1  # table indexes count from one (format notes 12)
+METADATA_LEVEL: Final = 5  # 12.2, the first level with these records (format notes 4.6)
+
+
+class MetadataKind(IntEnum):
+    """What a metadata record is: its OrigNode."""
+
+    DATABASE = 1
+    TABLE = 2
+    TABLE_REFERENCE = 3
+    PARTITION = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TrailTable:
+    """What one table index of a file means; ``table`` is None where its columns are not known."""
+
+    index: int
+    name: str
+    table: Table | None = None
+    offset: int = 0  # of the record that says so
+
+
+@dataclass(frozen=True, slots=True)
+class TrailTables:
+    """The table and partition indexes that a file's metadata records have told so far."""
+
+    tables: Mapping[int, TrailTable] = field(default_factory=dict)
+    partitions: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TrailTables, (dict(self.tables), dict(self.partitions))
+
+    def with_record(self, record: TrailRecord) -> TrailTables:
+        """Return what is known with one more metadata record; others change nothing."""
+        first, second = record.metadata_indexes
+        name = record.name or ""
+        if record.node == MetadataKind.TABLE:
+            return self._with(TrailTable(second, name, read_table(name, record), record.offset))
+        if record.node == MetadataKind.TABLE_REFERENCE:
+            known = self.tables.get(second)
+            table = None if known is None or known.table is None else known.table
+            if table is not None:
+                table = replace(table, name=name)
+            # Notes 5.3: the record names the older index; the new table has the next one.
+            own = max(self.tables, default=0) + 1
+            return self._with(TrailTable(own, name, table, record.offset))
+        if record.node == MetadataKind.PARTITION:
+            partitions = {**self.partitions, (first, second): name}
+            return replace(self, partitions=MappingProxyType(partitions))
+        return self
+
+    def _with(self, table: TrailTable) -> TrailTables:
+        return replace(self, tables=MappingProxyType({**self.tables, table.index: table}))
+
+
+NO_TABLES: Final = TrailTables()
+
+# Assumed (format notes 12): 34 bytes, then for each column its name with a u16 length, 23 u16 attributes in the
+# order in which Logdump prints them, and remarks with a u16 length. Two printed sizes fit it. Of the first 34 bytes
+# only the order of the three values that Logdump prints first is assumed here; they are written, not read.
+TDR_HEAD: Final = 34
+TDR_VERSION: Final = 11
+_ATTRIBUTES: Final = (
+    ("data_type", "u2"),
+    ("external_length", "u2"),
+    ("fetch_offset", "u2"),
+    ("scale", "i2"),
+    ("level", "u2"),
+    ("nullable", "u2"),
+    ("bump_if_odd", "u2"),
+    ("internal_length", "u2"),
+    ("binary_length", "u2"),
+    ("table_length", "u2"),
+    ("most_significant", "u2"),
+    ("least_significant", "u2"),
+    ("high_precision", "u2"),
+    ("low_precision", "u2"),
+    ("elementary", "u2"),
+    ("occurs", "u2"),
+    ("key", "u2"),
+    ("sub_type", "u2"),
+    ("native_type", "i2"),
+    ("character_set", "i2"),
+    ("character_length", "u2"),
+    ("lob_type", "u2"),
+    ("partial_type", "u2"),
+)
+_FLAGS: Final = ("nullable", "key")
+MAX_SCALE: Final = 38  # a greater one is no scale but bytes that fit by accident
+
+
+def _layout(order: ByteOrder) -> np.dtype[np.void]:
+    return np.dtype([(name, order.value + kind) for name, kind in _ATTRIBUTES])
+
+
+def read_table(name: str, record: TrailRecord) -> Table | None:
+    """Return the table that a TDR defines; None where the assumed layout does not fit exactly."""
+    data, order = record.data or b"", record.order
+    layout = _layout(order)
+    columns: list[Column] = []
+    place = TDR_HEAD
+    while place + 2 <= len(data):
+        start = place + 2
+        end = start + order.number(data[place:start])
+        stop = end + layout.itemsize
+        if stop + 2 > len(data):
+            return None
+        column = _column(data[start:end], np.frombuffer(data[end:stop], layout)[0])
+        if column is None:
+            return None
+        columns.append(column)
+        place = stop + 2 + order.number(data[stop : stop + 2])
+    if place != len(data) or not columns:
+        return None
+    return Table(name, tuple(columns), columns[-1].fetch_offset + columns[-1].external_length)
+
+
+def _column(raw: bytes, values: np.void) -> Column | None:
+    try:
+        name = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    found = {key: int(values[key]) for key, _ in _ATTRIBUTES}
+    flags = all(found[key] in (0, 1) for key in _FLAGS)
+    flags = flags and abs(found["scale"]) <= MAX_SCALE
+    if not name.isprintable() or not name or found["data_type"] not in TYPES or not flags:
+        return None
+    found |= {key: bool(found[key]) for key in _FLAGS}
+    return Column(name=name, **found)  # type: ignore[arg-type]  # two of them are flags
+
+
+def table_data(table: Table, order: ByteOrder) -> bytes:
+    """Return the data of a TDR; its inverse is ``read_table``. Raises EncodeError, with the column."""
+    head = (
+        order.raw(TDR_VERSION, 2)
+        + order.raw(table.record_length, 4)
+        + order.raw(len(table.columns), 2)
+    )
+    parts = [head.ljust(TDR_HEAD, b"\0")]
+    for column in table.columns:
+        parts.append(_counted(column.name.encode(), order))
+        try:
+            parts.append(_attributes(column, order))
+        except EncodeError as error:
+            raise error.located(table=table.name, field=column.name) from None
+        parts.append(_counted(b"", order))  # remarks
+    return b"".join(parts)
+
+
+def _attributes(column: Column, order: ByteOrder) -> bytes:
+    values = np.zeros(1, _layout(order))
+    for name, kind in _ATTRIBUTES:
+        value, limits = int(getattr(column, name)), np.iinfo(kind)
+        if not limits.min <= value <= limits.max:
+            problem = f"{name.replace('_', ' ')} {value} does not fit in a table definition record"
+            hint = "Write a trail of format release 12.1 or below, which has none"
+            raise EncodeError(problem, hint=hint)
+        values[name] = value
+    return values.tobytes()
+
+
+# Assumed: the facts that Logdump prints of a DDR, in its order: a version, then texts with a u16 length. The 81 printed
+# bytes are not public; the data are written for others to see and not read (format notes 12).
+DDR_VERSION: Final = 1
+
+
+def database_data(database: Database, order: ByteOrder) -> bytes:
+    """Return the data of a DDR."""
+    texts = (
+        database.database_type,
+        database.character_set or database.encoding,
+        database.national_character_set,
+        database.locale,
+        database.case_sensitivity,
+        database.time_zone,
+    )
+    return order.raw(DDR_VERSION, 2) + b"".join(_counted(text.encode(), order) for text in texts)
+
+
+def _counted(raw: bytes, order: ByteOrder) -> bytes:
+    if len(raw) > MAX_LENGTH:
+        raise EncodeError(f"a text of {len(raw)} bytes does not fit in a metadata record")
+    return order.raw(len(raw), 2) + raw

@@ -1,0 +1,256 @@
+"""One record as a value, with everything that stands in it, and back to the same bytes.
+
+This is the slow, complete way, for what looks at single records: Logdump, the analyzer, checks, rare
+records. Bulk work reads headers and columns of many records at once (``record_header``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from trailgate.arrays import Octets
+from trailgate.columnar.views import octets
+from trailgate.errors import DecodeError, EncodeError, TruncatedError, Where
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.framing import length_at
+from trailgate.trail.format.record_layout import (
+    AFTER_IMAGE,
+    BY_PARTITION,
+    BY_TABLE,
+    FROM_LOG,
+    H_FIXED,
+    INDICATOR,
+    RECORD_HEADS,
+)
+from trailgate.trail.format.times import JULIAN_EPOCH
+from trailgate.trail.format.tokens import (
+    DATA,
+    FRAME,
+    GGS_TOKENS,
+    HEADER,
+    MAX_LENGTH,
+    NORMAL,
+    RECORD,
+    RECORD_INFO,
+    USER_TOKENS,
+    outer_object,
+    token,
+)
+
+NO_NODE: Final = 0xFF  # OrigNode of data records
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token: its id, its info byte and its payload."""
+
+    code: int
+    payload: bytes
+    info: int = NORMAL
+
+
+@dataclass(frozen=True, slots=True)
+class TrailRecord:
+    """A record. The members from ``partition`` to ``record_count`` are GHDR's (format notes 5).
+
+    ``offset`` is the record's place in its file, ``io_time`` microseconds since 1970 UTC. ``name`` is
+    the name area's text, or None where the record names its table by ``table_index``; ``behind_name``
+    are bytes behind the name's NUL, which partition name records alone have. None for
+    ``data``, ``tokens`` or ``user`` says that the record has no such part; ``others`` are parts
+    of unknown ids.
+    """
+
+    io_type: int
+    name: str | None = ""
+    data: bytes | None = None
+    tokens: tuple[Token, ...] | None = None
+    user: bytes | None = None
+    partition: int = 0
+    undo: int = 0
+    image: int = AFTER_IMAGE
+    node: int = NO_NODE
+    io_time: int = 0
+    audit_pos: int = 0
+    audit_rba: int = 0
+    trans_ind: int = 3
+    format: int = FROM_LOG
+    syskey_length: int = 0
+    incomplete: int = 0
+    continued: int = 0
+    record_count: int = 1
+    table_index: int | None = None
+    partition_index: int | None = None
+    behind_name: bytes = b""
+    others: tuple[Token, ...] = ()
+    info: int = RECORD_INFO
+    order: ByteOrder = ByteOrder.BIG
+    offset: int = 0
+    length: int = 0
+
+    @property
+    def metadata_indexes(self) -> tuple[int, int]:
+        """Return AuditRBA as the two indexes it holds in a metadata record (format notes 5.3)."""
+        raw = self.order.raw(self.audit_rba, 4)
+        return self.order.number(raw[:2]), self.order.number(raw[2:])
+
+    def token(self, code: int) -> bytes | None:
+        """Return the payload of the first GGS token of that id, or None."""
+        for found in self.tokens or ():
+            if found.code == code:
+                return found.payload
+        return None
+
+
+_FIELDS: Final = (
+    "partition",
+    "undo",
+    "image",
+    "io_type",
+    "node",
+    "audit_pos",
+    "audit_rba",
+    "trans_ind",
+    "format",
+    "syskey_length",
+    "incomplete",
+    "continued",
+    "record_count",
+)
+
+
+def decode_record(
+    data: Any, place: int = 0, *, order: ByteOrder = ByteOrder.BIG, base: int = 0
+) -> TrailRecord:
+    """Return the record at ``place``; ``base`` is the offset of ``data`` in the file.
+
+    Raises TruncatedError where the data end inside it and DecodeError, with the offset in the
+    file, where a part of it is wrong.
+    """
+    raw = octets(data)
+    length = length_at(raw, place, order)
+    if length is None:
+        where = Where(offset=base + place, raw=raw[place : place + 64].tobytes())
+        raise TruncatedError("the input ends inside a record", where=where)
+    parts = tokens_between(raw, (place + FRAME, place + length - FRAME), order, base)
+    if not parts or parts[0][0].code != HEADER:
+        raise _bad("a record must begin with its header (48)", raw, (place, place + length), base)
+    head, at = parts[0]
+    record = _header(head.payload, order, (raw, at, base))
+    others: list[Token] = []
+    found: dict[str, Any] = {}
+    for part, start in parts[1:]:
+        if part.code == DATA and "data" not in found:
+            found["data"] = part.payload
+        elif part.code == GGS_TOKENS and "tokens" not in found:
+            inner = tokens_between(raw, (start, start + len(part.payload)), order, base)
+            found["tokens"] = tuple(one for one, _ in inner)
+        elif part.code == USER_TOKENS and "user" not in found:
+            found["user"] = part.payload
+        else:
+            others.append(part)
+    return replace(
+        record,
+        **found,
+        others=tuple(others),
+        info=int(raw[place + 1]),
+        order=order,
+        offset=base + place,
+        length=length,
+    )
+
+
+def encode_record(record: TrailRecord) -> bytes:
+    """Return the record's bytes; raises EncodeError where a part is too long."""
+    order = record.order
+    parts = [token(HEADER, encode_header_area(record), order=order)]
+    if record.data is not None:
+        parts.append(_part(DATA, record.data, order))
+    if record.tokens is not None:
+        inner = b"".join(token(t.code, t.payload, t.info, order) for t in record.tokens)
+        parts.append(_part(GGS_TOKENS, inner, order))
+    if record.user is not None:
+        parts.append(_part(USER_TOKENS, record.user, order))
+    parts += [token(t.code, t.payload, t.info, order) for t in record.others]
+    inner = b"".join(parts)
+    if len(inner) + 2 * FRAME > MAX_LENGTH:
+        problem = f"a record of {len(inner) + 2 * FRAME} bytes is longer than {MAX_LENGTH}"
+        raise EncodeError(problem, where=Where(table=record.name))
+    return outer_object(RECORD, inner, record.info, order)
+
+
+def encode_header_area(record: TrailRecord) -> bytes:
+    """Return the payload of H: the fixed bytes and the name area."""
+    model = np.zeros(1, RECORD_HEADS[record.order])
+    for name in _FIELDS:
+        model[name] = getattr(record, name)
+    model["indicator"] = INDICATOR
+    model["io_time"] = record.io_time + JULIAN_EPOCH
+    model["data_length"] = len(record.data or b"")
+    fixed = model.tobytes()[-H_FIXED:]
+    if record.name is not None:
+        return fixed + record.name.encode() + b"\0" + record.behind_name
+    area = record.order.raw(record.table_index or 0, 2)
+    if record.partition_index is not None:
+        area += record.order.raw(record.partition_index, 2)
+    return fixed + area
+
+
+def tokens_between(
+    raw: Octets, span: tuple[int, int], order: ByteOrder, base: int = 0
+) -> list[tuple[Token, int]]:
+    """Return the tokens that fill [start, end), each with where its payload starts."""
+    found = []
+    place, stop = span
+    while place < stop:
+        if place + FRAME > stop:
+            raise _bad("a token does not fit into the one around it", raw, (place, stop), base)
+        start = place + FRAME
+        end = start + order.number(raw[place + 2 : start].tobytes())
+        if end > stop:
+            raise _bad("a token is longer than the one around it", raw, (place, stop), base)
+        payload = raw[start:end].tobytes()
+        found.append((Token(int(raw[place]), payload, int(raw[place + 1])), start))
+        place = end
+    return found
+
+
+def _part(code: int, payload: bytes, order: ByteOrder) -> bytes:
+    if len(payload) > MAX_LENGTH:
+        raise EncodeError(f"{len(payload)} bytes do not fit in one record")
+    return token(code, payload, order=order)
+
+
+def _header(payload: bytes, order: ByteOrder, context: tuple[Octets, int, int]) -> TrailRecord:
+    raw, at, base = context
+    span = (at, at + len(payload))
+    if len(payload) <= H_FIXED:
+        raise _bad("the record header is too short", raw, span, base)
+    # The dtype begins with the frames of G and H, which the payload does not have.
+    layout = RECORD_HEADS[order]
+    padded = bytes(layout.itemsize - H_FIXED) + payload[:H_FIXED]
+    head = np.frombuffer(padded, layout)[0]
+    if head["indicator"] != INDICATOR:
+        raise _bad("a record header must begin with 45", raw, span, base)
+    values: dict[str, Any] = {name: int(head[name]) for name in _FIELDS}
+    area = payload[H_FIXED:]
+    partition = values["partition"]
+    if partition & BY_TABLE:
+        width = 4 if partition & BY_PARTITION else 2
+        if len(area) != width:
+            raise _bad(f"{width} bytes of table index were expected", raw, span, base)
+        values |= {"name": None, "table_index": order.number(area[:2])}
+        values["partition_index"] = order.number(area[2:]) if width == 4 else None
+    else:
+        name, end, values["behind_name"] = area.partition(b"\0")
+        if not end:
+            raise _bad("a table name must end with a NUL", raw, span, base)
+        values["name"] = name.decode("utf-8", "backslashreplace")
+    return TrailRecord(**values, io_time=int(head["io_time"]) - JULIAN_EPOCH)
+
+
+def _bad(problem: str, raw: Octets, span: tuple[int, int], base: int) -> DecodeError:
+    start, end = span
+    return DecodeError(problem, where=Where(offset=base + start, raw=raw[start:end].tobytes()))

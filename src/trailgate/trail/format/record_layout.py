@@ -1,0 +1,56 @@
+"""How the fixed bytes of a record lie: the frames of G and H and the 34 bytes of GHDR.
+
+Format notes 5; reader and writer share it, one layout a byte order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.tokens import FRAME
+
+# Name and type; the order's prefix is put in front of the types.
+_ROWS: Final = (
+    ("g_id", "u1"),
+    ("g_info", "u1"),
+    ("g_length", "u2"),
+    ("h_id", "u1"),
+    ("h_info", "u1"),
+    ("h_length", "u2"),
+    ("indicator", "u1"),
+    ("partition", "u1"),
+    ("undo", "u1"),
+    ("image", "u1"),
+    ("data_length", "u2"),
+    ("io_type", "u1"),
+    ("node", "u1"),
+    ("io_time", "i8"),
+    ("audit_pos", "u8"),
+    ("audit_rba", "u4"),
+    ("trans_ind", "u1"),
+    ("format", "u1"),
+    ("syskey_length", "u1"),
+    ("incomplete", "u1"),
+    ("continued", "u1"),
+    ("record_count", "u1"),
+)
+RECORD_HEADS: Final[Mapping[ByteOrder, np.dtype[np.void]]] = MappingProxyType(
+    {order: np.dtype([(name, order.value + kind) for name, kind in _ROWS]) for order in ByteOrder}
+)
+NAME_AT: Final = RECORD_HEADS[ByteOrder.BIG].itemsize  # the name area follows
+H_FIXED: Final = 34  # bytes of GHDR in front of the name area
+INDICATOR: Final = ord("E")
+BEFORE_IMAGE, AFTER_IMAGE = ord("B"), ord("A")
+FROM_LOG, FETCHED = ord("R"), ord("F")
+SHORTEST: Final = NAME_AT + 1 + FRAME  # an empty name, no data, no tokens
+
+# Bits of the partition byte (format notes 5.1).
+FIELD_COMP: Final = 0x04  # the data are index, length, value
+BY_TABLE: Final = 0x08  # the table is named by an index, not by text
+BY_PARTITION: Final = 0x80  # a partition name index is there too
+UNIFIED: Final = 0x40  # seen on a unified key update; its meaning is not public

@@ -1,0 +1,132 @@
+"""Which format a trail is written in: its level, byte order and form of updates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, NamedTuple, Self, TypeVar
+
+from trailgate.errors import OptionError
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.metadata import METADATA_LEVEL
+
+Kind = TypeVar("Kind", bound=Enum)
+
+HEADER_LEVEL: Final = 1  # 10.0, the first level with a file header (format notes 4.6)
+NEWER_LEVEL: Final = 4  # 12.1: little-endian trails, unified updates
+
+
+class Release(NamedTuple):
+    """A release that FORMAT RELEASE may name, and its level."""
+
+    major: int
+    minor: int
+    level: int
+
+    @property
+    def name(self) -> str:
+        """Return the release as FORMAT RELEASE spells it."""
+        return f"{self.major}.{self.minor}"
+
+
+# Format notes 4.6. Levels 6 and 7 were seen in trails of these releases; what lies between the
+# named releases, and what comes behind, is not public.
+RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
+    {
+        row.name: row
+        for row in (
+            Release(9, 5, 0),
+            Release(10, 0, 1),
+            Release(10, 4, 2),
+            Release(11, 2, 3),
+            Release(12, 1, 4),
+            Release(12, 2, 5),
+            Release(12, 3, 6),
+            Release(19, 1, 7),
+        )
+    }
+)
+DEFAULT_RELEASE: Final = "11.2"
+
+
+class UpdateFormat(Enum):
+    """How an update with before values is written.
+
+    Two records; or one, of type 134 or 135, as UPDATERECORDFORMAT FULL and COMPACT have it: with COMPACT the before half
+    holds the key and what changed, the after half what changed.
+    """
+
+    SEPARATE = "separate"
+    FULL = "full"
+    COMPACT = "compact"
+
+
+@dataclass(frozen=True, slots=True)
+class TrailFormat:
+    """What is written; raises OptionError where a level does not have what is asked for."""
+
+    level: int = RELEASES[DEFAULT_RELEASE].level
+    order: ByteOrder = ByteOrder.BIG
+    updates: UpdateFormat = UpdateFormat.SEPARATE
+
+    def __post_init__(self) -> None:
+        levels = [row.level for row in RELEASES.values()]
+        if self.level not in levels:
+            raise OptionError(f"level {self.level} is not among {levels[0]} to {levels[-1]}")
+        hint = "Name format release 12.1 or a later one"
+        if self.level < NEWER_LEVEL and self.order is ByteOrder.LITTLE:
+            problem = f"a trail of format release {self.release} is big-endian"
+            raise OptionError(problem, hint=hint)
+        if self.level < NEWER_LEVEL and self.updates is not UpdateFormat.SEPARATE:
+            problem = f"a trail of format release {self.release} has no unified updates"
+            raise OptionError(problem, hint=hint)
+
+    @classmethod
+    def named(
+        cls, release: str | None = None, byte_order: str | None = None, updates: str | None = None
+    ) -> Self:
+        """Return the format that texts name, as options have them; None takes the default."""
+        return cls(
+            _release(release or DEFAULT_RELEASE).level,
+            _chosen("byte order", {order.label: order for order in ByteOrder}, byte_order)
+            or ByteOrder.BIG,
+            _chosen("update format", {each.value: each for each in UpdateFormat}, updates)
+            or UpdateFormat.SEPARATE,
+        )
+
+    @property
+    def release(self) -> str:
+        """Return the release whose level it is."""
+        return next(row.name for row in RELEASES.values() if row.level == self.level)
+
+    @property
+    def has_header(self) -> bool:
+        """Return whether files begin with a file header."""
+        return self.level >= HEADER_LEVEL
+
+    @property
+    def by_index(self) -> bool:
+        """Return whether records name tables by index, which metadata records explain."""
+        return self.level >= METADATA_LEVEL
+
+
+LEVEL_3: Final = TrailFormat()
+
+
+def _release(name: str) -> Release:
+    try:
+        return RELEASES[name.strip()]
+    except KeyError:
+        problem = f"the format of release {name} is not public"
+        raise OptionError(problem, hint=f"Known are {', '.join(RELEASES)}") from None
+
+
+def _chosen(what: str, known: Mapping[str, Kind], text: str | None) -> Kind | None:
+    if text is None:
+        return None
+    try:
+        return known[text.strip().lower()]
+    except KeyError:
+        raise OptionError(f"the {what} is {' or '.join(known)}, not {text!r}") from None

@@ -1,0 +1,1 @@
+"""Trail bytes to changes and to rows of records."""

@@ -1,0 +1,181 @@
+"""Large objects: pieces (116) behind a change, put together into a column of its image.
+
+Format notes 11: a piece begins with column index, number of pieces, its own number, its offset in the
+value and its size, u32 each; the column of the record itself is NULL or holds a small value inline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask
+from trailgate.model.changes import Image, StateColumn
+from trailgate.model.tables import Table
+from trailgate.trail.format.record_header import Source, Spans
+from trailgate.trail.format.record_types import IO_TRUNCATE, Role
+from trailgate.trail.reading.grouping import Operations, last_change
+from trailgate.trail.values.codec import Cells
+from trailgate.trail.values.codecs import LARGE, unreadable
+
+HEAD_WORDS: Final = 5
+HEAD: Final = 4 * HEAD_WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class LargeObjects:
+    """Whole values: the record of the image and the column of each, and where its bytes lie."""
+
+    record: Longs
+    column: Longs
+    spans: Spans
+
+    def __len__(self) -> int:
+        return len(self.record)
+
+    def of(self, chosen: Mask | Longs) -> LargeObjects:
+        """Return those chosen."""
+        spans = Spans(self.spans.starts[chosen], self.spans.ends[chosen])
+        return LargeObjects(self.record[chosen], self.column[chosen], spans)
+
+    def within(self, records: Longs) -> tuple[LargeObjects, Longs]:
+        """Return those of these records (ascending), and the place of each among them."""
+        at = np.searchsorted(records, self.record)
+        at = np.minimum(at, max(0, len(records) - 1))
+        mine = np.zeros(len(self), bool) if not len(records) else records[at] == self.record
+        return self.of(mine), at[mine]
+
+
+_NONE: Final = np.zeros(0, np.int64)
+NO_OBJECTS: Final = LargeObjects(_NONE, _NONE, Spans(_NONE, _NONE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """The heads of pieces in columns, ordered by record, column and offset."""
+
+    rows: Longs  # of the pieces' own records
+    record: Longs  # of the change in front
+    column: Longs
+    total: Longs
+    number: Longs
+    offset: Longs
+    size: Longs
+
+
+def read_large_objects(source: Source, operations: Operations) -> tuple[Source, LargeObjects]:
+    """Return the large objects of these operations, in a source that holds them at its end.
+
+    Raises DecodeError where pieces are missing, overlap or contradict each other.
+    """
+    rows = operations.of_role(Role.LARGE_OBJECT)
+    if not len(rows):
+        return source, NO_OBJECTS
+    pieces = _read_heads(source, operations, rows)
+    begins = np.ones(len(rows), bool)
+    begins[1:] = (np.diff(pieces.record) != 0) | (np.diff(pieces.column) != 0)
+    _check(source, operations, pieces, begins)
+    data = operations.heads.data.take(pieces.rows)
+    source, places = source.extended(Spans(data.starts + HEAD, data.ends))
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(rows)) - 1
+    spans = Spans(places[first], places[last] + pieces.size[last])
+    return source, LargeObjects(pieces.record[first], pieces.column[first], spans)
+
+
+def _read_heads(source: Source, operations: Operations, rows: Longs) -> _Pieces:
+    data = operations.heads.data.take(rows)
+    _require(
+        source,
+        operations,
+        (rows, data.ends - data.starts >= HEAD),
+        "a piece of a large object is shorter than its head of 20 bytes",
+    )
+    words = source.order.words(source.data, "u4")
+    head = [words[data.starts + 4 * i].astype(np.int64) for i in range(HEAD_WORDS)]
+    sized = head[4] == data.ends - data.starts - HEAD
+    _require(source, operations, (rows, sized), "a piece's size does not agree with its record")
+    record = last_change(operations, rows)
+    rowless = operations.heads.io_type[record] == IO_TRUNCATE
+    _require(source, operations, (rows, ~rowless), "a truncate has no large objects")
+    order = np.lexsort((head[2], head[3], head[0], record))
+    column, total, number, offset, size = (word[order] for word in head)
+    return _Pieces(rows[order], record[order], column, total, number, offset, size)
+
+
+def _check(source: Source, operations: Operations, pieces: _Pieces, begins: Mask) -> None:
+    """Check that the pieces of each value are all there, each once, without gap or overlap."""
+    group = np.cumsum(begins) - 1
+    counts = np.bincount(group)
+    first = np.flatnonzero(begins)[group]
+
+    def require(good: Mask, problem: str) -> None:
+        _require(source, operations, (pieces.rows, good), problem)
+
+    require(pieces.total == pieces.total[first], "pieces of one large object tell two totals")
+    require(
+        (pieces.number >= 1) & (pieces.number <= pieces.total),
+        "a piece's number is not one of 1 to the number of pieces",
+    )
+    expected = np.zeros(len(begins), np.int64)
+    expected[1:] = (pieces.offset + pieces.size)[:-1]
+    expected[begins] = 0
+    require(pieces.offset >= expected, "pieces of a large object overlap")
+    require(pieces.offset == expected, "a large object has a gap: a piece is missing")
+    by_number = np.lexsort((pieces.number, group))
+    again = np.zeros(len(begins), bool)
+    ordered = pieces.number[by_number]
+    again[by_number[1:]] = (np.diff(ordered) == 0) & (np.diff(group[by_number]) == 0)
+    require(~again, "a piece of a large object appears twice")
+    found = counts[group] == pieces.total
+    require(found, "not all pieces of a large object are there")
+
+
+def _require(
+    source: Source, operations: Operations, checked: tuple[Longs, Mask], problem: str
+) -> None:
+    rows, good = checked
+    if good.all():
+        return
+    record = int(rows[int(np.argmin(good))])
+    heads = operations.heads
+    data = heads.data.take(np.array([record]))
+    span = (int(data.starts[0]), min(int(data.ends[0]), int(data.starts[0]) + HEAD))
+    table = heads.tables[int(heads.table[record])].name
+    raise source.error(problem, span, table=table)
+
+
+def put_in(
+    source: Source, table: Table, image: Image, placed: tuple[LargeObjects, Longs, int]
+) -> Image:
+    """Return an image of ``count`` rows with the large objects in their rows and columns."""
+    objects, rows, count = placed
+    columns = list(image)
+    for index in np.unique(objects.column).tolist():
+        chosen = np.flatnonzero(objects.column == index)
+        spans = objects.spans.take(chosen)
+        if index >= len(columns):
+            problem = f"a large object of column {index} in a table of {len(columns)} columns"
+            start = int(spans.starts[0])
+            raise source.error(problem, (start, min(start + 32, int(spans.ends[0]))))
+        column = table.columns[index]
+        lengths = spans.ends - spans.starts
+        cells = Cells(source, table.name, column, spans.starts, lengths)
+        decode = LARGE.get(column.family)
+        if decode is None:
+            raise cells.error(f"a large object, but {unreadable(column)}", 0)
+        columns[index] = _overlaid(columns[index], rows[chosen], decode(cells), count)
+    return tuple(columns)
+
+
+def _overlaid(column: StateColumn, rows: Longs, values: pa.Array, count: int) -> StateColumn:
+    old = pa.nulls(count, values.type) if column.values is None else column.values
+    slots = np.arange(count)
+    slots[rows] = count + np.arange(len(rows))
+    missing = column.is_missing(count).copy()
+    missing[rows] = False
+    whole = pa.concat_arrays([old, values]).take(pa.array(slots))
+    return StateColumn(whole, missing if missing.any() else None)

@@ -1,0 +1,176 @@
+"""Records -> operations: which records make one, tables apart, columns read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.gather import fixed_rows
+from trailgate.errors import DecodeError
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, Image
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.tables import Definitions, Table
+from trailgate.trail.format.metadata import TrailTable
+from trailgate.trail.format.record_header import Heads, Source, Spans
+from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE, PREFIX_OF
+from trailgate.trail.reading.cells import Area, read_image
+from trailgate.trail.reading.encryption import explained
+from trailgate.trail.reading.grouping import Operations
+from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, put_in
+from trailgate.trail.reading.record_tokens import Tokens, token_maps
+from trailgate.trail.reading.two_image_records import split_images
+from trailgate.trail.reading.user_tokens import named_tokens
+from trailgate.trail.values.undefined_tables import MAX_COLUMNS, columns_used, numbered_table
+
+# By "begins a transaction" + 2 * "ends one".
+INDICATORS: Final = np.array([MIDDLE, BEGIN, END, WHOLE], np.uint8)
+POSITION_DIGITS: Final = 10  # of the file number, and again of the byte offset
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What a chunk of operations is read with; ``row`` is the place of its first operation."""
+
+    source: Source
+    definitions: Definitions
+    file_number: int
+    row: int
+    large: LargeObjects = NO_OBJECTS
+    wanted: TablePatterns | None = None  # of which tables; None: all
+
+
+def read_blocks(
+    chunk: Chunk, operations: Operations, transactions: tuple[pa.Array, pa.Array], tokens: Tokens
+) -> list[ChangeBlock]:
+    """Return one block a table, in the order in which the tables appear."""
+    if not len(operations):
+        return []
+    user = named_tokens(chunk.source, operations.heads, operations.records)
+    maps = token_maps(tokens, operations.owner, len(operations), user)
+    positions = position_texts(
+        chunk.file_number, operations.heads.offsets[operations.first] + chunk.source.base
+    )
+    shared = (*transactions, positions, maps)
+    tables = operations.heads.table[operations.first]
+    blocks = []
+    for code, known in enumerate(operations.heads.tables):
+        if chunk.wanted is not None and not chunk.wanted.fits(known.name):
+            continue
+        rows = np.flatnonzero(tables == code)
+        if len(rows):
+            try:
+                blocks.append(_read_block(chunk, operations, (known, rows), shared))
+            except DecodeError as error:
+                raise explained(error, chunk.source, operations) from None
+    return blocks
+
+
+def _read_block(
+    chunk: Chunk,
+    operations: Operations,
+    chosen: tuple[TrailTable, Longs],
+    shared: tuple[pa.Array, ...],
+) -> ChangeBlock:
+    known, rows = chosen
+    heads = operations.heads
+    first, after = operations.first[rows], operations.after[rows]
+    if len(rows) < len(operations):
+        index = pa.array(rows)
+        shared = tuple(values.take(index) for values in shared)
+    tx_id, csn, position, maps = shared
+    table, before_image, after_image = _read_images(chunk, heads, known, (first, after))
+    return ChangeBlock(
+        table=table,
+        order=rows + chunk.row,
+        op_type=heads.op_type[first],
+        op_ts=heads.op_ts[first],
+        tx_ind=INDICATORS[operations.begins[rows] + 2 * operations.ends[rows]],
+        tx_id=tx_id,
+        csn=csn,
+        seq_id=None,
+        position=position,
+        before=before_image,
+        after=after_image,
+        tokens=maps,
+    )
+
+
+def _read_images(
+    chunk: Chunk, heads: Heads, known: TrailTable, records: tuple[Longs, Longs]
+) -> tuple[Table, Image, Image]:
+    """Return the table and both images of operations (first record, after record)."""
+    source = chunk.source
+    first, after = records
+    io_type = heads.io_type[first]
+    _check_truncates(source, heads, first[io_type == IO_TRUNCATE])
+    prefixed = PREFIX_OF[io_type] > 0
+    has_before = (io_type == IO_DELETE) | (first != after) | prefixed
+    has_after = (io_type != IO_DELETE) & (io_type != IO_TRUNCATE)
+    befores, afters = heads.data.take(first), heads.data.take(after)
+    table = known.table or chunk.definitions.get(known.name)
+    if prefixed.any():
+        columns = len(table.columns) if table is not None else MAX_COLUMNS
+        split_images(source, (known.name, columns), (befores, afters), PREFIX_OF[io_type])
+    if table is None:
+        table = _numbered(chunk, known.name, (befores, afters), np.unique(np.append(first, after)))
+    before_image = read_image(_area(source, table, befores, has_before))
+    after_image = read_image(_area(source, table, afters, has_after))
+    if not len(chunk.large):
+        return table, before_image, after_image
+    # A record of both images has its large objects in the after one.
+    only_before = np.flatnonzero(~has_after | (first != after))
+    rows = np.flatnonzero(has_after)
+    return (
+        table,
+        _with_large(chunk, table, before_image, (only_before, first)),
+        _with_large(chunk, table, after_image, (rows, after)),
+    )
+
+
+def _numbered(chunk: Chunk, name: str, images: tuple[Spans, Spans], records: Longs) -> Table:
+    """Return a table of as many numbered columns as these data have."""
+    columns = max(columns_used(chunk.source, spans) for spans in images)
+    large, _ = chunk.large.within(records)
+    columns = max(columns, 1 + int(large.column.max(initial=-1)))
+    return numbered_table(name, min(columns, MAX_COLUMNS))
+
+
+def _with_large(chunk: Chunk, table: Table, image: Image, side: tuple[Longs, Longs]) -> Image:
+    """Return an image with the large objects of its records; ``side``: rows, and all their records."""
+    rows, records = side
+    objects, at = chunk.large.within(records[rows])
+    if not len(objects):
+        return image
+    return put_in(chunk.source, table, image, (objects, rows[at], len(records)))
+
+
+def _area(source: Source, table: Table, spans: Spans, chosen: Mask) -> Area:
+    starts, ends = spans.starts, spans.ends
+    if chosen.all():
+        return Area(source, table, starts, ends, None, len(chosen))
+    rows = np.flatnonzero(chosen)
+    return Area(source, table, starts[rows], ends[rows], rows, len(chosen))
+
+
+def _check_truncates(source: Source, heads: Heads, records: Longs) -> None:
+    data = heads.data.take(records)
+    filled = np.flatnonzero(data.starts < data.ends)
+    if len(filled):
+        span = (int(data.starts[filled[0]]), int(data.ends[filled[0]]))
+        raise source.error("a truncate has no data (format notes 10.5), this one has", span)
+
+
+def position_texts(file_number: int, offsets: Longs) -> pa.Array:
+    """Return 10 digits of file number and 10 of byte offset, so that text order is order."""
+    matrix = np.empty((len(offsets), 2 * POSITION_DIGITS), np.uint8)
+    prefix = f"{file_number:0{POSITION_DIGITS}d}".encode()
+    matrix[:, :POSITION_DIGITS] = np.frombuffer(prefix, np.uint8)
+    rest = offsets
+    for column in range(2 * POSITION_DIGITS - 1, POSITION_DIGITS - 1, -1):
+        rest, digit = np.divmod(rest, 10)
+        matrix[:, column] = digit + ord("0")
+    return fixed_rows(matrix).view(pa.string())

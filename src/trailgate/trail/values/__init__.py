@@ -1,0 +1,1 @@
+"""Column values in trail form and back, whole columns at once."""

@@ -1,0 +1,108 @@
+"""Which codec a column has: one row a kind of value, chosen once a column and block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from trailgate.errors import DefinitionError
+from trailgate.model.tables import Column
+from trailgate.model.types import Family
+from trailgate.trail.values.charsets import UTF_8, charset_of
+from trailgate.trail.values.codec import Cells, ValueCodec
+from trailgate.trail.values.numbers import (
+    decode_float,
+    decode_integer,
+    encode_float,
+    encode_integer,
+)
+from trailgate.trail.values.raw import (
+    decode_fixed_bytes,
+    decode_large_bytes,
+    decode_variable_bytes,
+    encode_fixed_bytes,
+    encode_variable_bytes,
+)
+from trailgate.trail.values.text import (
+    UNKNOWN_NATIONAL,
+    decode_fixed,
+    decode_large_text,
+    decode_variable,
+    encode_fixed,
+    encode_fixed_national,
+    encode_national,
+    encode_variable,
+)
+from trailgate.trail.values.times import decode_datetime, encode_datetime
+from trailgate.trail.values.undefined_tables import (
+    decode_large_numbered,
+    decode_numbered,
+    encode_numbered,
+)
+from trailgate.trail.values.zoned_times import decode_zoned, encode_zoned
+
+_TEXT, _PADDED = (
+    ValueCodec(decode_variable, encode_variable),
+    ValueCodec(decode_fixed, encode_fixed),
+)
+_INTEGER = ValueCodec(decode_integer, encode_integer)
+
+# Keyed by family and whether the type is of fixed length.
+CODECS: Final[Mapping[tuple[Family, bool], ValueCodec]] = MappingProxyType(
+    {
+        (Family.TEXT, False): _TEXT,
+        (Family.TEXT, True): _PADDED,
+        (Family.NUMBER_TEXT, False): _TEXT,
+        (Family.NUMBER_TEXT, True): _PADDED,
+        (Family.INTEGER, False): _INTEGER,
+        (Family.UNSIGNED, False): _INTEGER,
+        (Family.DATETIME, False): ValueCodec(decode_datetime, encode_datetime),
+        (Family.BYTES, False): ValueCodec(decode_variable_bytes, encode_variable_bytes),
+        (Family.BYTES, True): ValueCodec(decode_fixed_bytes, encode_fixed_bytes),
+        (Family.FLOAT, False): ValueCodec(decode_float, encode_float),
+        (Family.NUMBERED, False): ValueCodec(decode_numbered, encode_numbered),
+    }
+)
+# Text in another character set than UTF-8 by its definition, by whether its type is of fixed length.
+_NATIONAL: Final = (
+    ValueCodec(decode_variable, encode_national),
+    ValueCodec(decode_fixed, encode_fixed_national),
+)
+_ZONED: Final = ValueCodec(decode_zoned, encode_zoned)
+
+# How the whole bytes of a large object become a value: those families that one can have.
+LARGE: Final[Mapping[Family, Callable[[Cells], pa.Array]]] = MappingProxyType(
+    {
+        Family.TEXT: decode_large_text,
+        Family.NUMBER_TEXT: decode_large_text,
+        Family.BYTES: decode_large_bytes,
+        Family.NUMBERED: decode_large_numbered,
+    }
+)
+
+
+def codec_of(column: Column) -> ValueCodec | None:
+    """Return the codec of a column; None where no public layout of its type is known.
+
+    Raises DefinitionError for an unknown type code.
+    """
+    if column.zoned:
+        return _ZONED
+    if column.family is Family.TEXT and charset_of(column, UTF_8) != UTF_8:
+        known = charset_of(column, UTF_8) is not None
+        return _NATIONAL[column.type_row.fixed] if known else None
+    return CODECS.get((column.family, column.type_row.fixed))
+
+
+def unreadable(column: Column) -> str:
+    """Return why values of a column can be neither read nor written."""
+    try:
+        row = column.type_row
+    except DefinitionError as error:
+        return error.problem
+    if row.family is Family.TEXT:
+        return UNKNOWN_NATIONAL
+    return f"values of type {row.name} ({row.code}) have no public layout"

@@ -1,0 +1,57 @@
+"""Bytes (RAW, sub data type 4) in trail form and back; outside they are hexadecimal text (format notes 10.2)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.gather import gather
+from trailgate.columnar.hexadecimal import from_hex, to_hex
+from trailgate.errors import DecodeError
+from trailgate.trail.values.codec import INDICATOR_BYTES, Cells, Target, Written
+from trailgate.trail.values.text import (
+    VARIABLE_HEAD,
+    encode_fixed_bytes_of,
+    encode_variable,
+    fixed_width,
+    null_cells,
+    variable_nulls,
+)
+
+
+def decode_variable_bytes(cells: Cells) -> pa.Array:
+    """Return bytes of varying length as upper-case hexadecimal digits."""
+    return _digits(cells, cells.starts + VARIABLE_HEAD, variable_nulls(cells))
+
+
+def decode_fixed_bytes(cells: Cells) -> pa.Array:
+    """Return bytes of the column's width as upper-case hexadecimal digits."""
+    nulls = null_cells(cells, fixed_width(cells.column))
+    return _digits(cells, cells.starts + INDICATOR_BYTES, nulls)
+
+
+def decode_large_bytes(cells: Cells) -> pa.Array:
+    """Return bytes that fill their cells whole as upper-case hexadecimal digits."""
+    return _digits(cells, cells.starts, None)
+
+
+def _digits(cells: Cells, starts: Longs, nulls: Mask | None) -> pa.Array:
+    ends = cells.starts + cells.lengths
+    return to_hex(gather(cells.source.buffer, starts, ends, nulls=nulls))
+
+
+def encode_variable_bytes(target: Target, values: pa.Array) -> Written:
+    """Return hexadecimal digits as bytes of varying length."""
+    return encode_variable(target, _bytes_of(target, values))
+
+
+def encode_fixed_bytes(target: Target, values: pa.Array) -> Written:
+    """Return hexadecimal digits as bytes of the column's width."""
+    return encode_fixed_bytes_of(target, _bytes_of(target, values))
+
+
+def _bytes_of(target: Target, values: pa.Array) -> pa.Array:
+    try:
+        return from_hex(values)
+    except DecodeError as error:
+        raise target.error(error.problem, error.where.raw or b"") from None

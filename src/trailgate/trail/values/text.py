@@ -1,0 +1,190 @@
+"""Text in trail form and back: variable (type 64) and blank-padded (type 0) (format notes 10.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.gather import gather
+from trailgate.columnar.views import rows_at, words
+from trailgate.errors import DecodeError, EncodeError
+from trailgate.model.tables import Column
+from trailgate.trail.values.charsets import UTF_8, charset_of, decoded_texts, encoded_texts
+from trailgate.trail.values.codec import (
+    INDICATOR_BYTES,
+    MAX_CELL,
+    NULL,
+    Cells,
+    Target,
+    Written,
+    heads,
+    null_mask,
+)
+
+VARIABLE_HEAD = 4  # null indicator and u16 length
+
+
+def decode_variable(cells: Cells) -> pa.Array:
+    """Return the texts: indicator, u16 length, bytes; NULL is FF FF 00 00 or a bare FF FF."""
+    return _texts(cells, cells.starts + VARIABLE_HEAD, variable_nulls(cells))
+
+
+def variable_nulls(cells: Cells) -> Mask | None:
+    """Return which values of varying length are NULL, after checking all lengths."""
+    order = cells.source.order
+    head = order.frames(cells.source.data)[cells.starts]
+    present = head == order.pair(0, cells.lengths - VARIABLE_HEAD)
+    if present.all():
+        return None
+    indicator, length = order.halves(head)
+    null = indicator == NULL
+    good = present | (null & (cells.lengths == INDICATOR_BYTES))
+    good |= null & (cells.lengths == VARIABLE_HEAD) & (length == 0)
+    cells.require(good, "a text's length does not agree with its value")
+    return ~np.asarray(present, bool)
+
+
+def decode_fixed(cells: Cells) -> pa.Array:
+    """Return blank-padded texts without the padding; NULL is FF FF and zeros, or a bare FF FF."""
+    width = fixed_width(cells.column)
+    nulls = null_cells(cells, width)
+    texts = _texts(cells, cells.starts + INDICATOR_BYTES, nulls)
+    return pc.utf8_rtrim(texts, " ")
+
+
+def decode_large_text(cells: Cells) -> pa.Array:
+    """Return texts that fill their cells whole, as large objects do."""
+    return _texts(cells, cells.starts, None)
+
+
+def null_cells(cells: Cells, width: int) -> Mask | None:
+    """Return which values of a fixed width are NULL, after checking all lengths."""
+    head = words(cells.source.data, "u2")[cells.starts]
+    whole = cells.lengths == INDICATOR_BYTES + width
+    if whole.all() and not head.any():
+        return None
+    nulls: Mask = head == NULL
+    good = (whole & (head == 0)) | (nulls & (whole | (cells.lengths == INDICATOR_BYTES)))
+    cells.require(good, f"a value of {width} bytes behind 00 00 or ff ff was expected")
+    return nulls
+
+
+def fixed_width(column: Column) -> int:
+    """Return how many bytes a blank-padded text has."""
+    return column.internal_length or column.external_length
+
+
+def _texts(cells: Cells, starts: Longs, nulls: Mask | None) -> pa.Array:
+    """Return texts as UTF-8, from the character set of their column or of the source."""
+    ends = cells.starts + cells.lengths
+    charset = charset_of(cells.column, cells.source.charset)
+    if charset is None:
+        raise cells.error(UNKNOWN_NATIONAL, 0)
+    if charset != UTF_8:
+        raw = gather(cells.source.buffer, starts, ends, nulls=nulls)
+        try:
+            return decoded_texts(raw, charset)
+        except DecodeError as error:
+            raise cells.error(error.problem, error.where.record or 0) from None
+    try:
+        return gather(cells.source.buffer, starts, ends, nulls=nulls, text=True)
+    except DecodeError as error:
+        bad = starts == error.where.offset
+        raise cells.error(error.problem, int(np.argmax(bad))) from None
+
+
+UNKNOWN_NATIONAL = "the definitions do not tell the character set of this national text: sub data type 1 is UTF-16BE"
+
+
+def encode_variable(target: Target, values: pa.Array) -> Written:
+    """Return texts as indicator, u16 length and bytes."""
+    nulls = null_mask(values)
+    if nulls is not None:
+        values = values.fill_null("")
+    sizes = pc.binary_length(values).to_numpy()
+    if len(sizes) and sizes.max() > MAX_CELL - VARIABLE_HEAD:
+        value = values[int(np.argmax(sizes))].as_py()
+        raise target.error(f"a text of {sizes.max()} bytes does not fit in a record", value)
+    count = len(values)
+    head = np.empty((count, 4), target.order.value + "u2")
+    head[:, 0] = target.index
+    head[:, 1] = sizes + VARIABLE_HEAD
+    head[:, 2] = 0
+    if nulls is not None:
+        head[nulls, 2] = NULL
+    head[:, 3] = sizes
+    return Written(head.view(np.uint8), values.view(pa.binary()))
+
+
+def encode_fixed(target: Target, values: pa.Array) -> Written:
+    """Return texts padded with blanks to the column's width; a longer one is an error."""
+    width = fixed_width(target.column)
+    nulls = null_mask(values)
+    if nulls is not None:
+        values = values.fill_null("")
+    sizes = pc.binary_length(values).to_numpy()
+    if len(sizes) and sizes.max() > width:
+        value = values[int(np.argmax(sizes))].as_py()
+        raise target.error(f"a text of {sizes.max()} bytes is longer than {width}", value)
+    body = _padded(values, sizes, width)
+    if nulls is not None:
+        body[nulls] = 0
+    head = heads(target, INDICATOR_BYTES + width, nulls, len(values))
+    return Written(np.concatenate([head, body], axis=1))
+
+
+def encode_national(target: Target, values: pa.Array) -> Written:
+    """Return texts of varying length in the character set that their column tells."""
+    charset = charset_of(target.column, UTF_8)
+    if charset is None:
+        raise target.error(UNKNOWN_NATIONAL)
+    try:
+        return encode_variable(target, encoded_texts(values, charset))
+    except EncodeError as error:
+        raise error.located(table=target.table, field=target.column.name) from None
+
+
+def encode_fixed_national(target: Target, values: pa.Array) -> Written:
+    """Return texts padded with blanks, in the character set that their column tells."""
+    charset = charset_of(target.column, UTF_8)
+    if charset is None:
+        raise target.error(UNKNOWN_NATIONAL)
+    width = len(" ".encode(charset))
+    padded = pc.utf8_rpad(values, fixed_width(target.column) // width, " ")
+    try:
+        return encode_fixed_bytes_of(target, encoded_texts(padded, charset))
+    except EncodeError as error:
+        raise error.located(table=target.table, field=target.column.name) from None
+
+
+def encode_fixed_bytes_of(target: Target, values: pa.Array) -> Written:
+    """Return bytes of exactly the column's width; others are an error."""
+    width = fixed_width(target.column)
+    bad = pc.not_equal(pc.binary_length(values), width).fill_null(False)
+    if pc.any(bad).as_py():
+        value = values[int(np.argmax(bad.to_numpy(zero_copy_only=False)))].as_py()
+        raise target.error(f"{width} bytes were expected, not {len(value)}", value)
+    return encode_fixed(target, values)
+
+
+def _padded(
+    values: pa.Array, sizes: np.ndarray[tuple[int], np.dtype[np.int32]], width: int
+) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    """Return a matrix of the values' bytes, filled up with blanks."""
+    matrix = np.full((len(values), width), ord(" "), np.uint8)
+    if int(sizes.sum()):
+        _, offsets, data = values.buffers()
+        start = np.frombuffer(offsets, np.int32)[values.offset]
+        content = np.frombuffer(data, np.uint8)[start : start + int(sizes.sum())]
+        matrix[np.arange(width) < sizes[:, None]] = content
+    return matrix
+
+
+def fixed_bytes(
+    cells: Cells, width: int, nulls: Mask | None
+) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    """Return the value bytes behind the indicators as a matrix; NULL rows are left out."""
+    starts = cells.starts if nulls is None else cells.starts[~nulls]
+    return rows_at(cells.source.data, starts + INDICATOR_BYTES, width)

@@ -1,0 +1,153 @@
+"""Tables that nothing defines: columns named #0, #1, ... and values as their bytes look.
+
+Format notes 10.2, "Without a TDR": a guess, value by value, so that how the input is cut changes nothing. What is text
+is given as text, what is not as 0x and upper-case hexadecimal digits; a text that itself begins with 0x is given so too,
+so that what begins with 0x is always digits.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Mask
+from trailgate.columnar.gather import gather
+from trailgate.columnar.views import words
+from trailgate.model.tables import Column, Table
+from trailgate.model.types import NUMBERED
+from trailgate.trail.format.record_header import Source, Spans
+from trailgate.trail.values.codec import CELL_HEAD, INDICATOR_BYTES, NULL, Cells, Target, Written
+from trailgate.trail.values.text import VARIABLE_HEAD
+
+MAX_COLUMNS: Final = (
+    4096  # no table of a common database has more; a greater index is a damaged one
+)
+NOT_DEFINED: Final = "nothing defines the table: its columns are numbered"
+_DATETIME: Final = re.compile(rb"\d{4}-\d\d-\d\d(:\d\d:\d\d:\d\d(\.\d{1,9})?)?", re.ASCII)
+_BETWEEN: Final = 10  # offset of what stands between date and time
+_INTEGER_SIZES: Final = (4, 8)
+_HEX: Final = "0x"
+
+
+def _text_bytes() -> Mask:
+    table = np.zeros(256, bool)
+    table[0x20:0x7F] = True
+    table[[0x09, 0x0A, 0x0D]] = True
+    table.setflags(write=False)
+    return table
+
+
+_TEXT_BYTE: Final = _text_bytes()
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def numbered_table(name: str, columns: int) -> Table:
+    """Return a table of so many columns, marked as a guess."""
+    found = tuple(Column(f"#{i}", NUMBERED.code, 0) for i in range(columns))
+    return Table(name, found, guessed=True)
+
+
+def columns_used(source: Source, spans: Spans) -> int:
+    """Return one more than the greatest column index in these data areas.
+
+    An area that is no list of columns counts as far as it is one; whoever reads it says what is wrong.
+    """
+    frames = source.order.frames(source.data)
+    place, ends = spans.starts, spans.ends
+    most = 0
+    for _ in range(MAX_COLUMNS + 1):
+        live = place + CELL_HEAD + INDICATOR_BYTES <= ends
+        place, ends = place[live], ends[live]
+        if not len(place):
+            break
+        index, sizes = source.order.halves(frames[place])
+        good = index < MAX_COLUMNS
+        known = index[good].astype(np.int64)
+        most = max(most, 1 + int(known.max(initial=-1)))
+        place, ends = (place + sizes + CELL_HEAD)[good], ends[good]
+    return most
+
+
+def decode_numbered(cells: Cells) -> pa.Array:
+    """Return what the values of a column look like; NULL is FF FF, whatever follows."""
+    head = words(cells.source.data, "u2")[cells.starts]
+    nulls = np.asarray(head == NULL, bool)
+    cells.require(nulls | (head == 0), "a null indicator must be 00 00 or ff ff")
+    frames = cells.source.order.frames(cells.source.data)[cells.starts]
+    counted = frames == cells.source.order.pair(0, cells.lengths - VARIABLE_HEAD)
+    ends = cells.starts + cells.lengths
+    behind = np.where(counted, VARIABLE_HEAD, INDICATOR_BYTES)
+    raw = gather(cells.source.buffer, cells.starts + behind, ends, nulls=nulls)
+    if counted[~nulls].all():
+        return _shown(raw, cells.source.charset, counted=True)
+    slots = pa.array(np.asarray(counted, bool))
+    texts = [_shown(raw, cells.source.charset, counted=kind) for kind in (True, False)]
+    return pc.if_else(slots, *texts)
+
+
+def decode_large_numbered(cells: Cells) -> pa.Array:
+    """Return what large objects look like."""
+    raw = gather(cells.source.buffer, cells.starts, cells.starts + cells.lengths)
+    return _shown(raw, cells.source.charset, counted=True)
+
+
+def encode_numbered(target: Target, _: pa.Array) -> Written:
+    """Refuse: what only looks like a value is not written back."""
+    raise target.error(f"{NOT_DEFINED}, and cannot be written")
+
+
+def _shown(values: pa.Array, charset: str, *, counted: bool) -> pa.Array:
+    if counted and charset == "utf-8" and _plain(values):
+        return values.view(pa.string())
+    distinct = values.dictionary_encode()
+    show = _counted if counted else _bare
+    texts = [show(raw, charset) for raw in distinct.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(distinct.indices)
+
+
+def _plain(values: pa.Array) -> bool:
+    """Return whether all values are printable ASCII that does not begin with 0x."""
+    if not len(values):
+        return True
+    _, offsets, data = values.buffers()
+    ends = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]]
+    content = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[1]]
+    if not _TEXT_BYTE[content].all():
+        return False
+    return not pc.any(pc.starts_with(values.view(pa.string()), _HEX)).as_py()
+
+
+def _counted(raw: bytes, charset: str) -> str:
+    """Return bytes behind a length: text if they can be, else hex."""
+    text = _text(raw, charset)
+    return _digits(raw) if text is None else text
+
+
+def _bare(raw: bytes, charset: str) -> str:
+    """Return bytes without a length: a date time, a padded text, a binary integer, else hex."""
+    if _DATETIME.fullmatch(raw):
+        text = raw.decode()
+        return text[:_BETWEEN] + text[_BETWEEN:].replace(":", " ", 1)
+    padded = _text(raw, charset)
+    if padded is not None:
+        return padded.rstrip(" ")
+    if len(raw) in _INTEGER_SIZES and not raw.startswith(_HEX.encode()):
+        # Binary values are big-endian in either order of a trail (format notes 3).
+        return str(int.from_bytes(raw, "big", signed=True))
+    return _digits(raw)
+
+
+def _text(raw: bytes, charset: str) -> str | None:
+    try:
+        text = raw.decode(charset)
+    except UnicodeDecodeError:
+        return None
+    return None if _CONTROL.search(text) or text.startswith(_HEX) else text
+
+
+def _digits(raw: bytes) -> str:
+    return _HEX + raw.hex().upper()

@@ -1,0 +1,1 @@
+"""Changes to trail bytes."""

@@ -1,0 +1,174 @@
+"""Copybooks to layouts: golden listings, errors with their place, and anything at all as input."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trailgate.cobol.copybook.dialect import BinarySizes, Dialect, SourceFormat
+from trailgate.cobol.copybook.layouts import Field, Layout
+from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.errors import DefinitionError
+
+CASES: Final = sorted((Path(__file__).parent / "cases").glob("*.toml"))
+
+
+def listing(layouts: list[Layout]) -> str:
+    return "\n".join(_line(field) for layout in layouts for field in layout.root.walk())
+
+
+def _line(field: Field) -> str:
+    words = [f"{field.level:02d}", field.name, field.usage.value.replace(" ", "-")]
+    words.append(f"{field.offset}+{field.size}")
+    if field.number is not None:
+        sign = field.number.sign.value.replace(" ", "-")
+        words.append(f"{field.number.digits}:{field.number.scale}:{sign}")
+    words += [part for part in _notes(field) if part]
+    return " ".join(words)
+
+
+def _notes(field: Field) -> Iterator[str]:
+    if field.occurs is not None:
+        counter = f"({field.occurs.counter})" if field.occurs.counter else ""
+        yield f"{field.occurs.least}..{field.occurs.most}{counter}/{field.stride}"
+    yield f"={field.redefines}" if field.redefines else ""
+    yield "key" if field.key else ""
+    yield f"date:{field.date_format}" if field.date_format else ""
+    for condition in field.conditions:
+        values = ",".join(f"{a}-{b}" if b else a for a, b in condition.values)
+        yield f"{condition.name}:{values}"
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.stem))
+def test_a_copybook_has_its_layout(path: Path) -> None:
+    case: dict[str, Any] = tomllib.loads(path.read_text())
+    members: dict[str, str] = case.get("members", {})
+
+    found = read_copybook(case["copybook"], member=lambda name: members.get(name.upper()))
+
+    assert case["why"]
+    assert listing(found).splitlines() == case["layout"].strip().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("01 A.\n   05 B PIC Q.", r"'Q' in the picture Q is no picture symbol .*line 2, column 13"),
+        ("01 A.\n   05 B PIC X(0).", "repeats X no time"),
+        ("01 A.\n   05 B.", "B has neither a picture nor items .*line 2, column 4"),
+        ("01 A.\n   05 B PIC 9(4) COMP-9.", "a clause of B was expected, not COMP-9 .*column 18"),
+        ("01 A.\n   05 B REDEFINES C PIC X.", "B redefines C, which is not there"),
+        ("01 A.\n  05 C PIC X OCCURS 2.\n  05 B REDEFINES C PIC X.", "C, which occurs"),
+        ("01 A.\n  05 B PIC X OCCURS 0.", "B occurs 0 to 0 times"),
+        ("01 A.\n  05 B PIC 9(19) COMP.", "a binary number of 19 digits"),
+        ("01 A.\n  05 B PIC 9(39).", "B has 39 digits"),
+        ("01 A.\n  05 B PIC X COMP-3.", "its picture is no number"),
+        ("01 A.\n  05 B PIC 9(3) NATIONAL.", "B is a number in national characters"),
+        ("01 A PIC X.\n  05 B PIC X.", "A has a picture, so B cannot stand in it"),
+        ("01 A PIC X VALUE 'a.", "without its closing quote .*line 1, column 18"),
+        ("hello world.", "a level number was expected, not hello .*line 1, column 1"),
+        ("50 A PIC X.", "50 is no level number"),
+        ("COPY NOWHERE.", "the member NOWHERE was not found"),
+        ("01 A PIC X(200000000).", "too long"),
+        ("01 A.\n  05 B PIC X(9999) OCCURS 99999.", "takes more than"),
+        ("", "the copybook has no item"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        read_copybook(text, dialect=Dialect(SourceFormat.FREE))
+
+
+def test_a_member_that_copies_itself_is_an_error() -> None:
+    with pytest.raises(DefinitionError, match="does A copy itself"):
+        read_copybook("COPY A.", member=lambda _: "COPY A.")
+
+
+def test_the_size_of_binary_numbers_is_a_dialects() -> None:
+    text = "01 R. 05 A PIC S9(2) COMP. 05 B PIC 9(5) COMP. 05 C PIC S9(7) COMP."
+
+    def sizes(dialect: Dialect) -> list[int]:
+        return [field.size for field in read_copybook(text, dialect=dialect)[0].root.children]
+
+    assert sizes(Dialect()) == [2, 4, 4]
+    assert sizes(Dialect(binary_sizes=BinarySizes.SMALLEST)) == [1, 3, 4]
+
+
+WORDS: Final = st.sampled_from(
+    [
+        "01",
+        "05",
+        "10",
+        "88",
+        "66",
+        "77",
+        "A",
+        "B-C",
+        "FILLER",
+        "PIC",
+        "X(3)",
+        "S9(4)V99",
+        "COMP",
+        "COMP-3",
+        "REDEFINES",
+        "OCCURS",
+        "3",
+        "TO",
+        "5",
+        "TIMES",
+        "DEPENDING",
+        "ON",
+        "VALUE",
+        "'x'",
+        '"y',
+        "THRU",
+        "SIGN",
+        "LEADING",
+        "SEPARATE",
+        "SYNC",
+        "COPY",
+        "REPLACING",
+        "==:T:==",
+        "BY",
+        ".",
+        ".,",
+        "BLANK",
+        "ZERO",
+        "INDEXED",
+        "USAGE",
+        "IS",
+        "-9.99",
+        "Z(9).",
+        "*KEY",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(WORDS, st.sampled_from([" ", "\n", "\n      ", ". ", "\n      -"]))))
+def test_any_words_give_layouts_or_our_error(words: list[tuple[str, str]]) -> None:
+    text = "".join(word + gap for word, gap in words)
+    _read(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200))
+def test_any_text_gives_layouts_or_our_error(text: str) -> None:
+    _read(text)
+
+
+def _read(text: str) -> None:
+    try:
+        layouts = read_copybook(text)
+    except DefinitionError:
+        return
+    for layout in layouts:
+        for field in layout.root.walk():
+            assert 0 <= field.offset <= layout.size
+            assert field.offset + field.extent <= layout.size or field.occurs or field.level == 1

@@ -1,0 +1,40 @@
+"""A field from one clause of a copybook, and options from the words of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trailgate.cobol.copybook.dialect import BinarySizes, Dialect, Endian, FloatFormat, Signs
+from trailgate.cobol.copybook.layouts import Field, Layout
+from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.cobol.values.options import Blank, Integers, RawForm, ValueOptions
+
+KINDS = {
+    "signs": Signs,
+    "floats": FloatFormat,
+    "binary": Endian,
+    "native": Endian,
+    "binary_sizes": BinarySizes,
+    "blank": Blank,
+    "integers": Integers,
+    "raw": RawForm,
+}
+
+
+def typed(words: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: KINDS[name](word) if name in KINDS else word for name, word in words.items()}
+
+
+def options_of(dialect: Mapping[str, Any], options: Mapping[str, Any]) -> ValueOptions:
+    return ValueOptions(dialect=Dialect(**typed(dialect)), **typed(options))
+
+
+def layout_of(text: str, options: ValueOptions | None = None) -> Layout:
+    dialect = options.dialect if options else Dialect()
+    (layout,) = read_copybook(text, dialect=dialect)
+    return layout
+
+
+def item(clauses: str, options: ValueOptions | None = None) -> Field:
+    return layout_of(f"01 R.\n   05 X {clauses}.\n", options).root.children[0]

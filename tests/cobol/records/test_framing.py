@@ -1,0 +1,99 @@
+"""Files are cut into records, however they are framed and however they arrive."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trailgate.cobol.records.framing import FrameKind, Framing, find_frames, frame
+from trailgate.columnar.views import octets
+from trailgate.errors import DecodeError, OptionError, TrailgateError, TruncatedError
+
+RECORDS = [b"first", b"2nd-x", b"third"]
+LENGTHS = [bytes([0, len(record) + 2]) + record for record in RECORDS]
+FRAMINGS = {
+    "fixed": Framing(FrameKind.FIXED, length=5),
+    "line": Framing(FrameKind.LINE),
+    "crlf": Framing(FrameKind.LINE, delimiter=b"\r\n"),
+    "rdw": Framing(FrameKind.RDW),
+    "rdw-little": Framing(FrameKind.RDW, little=True),
+    "rdw-without-itself": Framing(FrameKind.RDW, adjustment=4),
+    "bdw": Framing(FrameKind.BDW),
+    "length-field": Framing(FrameKind.LENGTH_FIELD, field_width=2),
+}
+
+
+def cut(data: bytes, framing: Framing, *, finish: bool = True) -> list[bytes]:
+    found = find_frames(octets(data), framing, finish=finish)
+    return [data[a:b] for a, b in zip(found.starts.tolist(), found.ends.tolist(), strict=True)]
+
+
+@pytest.mark.parametrize("name", FRAMINGS)
+def test_records_are_found_again(name: str) -> None:
+    framing = FRAMINGS[name]
+    records = LENGTHS if name == "length-field" else RECORDS
+
+    assert cut(frame(records, framing), framing) == records
+
+
+@pytest.mark.parametrize("name", FRAMINGS)
+def test_an_unfinished_record_waits_and_is_an_error_at_the_end(name: str) -> None:
+    framing = FRAMINGS[name]
+    records = LENGTHS if name == "length-field" else RECORDS
+    data = frame(records, framing)[:-3]
+
+    waiting = cut(data, framing, finish=False)
+
+    assert waiting == ([] if name == "bdw" else records[:2])
+    if framing.kind is FrameKind.LINE:
+        assert len(cut(data, framing)) == 3
+    else:
+        with pytest.raises(TruncatedError, match="the file ends inside a record"):
+            cut(data, framing)
+
+
+@pytest.mark.parametrize(
+    ("data", "framing", "message"),
+    [
+        (b"\x00\x02\x00\x00", Framing(FrameKind.RDW), "no record descriptor word: length 2"),
+        (b"\x00\x09\x01\x00abcde", Framing(FrameKind.RDW), "no record descriptor word"),
+        (b"\x00\x03\x00\x00", Framing(FrameKind.BDW), "no block descriptor word"),
+        (b"\x00\x0a\x00\x00\x00\x09\x00\x00ab", Framing(FrameKind.BDW), "runs over its block"),
+        (b"\x00\x01\x00", Framing(FrameKind.LENGTH_FIELD, field_width=2), "in front of itself"),
+    ],
+)
+def test_a_descriptor_that_cannot_be_is_named(data: bytes, framing: Framing, message: str) -> None:
+    with pytest.raises(DecodeError, match=message):
+        cut(data, framing)
+
+
+def test_a_large_block_has_31_bits_of_length() -> None:
+    body = frame([b"x" * 30_000] * 3, Framing(FrameKind.RDW))
+    block = (0x80000000 | len(body) + 4).to_bytes(4, "big") + body
+
+    assert cut(block, Framing(FrameKind.BDW)) == [b"x" * 30_000] * 3
+
+
+def test_a_framing_that_cannot_be_is_a_wrong_option() -> None:
+    for framing in (
+        Framing(FrameKind.FIXED),
+        Framing(FrameKind.LINE, delimiter=b""),
+        Framing(FrameKind.LENGTH_FIELD, field_width=3),
+        Framing(FrameKind.FIXED, length=1, skip_first=-1),
+    ):
+        with pytest.raises(OptionError):
+            framing.check()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=60), st.sampled_from(sorted(FRAMINGS)), st.booleans())
+def test_any_bytes_give_records_or_our_error(data: bytes, name: str, finish: bool) -> None:
+    with contextlib.suppress(TrailgateError):
+        found = find_frames(octets(data), FRAMINGS[name], finish=finish)
+        assert (found.starts <= found.ends).all()
+        assert (np.diff(found.starts) > 0).all()
+        assert found.end <= len(data)

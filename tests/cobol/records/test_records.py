@@ -1,0 +1,403 @@
+"""Records to columns: flat, as a tree, of varying length, with errors, and back."""
+
+from __future__ import annotations
+
+import csv
+import pickle
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cobol.items import layout_of
+from oracles import cobol_naive as naive
+from trailgate.cobol.copybook.dialect import Dialect
+from trailgate.cobol.copybook.layouts import Layout, Usage
+from trailgate.cobol.records import decoding
+from trailgate.cobol.records.decoding import Depending, OnError, RecordDecoder, RecordOptions, Shape
+from trailgate.cobol.records.encoding import RecordEncoder
+from trailgate.cobol.records.record_bytes import Records, records_at, records_of_length
+from trailgate.cobol.values.options import Blank, Integers, ValueOptions
+from trailgate.errors import DecodeError, DefinitionError, EncodeError, OptionError, TrailgateError
+
+JRECORD = Path(__file__).parents[3] / ".." / "shared" / "data" / "jrecord"
+ASCII = ValueOptions(Dialect(code_page="ascii"))
+PLAIN = """
+01 ORDER-REC.
+   05 ID PIC 9(3).
+   05 FILLER PIC X.
+   05 NAME PIC X(4).
+   05 AMOUNT PIC S9(3)V99 COMP-3.
+   05 PARTS REDEFINES AMOUNT PIC X(3).
+"""
+NESTED = """
+01 R.
+   05 N PIC 9.
+   05 T OCCURS 0 TO 3 DEPENDING ON N.
+      10 M PIC 9.
+      10 U OCCURS 0 TO 2 DEPENDING ON M PIC X(2).
+   05 Z PIC S9(3).
+   05 ZR REDEFINES Z PIC X(3).
+   05 A.
+      10 Z PIC 9.
+"""
+
+
+def decoded(layout: Layout, records: Records, **options: Any) -> pa.RecordBatch:
+    return RecordDecoder(layout, RecordOptions(ASCII, **options)).decode(records)
+
+
+def of(*records: bytes) -> Records:
+    ends = np.cumsum([len(record) for record in records], dtype=np.int64)
+    lengths = np.array([len(record) for record in records], np.int64)
+    return records_at(b"".join(records), ends - lengths, ends)
+
+
+def plain(rows: int = 2) -> Records:
+    return records_of_length(b"007 JIM \x12\x34\x5d042 ANN \x00\x00\x1c" * (rows // 2), 11)
+
+
+def test_elementary_items_become_columns() -> None:
+    batch = decoded(layout_of(PLAIN), plain(), columns=("ID", "NAME", "AMOUNT"))
+
+    assert batch.to_pylist() == [
+        {"ID": 7, "NAME": "JIM", "AMOUNT": Decimal("-123.45")},
+        {"ID": 42, "NAME": "ANN", "AMOUNT": Decimal("0.01")},
+    ]
+    assert batch.schema.field("AMOUNT").type == pa.decimal128(5, 2)
+
+
+def test_groups_become_structs_and_occurs_lists() -> None:
+    records = of(b"21ab2cdef12C7", b"01239")
+
+    batch = decoded(layout_of(NESTED), records, shape=Shape.TREE, depending=Depending.REAL)
+
+    tables = [{"M": 1, "U": ["ab"]}, {"M": 2, "U": ["cd", "ef"]}]
+    assert batch.to_pylist() == [
+        {"N": 2, "T": tables, "Z": 123, "ZR": "12C", "A": {"Z": 7}},
+        {"N": 0, "T": [], "Z": 123, "ZR": "123", "A": {"Z": 9}},
+    ]
+
+
+def test_elements_that_are_not_there_are_null_columns() -> None:
+    """Of most length their bytes are there, and are not looked at."""
+    record = b"11abXX" + b"?" * 10 + b"12C7"
+
+    (row,) = decoded(layout_of(NESTED), of(record)).to_pylist()
+
+    assert (row["N"], row["M_1"], row["U_1_1"], row["U_1_2"]) == (1, 1, "ab", None)
+    assert (row["M_2"], row["M_3"], row["R_Z"], row["A_Z"]) == (None, None, 123, 7)
+
+
+def test_a_bad_field_stops_with_everything_that_is_known_of_it() -> None:
+    layout = layout_of(PLAIN)
+    records = records_of_length(b"007 JIM \x12\x34\x5d04x ANN \x31\x32\x33", 11, first=10, base=500)
+
+    with pytest.raises(DecodeError) as caught:
+        decoded(layout, records)
+
+    told = "not a zoned number (record 11, byte 511, field ID, bytes 30 34 78)"
+    assert str(caught.value) == told
+    assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args
+
+
+def test_a_hint_names_what_the_bytes_look_like() -> None:
+    with pytest.raises(DecodeError, match=r"field AMOUNT, bytes 31 32 33\)\. Is it zoned\?"):
+        decoded(layout_of(PLAIN), of(b"007 JIM 123"))
+
+
+def test_bad_fields_go_to_a_column_by_option() -> None:
+    records = of(b"00x JIM \x12\x34\x5d", b"042 ANN \x00\x00\x1c", b"0")
+
+    batch = decoded(layout_of(PLAIN), records, errors=OnError.COLUMN, raw=True)
+
+    bad, good, short = batch.to_pylist()
+    assert bad["ID"] is None
+    assert bad["_errors"] == [
+        {"field": "ID", "offset": 0, "raw": "30 30 78", "reason": "not a zoned number"}
+    ]
+    assert good["_errors"] == []
+    assert good["_raw"] == b"042 ANN \x00\x00\x1c"
+    assert {name for name, value in short.items() if value is None} == {
+        *("ID", "NAME", "AMOUNT", "PARTS")
+    }
+    assert [error["offset"] for error in short["_errors"]] == [0, 4, 8, 8]
+    assert "the record ends" in short["_errors"][0]["reason"]
+
+
+@pytest.mark.parametrize("depending", Depending)
+@pytest.mark.parametrize("shape", Shape)
+def test_a_count_outside_its_bounds_is_told(depending: Depending, shape: Shape) -> None:
+    record = b"9" + b"x" * 20
+
+    with pytest.raises(DecodeError, match="N says that it occurs 9 times, outside 0 to 3"):
+        decoded(layout_of(NESTED), of(record), depending=depending, shape=shape)
+
+
+def test_what_follows_an_unknown_count_is_null_and_its_error_tells_of_the_counter() -> None:
+    batch = decoded(
+        layout_of(NESTED),
+        of(b"x1237", b"01237"),
+        depending=Depending.REAL,
+        errors=OnError.COLUMN,
+        shape=Shape.TREE,
+    )
+
+    bad, good = batch.to_pylist()
+    assert [error["field"] for error in bad["_errors"]] == ["N"]
+    assert (bad["T"], bad["Z"], bad["A"]) == (None, None, {"Z": None})
+    assert (good["T"], good["Z"], good["A"]) == ([], 123, {"Z": 7})
+
+
+def test_only_the_columns_asked_for_are_decoded() -> None:
+    """A bad field that nobody asked for is not looked at."""
+    batch = decoded(layout_of(PLAIN), of(b"x?? JIM \x12\x34\x5d"), columns=("name", "PARTS"))
+
+    assert batch.schema.names == ["NAME", "PARTS"]
+
+
+def test_a_group_stands_for_what_is_in_it() -> None:
+    decoder = RecordDecoder(layout_of(NESTED), RecordOptions(ASCII, columns=("T",)))
+    assert decoder.schema.names[:3] == ["M_1", "U_1_1", "U_1_2"]
+
+
+def test_an_unknown_column_names_near_ones() -> None:
+    with pytest.raises(OptionError, match=r"no field AMUONT.*Is it AMOUNT"):
+        RecordDecoder(layout_of(PLAIN), RecordOptions(ASCII, columns=("AMUONT",)))
+
+
+def test_an_unknown_page_names_its_field() -> None:
+    options = RecordOptions(ValueOptions(Dialect(code_page="cp038")))
+    with pytest.raises(OptionError, match="field ID"):
+        RecordDecoder(layout_of(PLAIN), options)
+
+
+def test_portions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout, records = layout_of(PLAIN), plain(20)
+    whole = decoded(layout, records)
+
+    monkeypatch.setattr(decoding, "CHUNK_ROWS", (3, 3))
+
+    assert decoded(layout, records).equals(whole)
+    assert len(list(RecordDecoder(layout, RecordOptions(ASCII)).batches(records))) == 7
+
+
+@pytest.mark.parametrize("shape", Shape)
+@pytest.mark.parametrize("depending", Depending)
+@pytest.mark.parametrize("text", [PLAIN, NESTED])
+def test_no_records_have_the_schema_of_some(shape: Shape, depending: Depending, text: str) -> None:
+    options = RecordOptions(ASCII, shape, depending, errors=OnError.COLUMN, raw=True)
+    decoder = RecordDecoder(layout_of(text), options)
+    some = of(b"21ab2cdef12C7      " if text == NESTED else b"007 JIM \x12\x34\x5d")
+
+    assert decoder.decode(some).schema == decoder.schema
+    assert decoder.decode(of()).num_rows == 0
+
+
+def test_layouts_and_options_go_to_other_processes() -> None:
+    options = RecordOptions(ASCII, columns=("ID",))
+    assert pickle.loads(pickle.dumps((layout_of(PLAIN), options))) == (layout_of(PLAIN), options)
+
+
+@st.composite
+def nested_rows(draw: st.DrawFn) -> dict[str, Any]:
+    row: dict[str, Any] = {"N": draw(st.integers(0, 3))}
+    for t in range(3):
+        there = t < row["N"]
+        row[f"M_{t + 1}"] = draw(st.integers(0, 2)) if there else None
+        for u in range(2):
+            here = there and u < row[f"M_{t + 1}"]
+            row[f"U_{t + 1}_{u + 1}"] = draw(st.sampled_from(["", "a", "xy"])) if here else None
+    row["R_Z"] = draw(st.integers(-999, 999))
+    return {**row, "A_Z": draw(st.integers(0, 9))}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(nested_rows(), min_size=1, max_size=6), st.sampled_from(Depending))
+def test_records_are_read_as_they_were_written(
+    rows: list[dict[str, Any]], depending: Depending
+) -> None:
+    layout = layout_of(NESTED)
+    names = list(rows[0])
+    texts = {name for name in names if name.startswith("U")}
+    columns = {
+        name: pa.array([row[name] for row in rows], pa.string() if name in texts else pa.int64())
+        for name in names
+    }
+    options = RecordOptions(ASCII, depending=depending, columns=tuple(names))
+
+    records = RecordEncoder(layout, options).encode(columns)
+    found = RecordDecoder(layout, options).decode(records)
+
+    assert found.to_pylist() == rows
+    if depending is Depending.REAL:
+        sizes = [5 + sum(1 + 2 * row[f"M_{t}"] for t in range(1, row["N"] + 1)) for row in rows]
+        assert (records.ends - records.starts).tolist() == sizes
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.text("0123ab", max_size=14), max_size=5),
+    st.sampled_from(Depending),
+    st.sampled_from(Shape),
+    st.sampled_from(OnError),
+)
+def test_any_records_give_columns_or_our_error(
+    texts: list[str], depending: Depending, shape: Shape, errors: OnError
+) -> None:
+    options = RecordOptions(ASCII, shape, depending, errors=errors)
+    decoder = RecordDecoder(layout_of(NESTED), options)
+    try:
+        found = decoder.decode(of(*(text.encode() for text in texts)))
+    except TrailgateError:
+        assert errors is OnError.STOP
+        return
+
+    assert found.num_rows == len(texts)
+    found.validate(full=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.binary(min_size=11, max_size=11), max_size=8))
+def test_columns_are_what_the_oracle_reads(raws: list[bytes]) -> None:
+    layout = layout_of(PLAIN)
+    found = decoded(layout, of(*raws), errors=OnError.COLUMN)
+
+    expected = []
+    for raw in raws:
+        row = []
+        for field in (f for f in layout.root.children if not f.filler):
+            try:
+                part = raw[field.offset : field.offset + field.size]
+                row.append(naive.read_value(field, part, naive.Reading(page="ascii")))
+            except ValueError:
+                row.append(None)
+        expected.append(row)
+    names = ["ID", "NAME", "AMOUNT", "PARTS"]
+    assert [[row[name] for name in names] for row in found.to_pylist()] == expected
+
+
+def test_a_missing_column_is_not_invented() -> None:
+    encoder = RecordEncoder(layout_of(PLAIN), RecordOptions(ASCII))
+    with pytest.raises(EncodeError, match=r"no column for a field.*field NAME"):
+        encoder.encode({"ID": pa.array([1])})
+
+
+def test_a_value_that_does_not_fit_names_record_and_field() -> None:
+    encoder = RecordEncoder(layout_of(PLAIN), RecordOptions(ASCII))
+    columns = {"ID": pa.array([1, 1000]), "NAME": pa.array(["A", "B"])}
+    columns["AMOUNT"] = pa.array([Decimal(1), Decimal(2)])
+    with pytest.raises(EncodeError, match=r"more than 3 digits: 1000 .record 1, field ID"):
+        encoder.encode(columns)
+
+
+@pytest.mark.skipif(not JRECORD.is_dir(), reason="the published records are not beside the tree")
+def test_published_records_have_their_published_values() -> None:
+    text = (JRECORD / "DTAR020.cbl").read_text()
+    layout = layout_of(text)
+    with (JRECORD / "DTAR020.csv").open() as lines:
+        _, *expected = csv.reader(lines, delimiter="\t")
+
+    batch = RecordDecoder(layout).decode(
+        records_of_length((JRECORD / "DTAR020.bin").read_bytes(), layout.size)
+    )
+
+    assert [[str(value) for value in row.values()] for row in batch.to_pylist()] == expected
+    assert len(expected) == 379
+    data = RecordEncoder(layout).encode(batch).data.tobytes()
+    assert data == (JRECORD / "DTAR020.bin").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("counter", "problem"),
+    [
+        ("PIC X", "a whole number"),
+        ("PIC 9V9", "a whole number"),
+        ("PIC 9(20)", "a whole number"),
+        ("COMP-2", "a whole number"),
+    ],
+)
+def test_a_counter_is_a_whole_number(counter: str, problem: str) -> None:
+    text = f"01 R.\n  05 N {counter}.\n  05 T OCCURS 1 TO 2 DEPENDING ON N PIC X."
+    with pytest.raises(DefinitionError, match=problem):
+        RecordDecoder(layout_of(text), RecordOptions(ASCII))
+
+
+def test_very_long_records_are_taken_few_at_a_time() -> None:
+    assert decoding._rows_of(27) == 1 << 14
+    assert decoding._rows_of(1300) == 2419
+    assert decoding._rows_of(10 << 20) == 6
+    assert decoding._rows_of(1 << 27) == 1
+
+
+@pytest.mark.parametrize("integers", Integers)
+def test_counters_count_whatever_integers_become(integers: Integers) -> None:
+    options = RecordOptions(replace(ASCII, integers=integers), depending=Depending.REAL)
+    decoder = RecordDecoder(layout_of(NESTED), options)
+
+    (row,) = decoder.decode(of(b"21ab2cdef12C7")).to_pylist()
+
+    assert (int(row["N"]), row["U_2_2"], int(row["A_Z"])) == (2, "ef", 7)
+
+
+def test_a_field_that_cannot_be_decoded_is_named() -> None:
+    field = replace(layout_of(PLAIN).root.children[0], usage=Usage.EDITED, picture="ZZ")
+    layout = Layout(replace(layout_of(PLAIN).root, children=(field,)))
+    with pytest.raises(DefinitionError, match=r"the picture ZZ does not print 3 .*field ID"):
+        RecordDecoder(layout)
+
+
+def test_a_record_that_is_one_item_is_one_column() -> None:
+    for shape in Shape:
+        batch = decoded(layout_of("01 X PIC X(3)."), of(b"abc"), shape=shape)
+        assert batch.to_pylist() == [{"X": "abc"}]
+
+
+def test_a_nameless_group_gives_its_members() -> None:
+    text = "01 R.\n 05 FILLER OCCURS 2.\n  10 A PIC X.\n  10 B PIC 9.\n 05 FILLER.\n  10 C PIC X."
+
+    batch = decoded(layout_of(text), of(b"a1b2c"), shape=Shape.TREE)
+
+    elements = [{"A": "a", "B": 1}, {"A": "b", "B": 2}]
+    assert batch.to_pylist() == [{"FILLER": elements, "C": "c"}]
+
+
+def test_slack_bytes_are_skipped_in_each_element() -> None:
+    text = "01 R.\n 05 T OCCURS 2.\n  10 A PIC X.\n  10 B PIC S9(4) COMP SYNC.\n 05 C PIC X."
+
+    batch = decoded(layout_of(text), of(b"a?\0\1b?\0\2c"), shape=Shape.TREE)
+
+    assert batch.to_pylist() == [{"T": [{"A": "a", "B": 1}, {"A": "b", "B": 2}], "C": "c"}]
+
+
+def test_members_of_nameless_groups_with_one_name_are_numbered() -> None:
+    text = "01 R.\n 05 FILLER.\n  10 C PIC X.\n 05 C-2 PIC X.\n 05 FILLER.\n  10 C PIC X."
+
+    batch = decoded(layout_of(text), of(b"abc"), shape=Shape.TREE)
+
+    assert batch.to_pylist() == [{"C": "a", "C-2": "b", "C_2": "c"}]
+
+
+@pytest.mark.parametrize("columns", [None, ("T",), ("N", "T")])
+@pytest.mark.parametrize("blank", Blank)
+@pytest.mark.parametrize("depending", Depending)
+def test_a_counter_that_counts_nothing_is_always_told(
+    columns: tuple[str, ...] | None, blank: Blank, depending: Depending
+) -> None:
+    """Also where nobody asked for its column, or where blanks are NULL."""
+    values = replace(ASCII, blank=blank)
+    options = RecordOptions(values, Shape.FLAT, depending, columns, OnError.COLUMN)
+
+    batch = RecordDecoder(layout_of(NESTED), options).decode(of(b" 1abc" + b"0" * 20))
+
+    (row,) = batch.to_pylist()
+    told = [error["reason"] for error in row["_errors"] if error["field"] == "N"]
+    assert len(told) == 1
+    assert told[0].startswith("blanks, not a zoned number")
+    assert row["M_1"] is None

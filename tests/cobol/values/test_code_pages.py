@@ -1,0 +1,202 @@
+"""Code pages: every byte of every page, and what is between shift-out and shift-in."""
+
+from __future__ import annotations
+
+import codecs
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles import cobol_naive as naive
+from trailgate.columnar.code_pages.double_byte import (
+    DOUBLE_BYTES,
+    DoubleBytePage,
+    MixedPage,
+    double_codes,
+)
+from trailgate.columnar.code_pages.registry import PAGES, code_page, double_byte_page
+from trailgate.columnar.code_pages.single_byte import SingleBytePage
+from trailgate.columnar.code_pages.varying import decode_column
+from trailgate.errors import EncodeError, OptionError
+
+ASKED = (
+    *[
+        "037",
+        "273",
+        "277",
+        "278",
+        "280",
+        "284",
+        "285",
+        "297",
+        "420",
+        "424",
+        "500",
+        "870",
+        "871",
+        "875",
+        "880",
+        "1025",
+        "1026",
+        "1047",
+    ],
+    *["1140", "1141", "1142", "1143", "1144", "1145", "1146", "1147", "1148", "1149"],
+    *["300", "930", "935", "937", "939", "1364", "1388"],
+)
+SINGLE = [page for page in PAGES if page not in DOUBLE_BYTES]
+MIXED = [page for page in DOUBLE_BYTES if page != "300"]
+EVERY_BYTE = np.arange(256, dtype=np.uint8).reshape(256, 1)
+
+
+def test_every_page_of_the_mainframe_is_there() -> None:
+    assert {page.lstrip("0") for page in ASKED} <= set(PAGES)
+
+
+@pytest.mark.parametrize(
+    "name", ["cp037", "IBM-037", "037", "37", "ibm037", "CCSID 37", "x-IBM037", "EBCDIC-CP-37"]
+)
+def test_a_page_has_many_names(name: str) -> None:
+    assert code_page(name) == code_page("cp037")
+
+
+@pytest.mark.parametrize("page", SINGLE)
+def test_every_byte_that_is_read_is_written_again(page: str) -> None:
+    found = code_page(page).decode(EVERY_BYTE)
+    rows = found.values.is_valid().to_numpy(zero_copy_only=False)
+
+    written = code_page(page).encode(found.values.drop_null())
+
+    assert written.to_pylist() == [bytes(row) for row in EVERY_BYTE[rows]]
+    assert (found.bad is None and rows.all()) or (found.bad == ~rows).all()
+
+
+@pytest.mark.parametrize("page", ["1140", "1141", "1142", "1143", "1144", "1145", "1146", "1147"])
+def test_a_euro_page_differs_from_its_elder_in_one_character(page: str) -> None:
+    elder = dict(zip(range(1140, 1149), (37, 273, 277, 278, 280, 284, 285, 297, 500), strict=True))
+    one, other = code_page(page), code_page(str(elder[int(page)]))
+    assert isinstance(one, SingleBytePage)
+    assert isinstance(other, SingleBytePage)
+    differing = [(a, b) for a, b in zip(one.characters, other.characters, strict=True) if a != b]
+    assert differing == [("€", "¤")]
+
+
+@pytest.mark.parametrize("name", ["cp037", "cp500", "cp1026", "cp424", "cp1252", "koi8-r", "ascii"])
+def test_pages_of_python_read_as_python_does(name: str) -> None:
+    found = code_page(name).decode(EVERY_BYTE).values.to_pylist()
+
+    expected: list[str | None] = []
+    for byte in range(256):
+        try:
+            expected.append(bytes([byte]).decode(name))
+        except UnicodeDecodeError:
+            expected.append(None)
+    assert found == expected
+
+
+@pytest.mark.parametrize("page", DOUBLE_BYTES)
+def test_every_pair_that_is_read_is_read_again_when_written(page: str) -> None:
+    double = double_byte_page(code_page(page))
+    pairs = np.flatnonzero(double_codes(page)).astype(">u2").view(np.uint8).reshape(-1, 2)
+
+    found = double.decode(pairs)
+
+    assert found.bad is None
+    assert len(pairs) > 7000
+    written = np.frombuffer(b"".join(double.encode(found.values).to_pylist()), np.uint8)
+    assert double.decode(written.reshape(-1, 2)).values.equals(found.values)
+
+
+def test_double_bytes_mean_what_they_are_known_to_mean() -> None:
+    """By IBM's tables: 4040 is the wide blank, 4562 4566 is Japan's name."""
+    double = double_byte_page(code_page("939"))
+    raw = np.frombuffer(bytes.fromhex("404045624566"), np.uint8).reshape(1, 6)
+
+    assert double.decode(raw).values.to_pylist() == ["\N{IDEOGRAPHIC SPACE}日本"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(MIXED), st.data())
+def test_shifts_are_read_as_the_oracle_does(page: str, data: st.DataObject) -> None:
+    mixed = code_page(page)
+    assert isinstance(mixed, MixedPage)
+    some = st.sampled_from([b"\x0e", b"\x0f", b"\x0e\x45\x62\x0f", b"\x45\x62", b"\xc1", b"\x40"])
+    parts = st.lists(st.one_of(some, st.binary(max_size=2)), max_size=8)
+    rows = data.draw(st.lists(parts.map(lambda p: b"".join(p).ljust(12, b"\x40")[:12]), max_size=6))
+    matrix = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), 12)
+
+    found = mixed.decode(matrix)
+
+    expected: list[str | None] = []
+    for row in rows:
+        try:
+            expected.append(
+                naive.read_shifted(row, mixed.single.characters, double_codes(mixed.double.name))
+            )
+        except ValueError:
+            expected.append(None)
+    assert found.values.to_pylist() == expected
+    bad = np.zeros(len(rows), bool) if found.bad is None else found.bad
+    assert bad.tolist() == [text is None for text in expected]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(ASKED), st.lists(st.text("aZ09 -Äß日本あア한国é", max_size=5)))
+def test_text_comes_back_or_is_refused_with_its_row(page: str, texts: list[str]) -> None:
+    asked = code_page(page)
+    try:
+        written = asked.encode(pa.array(texts, pa.string())).to_pylist()
+    except EncodeError as error:
+        row = error.where.record or 0
+        assert repr(texts[row]) in error.problem  # noqa: PT017 - it may also be written
+        return
+
+    for raw, text in zip(written, texts, strict=True):
+        found = asked.decode(np.frombuffer(raw, np.uint8).reshape(1, -1))
+        assert found.values.to_pylist() == [text]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("cp038", "cp037"), ("lattin-1", "latin-1"), ("base64", "cp1047")]
+)
+def test_an_unknown_page_names_near_ones(name: str, hint: str) -> None:
+    with pytest.raises(OptionError, match=f"no code page.*{hint}"):
+        code_page(name)
+
+
+def test_a_page_without_pairs_has_no_dbcs() -> None:
+    with pytest.raises(OptionError, match="no double bytes"):
+        double_byte_page(code_page("037"))
+
+
+def test_tables_are_read_only_when_they_are_wanted() -> None:
+    assert isinstance(code_page("300"), DoubleBytePage)
+    assert not double_codes("300").flags.writeable
+    assert codecs.lookup("cp037").name == code_page("037").name
+
+
+def value_of(page: str, raw: bytes) -> str | None:
+    if not raw:
+        return ""
+    (text,) = code_page(page).decode(np.frombuffer(raw, np.uint8).reshape(1, -1)).values
+    return None if not text.is_valid else str(text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["cp037", "ascii", "cp273", "utf-8", "cp930"]),
+    st.lists(st.none() | st.binary(max_size=5)),
+)
+def test_a_column_of_varying_length_reads_as_its_values_do(
+    page: str, raws: list[bytes | None]
+) -> None:
+    found = decode_column(code_page(page), pa.array(raws, pa.binary()))
+
+    expected = [None if raw is None else value_of(page, raw) for raw in raws]
+    assert found.values.to_pylist() == expected
+    bad = np.zeros(len(raws), bool) if found.bad is None else found.bad
+    assert bad.tolist() == [
+        text is None and raw is not None for raw, text in zip(raws, expected, strict=True)
+    ]

@@ -1,0 +1,309 @@
+"""What is always true of fields, whatever their bytes and values."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cobol.items import item
+from oracles import cobol_naive as naive
+from trailgate.cobol.copybook.dialect import Dialect, Endian, FloatFormat, Signs
+from trailgate.cobol.copybook.layouts import Field, Number, Sign, Usage
+from trailgate.cobol.values.codecs import decoder, encoder, explainer
+from trailgate.cobol.values.edited_picture import positions
+from trailgate.cobol.values.options import Blank, Integers, ValueOptions
+from trailgate.errors import EncodeError, OptionError
+
+MODEST = settings(max_examples=150, deadline=None)
+NUMBERS = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED, Usage.BINARY, Usage.NATIVE)
+SEPARATE = (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
+EDITED = (
+    *("ZZ,ZZ9.99-", "$$,$$9.99CR", "***,**9.99", "+9(8)", "----9.9", "+++,++9", "ZZZZ", "9(5).9"),
+    *("Z(6)VZZ-", "99/99B90", "$***,***.99DB", "-ZZ9", "ZZZ.ZZ", "*(5)"),
+)
+
+
+@st.composite
+def number_fields(draw: st.DrawFn) -> Field:
+    """Return a field of decimal digits of any usage, width, scale and sign."""
+    usage = draw(st.sampled_from(NUMBERS))
+    binary = usage in (Usage.BINARY, Usage.NATIVE)
+    digits = draw(st.integers(1, 18 if binary else 38))
+    scale = draw(st.integers(-min(6, 38 - digits), digits))
+    signed = draw(st.booleans()) and usage is not Usage.UNSIGNED_PACKED
+    sign = Sign.NONE
+    if signed and usage is Usage.ZONED:
+        sign = draw(st.sampled_from([s for s in Sign if s is not Sign.NONE]))
+    size = {
+        Usage.ZONED: digits + (sign in SEPARATE),
+        Usage.PACKED: digits // 2 + 1,
+        Usage.UNSIGNED_PACKED: (digits + 1) // 2,
+    }.get(usage, 0)
+    if binary:
+        bits = (10**digits - 1).bit_length() + signed
+        size = draw(st.integers((bits + 7) // 8, 8))
+        if scale < 0 and size == 8 and not signed:
+            scale = 0
+    return Field("X", usage, 0, size, number=Number(digits, scale, signed, sign))
+
+
+OPTIONS = st.builds(
+    lambda page, order, signs: ValueOptions(
+        Dialect(code_page=page, binary=order, native=order, signs=signs)
+    ),
+    st.sampled_from(["cp037", "ascii", "cp1047", "cp930"]),
+    st.sampled_from(Endian),
+    st.sampled_from(Signs),
+)
+
+
+def reading(options: ValueOptions) -> naive.Reading:
+    dialect = options.dialect
+    page = {"cp1047": "cp037", "cp930": "cp037"}.get(dialect.code_page, dialect.code_page)
+    return naive.Reading(
+        page, dialect.binary is Endian.LITTLE, dialect.signs is Signs.STRICT, ibm_floats=True
+    )
+
+
+@MODEST
+@given(number_fields(), OPTIONS, st.data())
+def test_numbers_are_written_as_the_oracle_does_and_read_again(
+    field: Field, options: ValueOptions, data: st.DataObject
+) -> None:
+    number = field.number
+    assert number is not None
+    most = 10**number.digits - 1
+    units = data.draw(st.lists(st.integers(-most if number.signed else 0, most), max_size=9))
+    values = [naive.scaled(unit, number) for unit in units]
+    kind = decoder(field, options)(np.zeros((0, field.size), np.uint8)).values.type
+    column = pa.array([int(v) if pa.types.is_int64(kind) else v for v in values], kind)
+
+    written = encoder(field, options)(column)
+    found = decoder(field, options)(written)
+
+    expected = [naive.write_value(field, v, reading(options)) for v in values]
+    assert [bytes(row) for row in written] == expected
+    assert found.bad is None
+    assert found.values.equals(column)
+
+
+def likely_bytes(size: int) -> st.SearchStrategy[bytes]:
+    """Return bytes of which some are numbers: digits of every kind, then anything."""
+    digits = st.sampled_from(
+        b"\xf1\xf9\xc3\xd4\xb5\xe6\x31\x39\x7b\x4c\x70\x12\x99\x0c\x3d\x4f\x00\x40"
+    )
+    return st.one_of(
+        st.binary(min_size=size, max_size=size),
+        st.lists(digits, min_size=size, max_size=size).map(bytes),
+        st.lists(st.sampled_from(b"\x12\x34"), min_size=size - 1, max_size=size - 1).map(
+            lambda front: bytes(front) + b"\x5d"
+        ),
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(number_fields(), OPTIONS, st.data())
+def test_any_bytes_give_what_the_oracle_gives(
+    field: Field, options: ValueOptions, data: st.DataObject
+) -> None:
+    """A value, or a row told to be bad, which is null and can be explained."""
+    rows = data.draw(st.lists(likely_bytes(field.size), max_size=9))
+    matrix = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), field.size)
+
+    found = decoder(field, options)(matrix)
+
+    expected = [naive_or_none(field, row, options) for row in rows]
+    values = [None if v is None else Decimal(v) for v in found.values.to_pylist()]
+    assert values == expected
+    bad = np.zeros(len(rows), bool) if found.bad is None else found.bad
+    assert bad.tolist() == [value is None for value in expected]
+    found.values.validate(full=True)
+    assert all(explainer(field, options)(row).problem for row in rows)
+
+
+def naive_or_none(field: Field, raw: bytes, options: ValueOptions) -> Any:
+    try:
+        return naive.read_value(field, raw, reading(options))
+    except ValueError:
+        return None
+
+
+@MODEST
+@given(st.sampled_from(EDITED), st.sampled_from(["ascii", "cp037"]), st.data())
+def test_printed_numbers_are_read_again(picture: str, page: str, data: st.DataObject) -> None:
+    options = ValueOptions(Dialect(code_page=page))
+    field = item(f"PIC {picture}", options)
+    number = field.number
+    assert number is not None
+    most = 10**number.digits - 1
+    units = data.draw(st.lists(st.integers(-most if number.signed else 0, most), max_size=9))
+    column = pa.array([naive.scaled(u, number) for u in units], pa.decimal128(38, number.scale))
+
+    written = encoder(field, options)(column)
+    found = decoder(field, options)(written)
+
+    assert found.bad is None
+    assert [Decimal(v) for v in found.values.to_pylist()] == column.to_pylist()
+    assert len(positions(field)) == written.shape[1]
+
+
+@MODEST
+@given(st.sampled_from(EDITED), st.data())
+def test_what_is_read_of_any_printed_text_is_its_digits(picture: str, data: st.DataObject) -> None:
+    options = ValueOptions(Dialect(code_page="ascii"))
+    field = item(f"PIC {picture}", options)
+    text = st.text("0123456789 .,-+*$CRDB/", min_size=field.size, max_size=field.size)
+    rows = data.draw(st.lists(text, max_size=9))
+    matrix = np.frombuffer("".join(rows).encode(), np.uint8).reshape(len(rows), field.size)
+
+    found = decoder(field, options)(matrix)
+
+    for row, value in zip(rows, found.values.to_pylist(), strict=True):
+        if value is not None and "B0" not in picture:
+            digits = "".join(c for c in row if c.isdigit()) or "0"
+            assert abs(int(naive.EXACT.scaleb(Decimal(value), field.number.scale))) == int(digits)  # type: ignore[union-attr]
+
+
+@MODEST
+@given(st.lists(st.binary(min_size=8, max_size=8)), st.sampled_from([4, 8]), st.booleans())
+def test_floats_are_read_as_the_oracle_does(raws: list[bytes], size: int, ibm: bool) -> None:
+    floats = FloatFormat.IBM if ibm else FloatFormat.IEEE
+    options = ValueOptions(Dialect(floats=floats))
+    usage = Usage.FLOAT if size == 4 else Usage.DOUBLE
+    field = Field("X", usage, 0, size)
+    rows = [raw[:size] for raw in raws]
+    matrix = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), size)
+
+    found = decoder(field, options)(matrix)
+
+    how = naive.Reading(ibm_floats=ibm)
+    expected = [naive.read_value(field, row, how) for row in rows]
+    assert found.bad is None
+    assert list(map(repr, found.values.to_pylist())) == list(map(repr, expected))
+
+
+@MODEST
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False)))
+def test_doubles_are_written_exactly_or_not_at_all(values: list[float]) -> None:
+    field = Field("X", Usage.DOUBLE, 0, 8)
+    column = pa.array(values, pa.float64())
+    try:
+        written = encoder(field)(column)
+    except EncodeError:  # beyond the range of hexadecimal floating point
+        assert any(v and not 1e-77 < abs(v) < 1e75 for v in values)
+        return
+
+    assert decoder(field)(written).values.to_pylist() == values
+
+
+@MODEST
+@given(st.lists(st.text(max_size=6)), st.booleans(), st.sampled_from(["utf-8", "cp037", "1388"]))
+def test_text_is_written_and_read_again_or_refused(
+    texts: list[str], right: bool, page: str
+) -> None:
+    options = ValueOptions(Dialect(code_page=page))
+    field = Field("X", Usage.TEXT, 0, 16, justified=right)
+    column = pa.array(texts, pa.string())
+    try:
+        written = encoder(field, options)(column)
+    except EncodeError:
+        assert page != "utf-8" or max(len(text.encode()) for text in texts) > 16
+        return
+
+    found = decoder(field, options)(written)
+
+    assert found.bad is None
+    trimmed = [text.lstrip(" ") if right else text.rstrip(" ") for text in texts]
+    assert found.values.to_pylist() == trimmed
+
+
+@MODEST
+@given(st.lists(st.binary(min_size=6, max_size=6)))
+def test_national_text_is_read_as_python_reads_it(rows: list[bytes]) -> None:
+    field = Field("X", Usage.NATIONAL, 0, 6)
+    matrix = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), 6)
+
+    found = decoder(field)(matrix)
+
+    expected: list[str | None] = []
+    for row in rows:
+        try:
+            expected.append(row.decode("utf-16-be").rstrip(" "))
+        except UnicodeDecodeError:
+            expected.append(None)
+    assert found.values.to_pylist() == expected
+
+
+def test_a_strided_matrix_reads_as_a_copied_one() -> None:
+    """A field's bytes are taken from the midst of records."""
+    draw = np.random.default_rng(5)
+    records = draw.integers(0, 256, (500, 40)).astype(np.uint8)
+    for usage in NUMBERS:
+        for size in range(1, 9):
+            number = Number(size, 0, usage is not Usage.UNSIGNED_PACKED)
+            field = Field("X", usage, 0, size, number=number)
+            part = records[:, 7 : 7 + size]
+            one, other = decoder(field)(part), decoder(field)(part.copy())
+            assert one.values.equals(other.values)
+
+
+def test_integers_are_decimals_by_option() -> None:
+    options = ValueOptions(integers=Integers.DECIMAL)
+    field = item("PIC S9(5) COMP-3", options)
+
+    found = decoder(field, options)(np.frombuffer(b"\x12\x34\x5c", np.uint8).reshape(1, 3))
+
+    assert found.values.equals(pa.array([Decimal(12345)], pa.decimal128(5, 0)))
+
+
+@pytest.mark.parametrize("clauses", ["PIC S9(3)", "PIC S9(3) COMP-3", "PIC ZZ9"])
+def test_null_is_written_as_blanks_only_by_option(clauses: str) -> None:
+    field = item(clauses)
+    values = pa.array([1, None], pa.int64())
+    options = ValueOptions(blank=Blank.NULL)
+
+    written = encoder(field, options)(values)
+
+    assert decoder(field, options)(written).values.to_pylist() == [1, None]
+    with pytest.raises(EncodeError, match="NULL") as caught:
+        encoder(field)(values)
+    assert caught.value.where.record == 1
+
+
+@pytest.mark.parametrize("value", [1000, Decimal("1.5"), -1])
+def test_a_value_that_does_not_fit_is_refused(value: Any) -> None:
+    field = item("PIC 9(3) COMP-3")
+    with pytest.raises(EncodeError, match="a n") as caught:
+        encoder(field)(pa.array([Decimal(5), Decimal(value)]))
+    assert caught.value.where.record == 1
+
+
+def test_a_page_without_narrow_digits_has_no_zoned_numbers() -> None:
+    options = ValueOptions(Dialect(code_page="utf-16-be"))
+    with pytest.raises(OptionError, match="no digits of one byte"):
+        decoder(Field("X", Usage.ZONED, 0, 3, number=Number(3)), options)
+
+
+@pytest.mark.parametrize("clauses", ["PIC 9(5)", "PIC 9(5) COMP-3", "PIC 9(5) COMP-6"])
+def test_leading_zeros_are_kept_by_option(clauses: str) -> None:
+    options = ValueOptions(integers=Integers.TEXT)
+    field = item(clauses, options)
+    values = pa.array(["00042", "12345"])
+
+    written = encoder(field, options)(values)
+
+    assert decoder(field, options)(written).values.equals(values)
+    with pytest.raises(EncodeError, match="text that is no number"):
+        encoder(field, options)(pa.array(["4x"]))
+
+
+def test_a_number_with_a_sign_has_no_leading_zeros_to_keep() -> None:
+    options = ValueOptions(integers=Integers.TEXT)
+    field = item("PIC S9(5)", options)
+    assert decoder(field, options)(np.zeros((0, 5), np.uint8)).values.type == pa.int64()

@@ -1,0 +1,121 @@
+"""However the input is cut into ranges: the same messages set aside, the same operations captured."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from capture_place import QUARANTINE, Place, row
+from trailgate.jobs.capture.job import CaptureOptions
+
+UNREADABLE = "?"  # as a message's marks: its text is no record
+NOT_JSON = "!"  # its line is none
+LINES = replace(QUARANTINE, message_per_line=True)
+
+
+def line_of(number: int, marks: str) -> str:
+    """Return a JSON line: a message with one operation for each mark."""
+    if marks == NOT_JSON:
+        return "no message\n"
+    body = "".join(row(10 * number + i, mark) for i, mark in enumerate(marks))
+    body = "bad" if marks == UNREADABLE else body
+    return json.dumps({"body": body}) + "\n"
+
+
+def expected_of(messages: list[str]) -> tuple[list[str], list[int]]:
+    """Return the names captured and the messages set aside, message by message (decision 0012)."""
+    units: list[list[int]] = []
+    closed = True
+    for number, marks in enumerate(messages):
+        if closed or marks[:1] in ("B", "W"):
+            units.append([])
+        units[-1].append(number)
+        closed = marks[-1] in "EW" if marks else closed
+    names, aside = [], []
+    for unit in units:
+        if re.fullmatch("(W|BM*E)*", "".join(messages[number] for number in unit)):
+            names += [f"name {10 * n + i}" for n in unit for i in range(len(messages[n]))]
+        else:
+            aside += unit
+    return names, aside
+
+
+def captured(messages: list[str], split: int) -> tuple[list[str], list[int]]:
+    """Return the names captured and the numbers of the messages set aside."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(Path(folder), spanning=True)
+        lines = [line_of(number, marks) for number, marks in enumerate(messages)]
+        source = place.folder / "in.jsonl"
+        source.write_text("".join(lines))
+        summary = place.run("ot", replace(QUARANTINE, split_bytes=split), source)
+        names = place.names("ot") if summary.operations else []
+        held = place.folder / "ot.quarantine.jsonl"
+        text = held.read_text() if held.exists() else ""
+    starts = [sum(map(len, lines[:number])) for number in range(len(lines))]
+    places = [int(json.loads(line)["position"][10:]) for line in text.splitlines()]
+    assert len(places) == summary.quarantined
+    assert summary.messages == len(messages)
+    return names, [starts.index(place) for place in places]
+
+
+MESSAGES = st.lists(
+    st.sampled_from(["W", "B", "M", "E", "BE", "WB", "EB", "EW", "", UNREADABLE, NOT_JSON]),
+    min_size=1,
+    max_size=9,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@example(messages=["W", UNREADABLE, "W"], split=50)
+@example(messages=["W", UNREADABLE, "E", "W"], split=50)
+@example(messages=["B", UNREADABLE, "W"], split=50)
+@example(messages=[NOT_JSON, "W"], split=1)
+@given(messages=MESSAGES, split=st.integers(1, 300))
+def test_however_ranges_are_cut_the_same_is_captured_and_set_aside(
+    messages: list[str], split: int
+) -> None:
+    assert captured(messages, split) == expected_of(messages)
+
+
+@pytest.mark.parametrize("split", [1, 30, 1 << 20])
+def test_a_finished_transaction_stays_where_the_next_message_is_unreadable(
+    tmp_path: Path, split: int
+) -> None:
+    place = Place(tmp_path, spanning=True)
+    lines = tmp_path / "lines.txt"
+    lines.write_text("".join([row(0, "W"), "bad\n", row(2, "B"), row(3, "E"), "bad\n", "bad\n"]))
+
+    summary = place.run("ot", replace(LINES, split_bytes=split), lines)
+
+    assert place.names("ot") == ["name 0", "name 2", "name 3"]
+    assert (summary.quarantined, summary.transactions) == (3, 2)
+
+
+def test_an_unreadable_first_message_is_set_aside_behind_an_empty_file(tmp_path: Path) -> None:
+    place = Place(tmp_path, spanning=True)
+    (place.messages / "a").write_text("")
+    (place.messages / "b").write_text("bad\n" + row(1, "W"))
+
+    summary = place.run("ot", replace(LINES, split_bytes=1))
+
+    assert place.names("ot") == ["name 1"]
+    assert summary.quarantined == 1
+
+
+def test_a_stretch_that_begins_in_no_range_of_its_own_is_read_by_the_one_before(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path, spanning=True)
+    place.write(row(0, "W"), *["bad\n"] * 100, row(101, "W"))
+
+    summary = place.run("ot", CaptureOptions("quarantine", split_bytes=40))
+
+    assert place.names("ot") == ["name 0", "name 101"]
+    assert summary.quarantined == 100

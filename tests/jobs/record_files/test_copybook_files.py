@@ -1,0 +1,139 @@
+"""Files of records as columns: one kind of record or several, flat or as a tree, options as texts."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trailgate.errors import DecodeError, DefinitionError, OptionError
+from trailgate.jobs.record_files.reading import read_records
+
+COPYBOOK = """
+       01  HEADER.
+           05  KIND     PIC X.
+           05  CREATED  PIC X(8).
+       01  DETAIL.
+           05  KIND     PIC X.
+           05  AMOUNT   PIC S9(3)V99 COMP-3.
+           05  ITEM OCCURS 2.
+               10  CODE PIC 9(2).
+"""
+HEADER = "H20260105".encode("cp037")
+DETAILS = [b"\xc4\x12\x34\x5c\xf0\xf1\xf0\xf2", b"\xc4\x00\x00\x7d\xf9\xf9\xf0\xf0"]
+
+
+@pytest.fixture
+def copybook(tmp_path: Path) -> Path:
+    path = tmp_path / "detail.cpy"
+    path.write_text(COPYBOOK)
+    return path
+
+
+def rows(path: Path, copybook: Path, **options: Any) -> list[dict[str, Any]]:
+    return [row for batch in read_records(path, copybook, **options) for row in batch.to_pylist()]
+
+
+def rdw(records: list[bytes]) -> bytes:
+    return b"".join((len(r) + 4).to_bytes(2, "big") + b"\0\0" + r for r in records)
+
+
+def test_records_of_one_kind_are_a_tree_or_flat(tmp_path: Path, copybook: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"".join(DETAILS))
+
+    tree = rows(data, copybook, record="DETAIL")
+    flat = rows(data, copybook, record="detail", shape="flat", columns="AMOUNT,CODE")
+
+    assert tree[0] == {
+        "KIND": "D",
+        "AMOUNT": Decimal("123.45"),
+        "ITEM": [{"CODE": 1}, {"CODE": 2}],
+    }
+    assert flat == [
+        {"AMOUNT": Decimal("123.45"), "CODE_1": 1, "CODE_2": 2},
+        {"AMOUNT": Decimal("-0.07"), "CODE_1": 99, "CODE_2": 0},
+    ]
+
+
+def test_records_of_several_kinds_are_a_struct_a_kind(tmp_path: Path, copybook: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(rdw([HEADER, DETAILS[0], b"\xe7\x40", DETAILS[1]]))
+    options = {"record_format": "rdw", "kinds": "KIND: H=HEADER, D=DETAIL, *"}
+
+    found = rows(data, copybook, **options)
+
+    assert [row["_record"] for row in found] == ["HEADER", "DETAIL", "DETAIL"]
+    assert found[0]["HEADER"] == {"KIND": "H", "CREATED": "20260105"}
+    assert found[0]["DETAIL"] is None
+    assert found[2]["DETAIL"]["AMOUNT"] == Decimal("-0.07")
+    with pytest.raises(DecodeError, match=r"'X' is no kind of record .*record 2, byte 29"):
+        rows(data, copybook, record_format="rdw", kinds="KIND: H=HEADER, D=DETAIL")
+
+
+def test_bad_fields_of_several_kinds_are_told_by_record(tmp_path: Path, copybook: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(rdw([HEADER, b"\xc4\x12\x34\x55\xf0\xf1\xf0\xf2", HEADER]))
+    options = {"record_format": "rdw", "kinds": "KIND: D=DETAIL,H=HEADER"}
+
+    found = rows(data, copybook, errors="column", **options)
+
+    assert [len(row["_errors"]) for row in found] == [0, 1, 0]
+    assert found[1]["_errors"][0]["field"] == "AMOUNT"
+    assert found[1]["DETAIL"]["AMOUNT"] is None
+    raw = rows(data, copybook, errors="column", raw="true", **options)
+    assert [row["_raw"] for row in raw][::2] == [HEADER, HEADER]
+    with pytest.raises(DecodeError, match=r"data, record 1, byte 18, field AMOUNT"):
+        rows(data, copybook, **options)
+
+
+def test_an_item_has_a_code_page_of_its_own_and_numbers_keep_their_zeros(
+    tmp_path: Path, copybook: Path
+) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"D" + DETAILS[0][1:])
+
+    found = rows(
+        data, copybook, record="DETAIL", shape="flat", code_pages="KIND=ascii", integers="text"
+    )
+
+    assert found == [{"KIND": "D", "AMOUNT": Decimal("123.45"), "CODE_1": "01", "CODE_2": "02"}]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "the copybook has 2 records.*HEADER, DETAIL"),
+        ({"record": "DETIAL"}, "no record DETIAL .*Known: DETAIL"),
+        ({"record": "DETAIL", "shap": "flat"}, "format copybook has no option shap.*shape"),
+        ({"record": "DETAIL", "shape": "round"}, "'round' is none of flat, tree"),
+        ({"record": "DETAIL", "raw": "yes"}, "true or false was expected"),
+        ({"record": "DETAIL", "kinds": "KIND: D=DETAIL"}, "record and kinds are both given"),
+        ({"kinds": "KIND"}, "kinds are written"),
+        ({"kinds": "KIND: D"}, "VALUE=RECORD was expected"),
+        ({"kinds": "AMOUNT: D=DETAIL,H=HEADER", "record_format": "rdw"}, "be in each of them"),
+        ({"kinds": "KIND: D=DETAIL", "record_format": "fixed"}, "record length of 0"),
+        ({"record": "DETAIL", "columns": "AMUONT"}, "no field AMUONT"),
+        ({"record": "DETAIL", "code_page": "cp99999"}, "cp99999"),
+        ({"record": "DETAIL", "code_pages": "KIND"}, "ITEM=PAGE was expected"),
+        ({"record": "DETAIL", "code_pages": "KINT=1140"}, "no item KINT.*Did you mean KIND"),
+        ({"record": "DETAIL", "code_pages": "KIND=9x9"}, "9x9"),
+        ({"record": "DETAIL", "split_bytes": "0"}, "splitBytes must be above 0"),
+    ],
+)
+def test_wrong_options_are_named(
+    tmp_path: Path, copybook: Path, options: dict[str, str], message: str
+) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"".join(DETAILS))
+    with pytest.raises(OptionError, match=message):
+        rows(data, copybook, **options)
+
+
+def test_a_wrong_copybook_is_named_with_its_file(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.cpy"
+    bad.write_text("01 A.\n   05 B.\n")
+    with pytest.raises(DefinitionError, match=r"bad\.cpy, line 2"):
+        rows(tmp_path, bad)

@@ -1,0 +1,111 @@
+"""The ``fixed.*`` properties together: defaults, layouts, and each wrong one named by its line."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixed_files import fixed_capture
+from trailgate.errors import DefinitionError, OptionError, TrailgateError
+from trailgate.messages.capture import Capture
+from trailgate.messages.fixed_width.cutting import Cut, Cutting
+from trailgate.messages.fixed_width.options import FixedOptions
+from trailgate.messages.properties.rows import SourceKind
+
+WRONG = tomllib.loads((Path(__file__).parent / "cases/wrong_fixed.toml").read_text())
+LEAST = """fixed.copybook=a.cpy
+fixed.header=HEADER
+fixed.optype=OP
+fixed.table=REC
+"""
+HEADER = """
+01 HEADER.
+   05 OP   PIC X.
+   05 REC  PIC X(4).
+   05 AT   PIC 9(8).
+"""
+FILES = {"a.cpy": f"{HEADER}01 ROW.\n   05 A PIC X.\n", "header.cpy": HEADER}
+
+
+def capture_of(record: str, more: str = "") -> Capture:
+    return fixed_capture(LEAST + more, {"a.cpy": f"{HEADER}01 ROW.\n{record}"})
+
+
+@pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
+def test_a_wrong_property_is_named_with_its_line(case: dict[str, Any]) -> None:
+    text = LEAST.replace(case.get("replace", "\0"), case.get("by", "")) + case.get("add", "")
+
+    with pytest.raises(OptionError) as caught:
+        fixed_capture(text, FILES)
+
+    assert case["says"] in caught.value.problem
+    assert case.get("hint", "") in caught.value.hint
+    assert caught.value.where.source == "a.properties"
+    assert caught.value.where.line == case.get("line")
+
+
+def test_the_least_file_takes_defaults() -> None:
+    capture = fixed_capture(LEAST, FILES)
+    least = capture.options
+
+    assert isinstance(least, FixedOptions)
+    assert least.seqid.kind is SourceKind.SEQ_ID
+    assert least.timestamp.kind is SourceKind.TIMESTAMP
+    assert least.cutting == Cutting(Cut.LINE)
+    assert least.values.dialect.code_page == "utf-8"
+    assert [slot.column.name for slot in least.carried] == ["AT"]
+    assert [table.name for table in capture.definitions] == ["ROW"]
+    assert [column.name for column in capture.definitions.tables[0].columns] == ["AT", "A"]
+
+
+def test_what_binds_itself_is_a_field_of_a_definitions_header_alone() -> None:
+    text = """fixed.userdefs.tables=A.H,A.T
+fixed.userdefs.A.H.columns=optype,table,seqid,other
+fixed.userdefs.A.H.optype=vchar 1
+fixed.userdefs.A.H.table=vchar 8
+fixed.userdefs.A.H.seqid=vchar 8
+fixed.userdefs.A.H.other=vchar 2
+fixed.userdefs.A.T.columns=x
+fixed.userdefs.A.T.x=vchar 2
+fixed.header=a.h
+"""
+    options = fixed_capture(text, {}).options
+
+    assert isinstance(options, FixedOptions)
+    assert (options.optype.name, options.seqid.name) == ("optype", "seqid")
+    assert [source.name for source in options.table] == ["table"]
+    assert [slot.column.name for slot in options.carried] == ["other"]
+
+
+def test_a_field_behind_one_that_varies_is_refused() -> None:
+    varying = "   05 N PIC 9.\n   05 B PIC X OCCURS 1 TO 3 DEPENDING ON N.\n"
+    behind = f"{varying}   05 C PIC X.\n"
+
+    with pytest.raises(DefinitionError, match=r"B occurs depending .*fixed\.depending=most"):
+        capture_of(behind)
+    assert len(capture_of(behind, "fixed.depending=most\n").definitions.tables[0].columns) == 6
+    assert len(capture_of(varying).definitions.tables[0].columns) == 5
+
+
+def test_two_records_of_one_name_are_refused() -> None:
+    with pytest.raises(DefinitionError, match=r"two records are named ROW .*a\.cpy"):
+        capture_of("   05 A PIC X.\n01 ROW.\n   05 B PIC X.\n")
+
+
+@pytest.mark.parametrize(
+    ("record", "more"),
+    [
+        ("   05 B PIC 9(30)P(9).\n", ""),
+        ("   05 B PIC 9(3).\n", "fixed.codepage=utf-16\n"),
+    ],
+)
+def test_a_field_that_nothing_can_read_is_refused_before_messages_come(
+    record: str, more: str
+) -> None:
+    with pytest.raises(TrailgateError) as caught:
+        capture_of(record, more)
+
+    assert caught.value.where.field in ("B", "AT")

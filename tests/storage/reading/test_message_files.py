@@ -1,0 +1,117 @@
+"""However messages lie in files and wherever reading begins, each is read once and whole."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trailgate.errors import DecodeError, StorageError
+from trailgate.storage.reading.message_files import (
+    MessageSource,
+    Place,
+    find_messages,
+    plan_ranges,
+    read_messages,
+)
+
+Found = list[tuple[Place, bytes]]
+
+
+def read(source: MessageSource, start: Place = (0, 0), portion: int = 64) -> Found:
+    return [
+        (
+            (int(batch.files[i]), int(batch.offsets[i])),
+            bytes(batch.data[int(batch.starts[i]) : int(batch.ends[i])]),
+        )
+        for batch, _ in read_messages(source, start, portion)
+        for i in range(len(batch))
+    ]
+
+
+def test_files_are_messages_in_name_order(tmp_path: Path) -> None:
+    for name, body in (("b", b"2\n"), ("a", b"1\n"), (".hidden", b"x"), ("c", b"3\n")):
+        (tmp_path / name).write_bytes(body)
+    found = read(find_messages(tmp_path))
+    assert found == [((0, 0), b"1\n"), ((1, 0), b"2\n"), ((2, 0), b"3\n")]
+
+
+@given(
+    st.lists(st.lists(st.binary(max_size=12), max_size=8), min_size=1, max_size=4),
+    st.integers(1, 40),
+    st.integers(1, 30),
+)
+def test_ranges_hold_each_line_once(
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[bytes]], split: int, portion: int
+) -> None:
+    folder = tmp_path_factory.mktemp("lines")
+    expected: Found = []
+    for number, lines in enumerate(files):
+        data = b"\n".join(lines)
+        (folder / f"f{number}").write_bytes(data)
+        offset = 0
+        for line in data.split(b"\n"):
+            body = line.removesuffix(b"\r") if line != b"\r" else b""
+            if body:
+                expected.append(((number, offset), body))
+            offset += len(line) + 1
+    source = find_messages(folder, per_line=True)
+    ranges = plan_ranges(source, split)
+    assert ranges[0].start == (0, 0)
+    assert ranges[-1].end == source.end
+    assert all(one.end == other.start for one, other in pairwise(ranges))
+    together = [
+        (place, body)
+        for part in ranges
+        for place, body in read(source, part.start, portion)
+        if place < part.end
+    ]
+    assert together == read(source, portion=portion) == expected
+
+
+def test_small_files_share_a_range(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / f"m{number:03}").write_bytes(b"x" * 10)
+    assert len(plan_ranges(find_messages(tmp_path), 100)) == 10
+    assert len(plan_ranges(find_messages(tmp_path))) == 1
+
+
+def test_json_lines_carry_headers(tmp_path: Path) -> None:
+    lines = [
+        {"body": "ä", "headers": {"A": "1", "N": 2}},
+        {"body_base64": "/w==", "reason": "other keys are ignored"},
+    ]
+    path = tmp_path / "in.JSONL"
+    path.write_text("\n".join(json.dumps(line) for line in lines))
+    ((batch, problems),) = read_messages(find_messages(path))
+    assert batch.headers == ({"A": "1", "N": "2"}, {})
+    assert [body for _, body in read(find_messages(path))] == ["ä".encode(), b"\xff"]
+    assert not problems
+
+
+@pytest.mark.parametrize("line", ["x", "[]", "{}", '{"body": 1}', '{"body": "", "headers": [1]}'])
+def test_a_bad_json_line_is_a_problem_with_its_place(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"body": "good"}\n' + line + "\n")
+    ((batch, (problem,)),) = read_messages(find_messages(path))
+    assert (len(batch), problem.message) == (2, 1)
+    assert (problem.error.where.source, problem.error.where.offset) == (str(path), 17)
+    assert problem.error.where.raw == line.encode()
+
+
+def test_a_message_longer_than_the_limit_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    path.write_bytes(b"x" * 1000)
+    for per_line in (False, True):
+        with pytest.raises(DecodeError, match="longer than 100 bytes"):
+            read(find_messages(path, per_line, longest=100))
+
+
+def test_nothing_to_read_is_told(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(StorageError):
+            find_messages(path)

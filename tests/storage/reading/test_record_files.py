@@ -1,0 +1,90 @@
+"""Files of records are read whole, however they are split and in whatever portions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trailgate.cobol.records.framing import FrameKind, Framing, frame
+from trailgate.errors import DecodeError, StorageError, TruncatedError
+from trailgate.storage.reading.record_files import (
+    RecordFile,
+    find_record_files,
+    plan_record_splits,
+    read_record_split,
+)
+
+KINDS = {
+    "fixed": Framing(FrameKind.FIXED, length=4),
+    "line": Framing(FrameKind.LINE),
+    "crlf": Framing(FrameKind.LINE, delimiter=b"\r\n"),
+    "rdw": Framing(FrameKind.RDW),
+    "bdw": Framing(FrameKind.BDW),
+}
+
+
+def read(path: Path, framing: Framing, split: int = 1 << 20, portion: int = 1 << 20) -> list[bytes]:
+    found = []
+    for own in plan_record_splits(find_record_files(path), framing, split):
+        for part in read_record_split(own, framing, portion):
+            data = part.data.to_pybytes()
+            places = zip(part.starts.tolist(), part.ends.tolist(), strict=True)
+            found += [data[begin:end] for begin, end in places]
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(sorted(KINDS)),
+    st.lists(st.binary(min_size=4, max_size=4).filter(lambda b: not {10, 13} & set(b)), max_size=9),
+    st.tuples(st.integers(1, 30), st.integers(1, 20)),
+    st.tuples(st.integers(0, 2), st.integers(0, 2)),
+)
+def test_how_a_file_is_cut_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory,
+    kind: str,
+    records: list[bytes],
+    sizes: tuple[int, int],
+    skipped: tuple[int, int],
+) -> None:
+    framing = replace(KINDS[kind], skip_first=skipped[0], skip_last=skipped[1])
+    path = tmp_path_factory.mktemp("records") / "data"
+    path.write_bytes(frame(records, framing))
+
+    found = read(path, framing, *sizes)
+
+    assert found == records[skipped[0] : len(records) - skipped[1]]
+
+
+def test_header_and_trailer_records_are_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"first\n2nd-x\nthird\n")
+
+    assert len(read(path, replace(KINDS["line"], skip_first=1, skip_last=1))) == 1
+    assert len(read(path, replace(KINDS["line"], skip_first=2, skip_last=2))) == 0
+
+
+def test_a_folders_files_are_read_by_name(tmp_path: Path) -> None:
+    for name, content in (("b", b"3333"), ("a", b"11112222"), (".hidden", b"x"), ("empty", b"")):
+        (tmp_path / name).write_bytes(content)
+
+    assert read(tmp_path, KINDS["fixed"]) == [b"1111", b"2222", b"3333"]
+
+
+def test_what_is_not_there_or_does_not_fit_is_told_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"11112")
+    with pytest.raises(DecodeError, match=r"5 bytes are no whole number of records of 4 .*byte 4"):
+        read(path, KINDS["fixed"])
+    path.write_bytes(b"\0\x06\0\0ab\0\x09\0\0abc")
+    with pytest.raises(TruncatedError, match=r"3 bytes are left over|byte 6"):
+        read(path, KINDS["rdw"])
+    with pytest.raises(StorageError, match="no file and no folder"):
+        find_record_files(tmp_path / "none")
+    missing = RecordFile(str(tmp_path / "none"), 10)
+    with pytest.raises(StorageError, match="cannot open"):
+        list(read_record_split(plan_record_splits((missing,), KINDS["line"])[0], KINDS["line"]))

@@ -1,0 +1,182 @@
+"""The record level: every record with everything that stands in it, whatever it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from raw_trail import BIG, LITTLE, abend, definition, inserts, restart_ok, write_files
+from trail.building import record
+from trailgate.errors import OptionError
+from trailgate.storage.reading.options import ReadOptions
+from trailgate.storage.reading.trails import find_trail, plan_splits, read_split, read_trail
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.record import Token, TrailRecord, decode_record, encode_record
+from trailgate.trail.reading.record_table import RECORDS_SCHEMA
+
+DDL = b",C5='7',,B3='test',,B4='t',,B5='TABLE',,B6='CREATE',,C1='create table t (a int)'"
+KINDS = [
+    *inserts([1, 2]),
+    abend(),
+    restart_ok(),
+    record(160, DDL, name="", partition=0),
+    record(132, b"\x01\x02", trans_ind=1),
+    record(77, b"unheard of", name="X.Y", partition=0),
+    encode_record(TrailRecord(5, "A.B", b"", user=b"NAME\0value\0", others=(Token(0x70, b"?"),))),
+    record(3, b"\0\0\0\4\0\0\0\0", image=0x42, audit_pos=2**64 - 1, audit_rba=2**32 - 1),
+]
+
+
+def rows(batches: Any) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("level", [3, None])
+def test_every_record_is_a_row_with_all_of_it(tmp_path: Path, level: int | None) -> None:
+    prefix = write_files(tmp_path / "ot", [KINDS], level=level)
+
+    batches = list(read_trail(prefix, records="all"))
+
+    assert batches[0].schema == RECORDS_SCHEMA
+    found = rows(batches)
+    assert [row["io_type"] for row in found] == [5, 5, 150, 151, 160, 132, 77, 5, 3]
+    assert found[0]["type_name"] == "Insert"
+    assert found[6]["type_name"] == "unknown"
+    assert found[6]["data"] == b"unheard of"
+    assert found[0]["table"] == "MY.ORDERS"
+    assert dict(found[0]["tokens"]) == {"LOGCSN": "1001", "TRANID": "tx1"}
+    assert dict(found[4]["ddl"])["statement"] == "create table t (a int)"
+    assert dict(found[7]["user_tokens"]) == {"NAME": "value"}
+    assert int(found[8]["audit_pos"]) == 2**64 - 1
+    assert found[8]["audit_rba"] == 2**32 - 1
+    assert [row["image"] for row in found] == [*"AAAAAAAA", "B"]
+    assert {row["problem"] for row in found} == {None}
+
+
+def test_table_indexes_are_named_by_the_metadata_in_front(tmp_path: Path) -> None:
+    later = [*inserts([3], index=2), definition(2), *inserts([4], index=2)]
+    prefix = write_files(tmp_path / "ot", [[definition(), *inserts([1], index=1), *later]], level=5)
+
+    found = rows(read_trail(prefix, records="all"))
+
+    assert [row["table"] for row in found if row["io_type"] == 5] == [
+        "MY.ORDERS",
+        "MY.ORDERS",
+        "MY.ORDERS",
+    ]
+    assert [row["table_index"] for row in found] == [None, 1, 2, None, 2]
+
+
+def test_what_is_wrong_inside_a_record_is_told_in_its_row(tmp_path: Path) -> None:
+    good = inserts([1])[0]
+    no_header = bytearray(good)
+    no_header[8] = 0x46
+    over = bytearray(good)
+    over[6:8] = b"\x7f\xff"
+    short = bytes.fromhex("47 01 00 10 48 00 00 04 45 00 00 41 5A 01 00 10")
+    bad_token = record(5, b"\0\0\0\4\0\0\0\0", tokens=((0x4C, b"\xff\xfe"),))
+    prefix = write_files(tmp_path / "ot", [[good, bytes(no_header), bytes(over), short, bad_token]])
+
+    found = rows(read_trail(prefix, records="all"))
+
+    problems = [row["problem"] for row in found]
+    assert problems[0] is None
+    assert "does not begin with its header" in problems[1]
+    assert "length does not fit" in problems[2]
+    assert "too short" in problems[3]
+    assert problems[4] is None
+    assert dict(found[4]["tokens"]) == {"LOGCSN": "fffe"}
+
+
+@pytest.mark.parametrize("size", [1, 60, 200, 1000])
+def test_splits_hold_every_record_once(tmp_path: Path, size: int) -> None:
+    trail = find_trail(write_files(tmp_path / "ot", [KINDS, [], KINDS]))
+    options = ReadOptions.of({"records": "all"})
+
+    parts = [
+        row for split in plan_splits(trail, size) for row in rows(read_split(trail, split, options))
+    ]
+
+    assert parts == rows(read_trail(trail, records="all"))
+    assert len(parts) == 2 * len(KINDS)
+
+
+def test_records_are_chosen_by_table_and_position(tmp_path: Path) -> None:
+    prefix = write_files(tmp_path / "ot", [KINDS])
+    everything = rows(read_trail(prefix, records="all"))
+    third = everything[2]["position"]
+
+    chosen = rows(read_trail(prefix, records="all", tables="x.?,A.*"))
+    behind = rows(read_trail(prefix, records="all", after=third))
+
+    assert [row["table"] for row in chosen] == ["X.Y", "A.B"]
+    assert behind == everything[3:]
+
+
+def test_options_of_operations_are_refused_for_records(tmp_path: Path) -> None:
+    prefix = write_files(tmp_path / "ot", [KINDS])
+
+    with pytest.raises(OptionError, match="toCsn is about operations"):
+        list(read_trail(prefix, records="all", to_csn="5"))
+
+
+made = st.builds(
+    TrailRecord,
+    io_type=st.integers(0, 255),
+    name=st.text("ABC.é", max_size=8),
+    data=st.none() | st.binary(min_size=1, max_size=20),
+    tokens=st.none()
+    | st.lists(
+        st.builds(Token, st.sampled_from(b"L6Rtx"), st.text("019", max_size=4).map(str.encode)),
+        max_size=3,
+    ).map(tuple),
+    partition=st.sampled_from([0, 4, 0x40]),
+    undo=st.integers(0, 255),
+    node=st.integers(0, 255),
+    io_time=st.integers(-(2**40), 2**40),
+    audit_pos=st.integers(0, 2**64 - 1),
+    audit_rba=st.integers(0, 2**32 - 1),
+    trans_ind=st.integers(0, 3),
+    continued=st.integers(0, 255),
+    order=st.just(BIG),
+)
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(records=st.lists(made, min_size=1, max_size=8), order=st.sampled_from(list(ByteOrder)))
+def test_rows_agree_with_records_read_one_by_one(
+    tmp_path: Path, records: list[TrailRecord], order: ByteOrder
+) -> None:
+    raw = [encode_record(replace(one, order=order)) for one in records]
+    found = rows(read_trail(write_files(tmp_path / "ot", [raw], level=None), records="all"))
+
+    for row, one in zip(found, raw, strict=True):
+        record = decode_record(one, order=order)
+        assert row["table"] == record.name
+        assert row["data"] == record.data
+        for name in ("io_type", "undo", "node", "audit_rba", "trans_ind", "continued", "length"):
+            assert row[name] == getattr(record, name)
+        assert int(row["audit_pos"]) == record.audit_pos
+        assert row["problem"] is None
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.integers(0, 400), value=st.integers(0, 255), order=st.sampled_from([BIG, LITTLE]))
+def test_no_byte_inside_a_record_makes_it_refused(
+    tmp_path: Path, place: int, value: int, order: ByteOrder
+) -> None:
+    records = [*inserts([1, 2], order=order), abend(order), definition(1, order)]
+    raw = bytearray(b"".join(records))
+    place %= len(raw)
+    starts = [sum(map(len, records[:i])) for i in range(len(records) + 1)]
+    frames = {start + i for start in starts for i in (-4, -3, -2, -1, 0, 1, 2, 3)}
+    if place not in frames:
+        raw[place] = value
+    prefix = write_files(tmp_path / "ot", [[bytes(raw)]])
+
+    assert len(rows(read_trail(prefix, records="all"))) == len(records)

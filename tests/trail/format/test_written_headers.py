@@ -1,0 +1,106 @@
+"""File headers in either byte order, and every leaf that is printed somewhere."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trailgate.errors import DecodeError, TruncatedError
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.file_header import (
+    GROUPS,
+    FileHeader,
+    TrailInfo,
+    UnknownLeaf,
+    decode_header,
+    encode_header,
+    header_patches,
+)
+from trailgate.trail.format.tokens import FILE_HEADER, outer_object, token
+
+LEAVES = tomllib.loads((Path(__file__).parents[1] / "cases/headers/leaves.toml").read_text())[
+    "leaf"
+]
+BIG, LITTLE = ByteOrder.BIG, ByteOrder.LITTLE
+LEVEL_5 = FileHeader(TrailInfo(compatibility=5, uri="uri:a", filename="aa000000000"))
+
+
+def marked(leaf: dict[str, Any]) -> Any:
+    marks = [pytest.mark.assumed] if leaf.get("assumed") else []
+    return pytest.param(leaf, id=leaf["why"], marks=marks)
+
+
+@pytest.mark.parametrize("leaf", [marked(leaf) for leaf in LEAVES])
+def test_a_printed_leaf_reads_and_writes_as_its_case(leaf: dict[str, Any]) -> None:
+    raw = bytes.fromhex(leaf["bytes"]) + bytes(leaf.get("zeros", 0))
+    group = next(group for group in GROUPS if group.name == leaf["group"])
+    value = bytes.fromhex(leaf["hex"]) if "hex" in leaf else leaf.get("value")
+    value = tuple(leaf["list"]) if "list" in leaf else value
+
+    header, _ = decode_header(outer_object(FILE_HEADER, token(group.code, raw), 0))
+
+    assert getattr(getattr(header, group.name), leaf["field"]) == value
+    assert raw in encode_header(header)
+
+
+def test_a_little_endian_header_turns_every_number() -> None:
+    data = encode_header(replace(LEVEL_5, order=LITTLE))
+
+    length = len(data).to_bytes(2, "little")
+    assert data.startswith(b"F\0" + length + b"0\0")
+    assert data.endswith(b"Z\0" + length)
+    # The signature stands at offset 12, as in any header (format notes 4.7).
+    assert data[8:20] == bytes.fromhex("30 00 08 00 47 47 0D 0A 54 4C 0A 0D")
+    assert bytes.fromhex("31 00 02 00 05 00 32 00 04 00 00 00 00 20") in data
+    assert b"4\0\7\0\5\0uri:a" in data
+    assert decode_header(data) == (replace(LEVEL_5, order=LITTLE), len(data))
+
+
+@pytest.mark.parametrize("order", ByteOrder)
+def test_unknown_leaves_and_groups_are_kept_in_either_order(order: ByteOrder) -> None:
+    unknown = (UnknownLeaf(0x30, 0x3F, 0, b"\1\2"), UnknownLeaf(0x32, 0x3D, 0, b"\0\1Z"))
+    header = replace(LEVEL_5, order=order, unknown=(*unknown, UnknownLeaf(0x35, None, 1, b"\0")))
+
+    assert decode_header(encode_header(header))[0] == header
+
+
+@pytest.mark.parametrize(("level", "size"), [(1, 0), (3, 0), (4, 133), (7, 133)])
+def test_a_header_of_level_4_has_a_place_for_logbsn(level: int, size: int) -> None:
+    def length(level: int) -> int:
+        return len(encode_header(FileHeader(TrailInfo(compatibility=level))))
+
+    assert length(level) - length(3) == size
+
+
+@pytest.mark.parametrize("order", ByteOrder)
+def test_a_file_of_level_5_is_closed_in_place(order: ByteOrder) -> None:
+    opened = replace(LEVEL_5, order=order)
+    trail = replace(opened.trail, seqno=3, file_size=900, last_csn="77", log_bsn="70")
+    closed = replace(opened, trail=trail)
+    data = bytearray(encode_header(opened))
+
+    for offset, patch in header_patches(closed):
+        data[offset : offset + len(patch)] = patch
+
+    assert bytes(data) == encode_header(closed)
+
+
+@pytest.mark.parametrize("order", ByteOrder)
+@pytest.mark.parametrize("length", [1, 3, 4, 7, 100])
+def test_an_unfinished_header_of_either_order_is_truncated(order: ByteOrder, length: int) -> None:
+    with pytest.raises(TruncatedError):
+        decode_header(encode_header(replace(LEVEL_5, order=order))[:length])
+
+
+def test_a_damaged_length_is_told_although_the_file_is_short() -> None:
+    data = bytearray(encode_header(LEVEL_5))
+    data[3] += 1
+
+    with pytest.raises(DecodeError, match="does not repeat its length") as caught:
+        decode_header(bytes(data) + bytes(2))
+
+    assert not isinstance(caught.value, TruncatedError)

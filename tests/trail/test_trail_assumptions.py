@@ -1,0 +1,65 @@
+"""Assumptions about trails that no printed bytes show as a whole; each is a row of ``model.assumptions``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from damaged_trails import change, row
+from sample_trail import DEFINITIONS
+from trail.batches import operations_of
+from trail.format.test_trail_header import case_bytes
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.file_header import FileHeader, decode_header, encode_header
+from trailgate.trail.format.record import TrailRecord, encode_record
+from trailgate.trail.reading.reader import ReaderState, decode
+
+pytestmark = pytest.mark.assumed
+TRANS_INDS = "BMEW"
+
+
+def operation(record: TrailRecord) -> dict[str, object]:
+    """Return the operation of a record."""
+    data = encode_record(record)
+    found = decode(
+        data,
+        DEFINITIONS,
+        file_number=0,
+        base_offset=0,
+        state=ReaderState(order=record.order),
+        finish=True,
+    )
+    (one,) = operations_of(found.batch)
+    return one
+
+
+def test_the_character_set_of_all_dumps_is_ours_and_is_utf_8() -> None:
+    printed, _ = decode_header(case_bytes())
+    ours, _ = decode_header(encode_header(FileHeader()))
+
+    assert printed.trail.charset == ours.trail.charset == ours.database.charset == 0x20000000
+    text = "\u00e4\u20ac\U0001f600"
+    data = row(ByteOrder.BIG, 1, text)
+    assert operation(replace(change(1, 3), data=data))["after"] == {"ID": 1, "NAME": text}
+
+
+def test_data_source_and_recovery_mode_are_those_of_the_printed_header() -> None:
+    """The printed header is of log-based capture in append mode: 3 and 1."""
+    printed, _ = decode_header(case_bytes())
+    ours, _ = decode_header(encode_header(FileHeader()))
+
+    assert printed.producer.data_source == ours.producer.data_source == 3
+    assert printed.continuity.recovery_mode == ours.continuity.recovery_mode == 1
+
+
+@pytest.mark.parametrize("order", ByteOrder)
+@pytest.mark.parametrize("ind", range(4))
+def test_a_trans_ind_above_3_is_found_four_bytes_earlier(order: ByteOrder, ind: int) -> None:
+    """Format notes 5: a printed record has TransInd at byte 24 and a u32, 6, at 25 to 28."""
+    moved = bytes((ind,)) + (6).to_bytes(4, "big")
+    record = replace(
+        change(1, 3, order=order), audit_rba=order.number(moved[:4]), trans_ind=moved[4]
+    )
+
+    assert operation(record)["tx_ind"] == TRANS_INDS[ind]

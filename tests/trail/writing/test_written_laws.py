@@ -1,0 +1,72 @@
+"""What is written in any format is read again: every level, order, form of updates, size and token."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from trail.batches import COMPARED
+from trail.written_formats import (
+    DEFINITIONS,
+    Operations,
+    all_runs,
+    expected,
+    formats,
+    read_again,
+    records_of,
+    written,
+)
+from trailgate.trail.format.record_types import ROLE_OF, Role
+from trailgate.trail.format.trail_format import TrailFormat
+
+MODEST = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@MODEST
+@given(all_runs(), formats())
+def test_what_is_written_in_any_format_is_read_again(ops: Operations, form: TrailFormat) -> None:
+    data, _ = written(ops, form, DEFINITIONS)
+
+    found = read_again(data, form, DEFINITIONS)
+
+    names = (*COMPARED, "tokens")
+    wanted = expected(ops, form, DEFINITIONS)
+    assert [{n: op[n] for n in names} for op in found] == [
+        {n: op[n] for n in names} for op in wanted
+    ]
+
+
+@MODEST
+@given(all_runs(), formats())
+def test_operations_begin_where_the_encoder_says(ops: Operations, form: TrailFormat) -> None:
+    data, encoded = written(ops, form, DEFINITIONS)
+    begin = len(data) - encoded.body.size
+
+    positions = [op["position"] for op in read_again(data, form, DEFINITIONS)]
+
+    assert positions == [f"{1:010d}{begin + start:010d}" for start in encoded.starts[:-1].tolist()]
+
+
+@MODEST
+@given(all_runs(), formats(), st.data())
+def test_the_records_of_a_transaction_count_from_its_first_to_its_last(
+    ops: Operations, form: TrailFormat, data: st.DataObject
+) -> None:
+    """TransInd is 0, 1 ... 1, 2 over all records of a transaction, or 3; Continued ends before others begin."""
+    body, encoded = written(ops, form, DEFINITIONS)
+    records = records_of(body, form.order)[len(DEFINITIONS) + 1 if form.by_index else 0 :]
+    inside = goes_on = False
+
+    for record in records:
+        assert record.trans_ind in ((1, 2) if inside else (0, 3))
+        inside = record.trans_ind < 2
+        assert not goes_on or ROLE_OF[record.io_type] in (Role.FRAGMENT, Role.LARGE_OBJECT)
+        goes_on = bool(record.continued)
+        assert (record.name is None) == form.by_index
+    assert not inside
+    assert not goes_on
+    assert sum(record.length for record in records) == encoded.body.size
