@@ -64,7 +64,7 @@ def test_a_record_of_too_many_elements_is_an_error() -> None:
 
 
 def test_the_type_translation_of_the_manual() -> None:
-    """Capture reference 5.1: PIC XX is CHAR(2), 9(4) NUMBER(4), a date DATE(10), ..."""
+    """capture properties §5.1: PIC XX is CHAR(2), 9(4) NUMBER(4), a date DATE(10), ..."""
     text = """
 01 T.
 * KEY

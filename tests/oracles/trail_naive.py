@@ -168,7 +168,7 @@ def read_parts(data: bytes, order: str) -> list[dict[str, Any]]:
 
 
 def read_table(name: str, data: bytes, order: str) -> Table:
-    """Return the table of a table definition record by its assumed layout (format notes 12)."""
+    """Return the table of a table definition record by its assumed layout (trail format §12)."""
     columns, place = [], 34
     while place < len(data):
         length = struct.unpack_from(order + "H", data, place)[0]

@@ -118,7 +118,7 @@ def split(io_type: int, data: bytes, cut: int, **fields: Any) -> list[dict[str, 
 
 
 def pieces_of(column: int, raw: bytes, size: int, order: ByteOrder) -> list[bytes]:
-    """Return pieces of which the odd one comes first, as in format notes 11."""
+    """Return pieces of which the odd one comes first, as in trail format §11."""
     odd = len(raw) % size or min(size, len(raw))
     cuts = [0, *range(odd, len(raw) + 1, size)]
     spans = list(pairwise(cuts)) or [(0, 0)]

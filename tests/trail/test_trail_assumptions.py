@@ -56,7 +56,7 @@ def test_data_source_and_recovery_mode_are_those_of_the_printed_header() -> None
 @pytest.mark.parametrize("order", ByteOrder)
 @pytest.mark.parametrize("ind", range(4))
 def test_a_trans_ind_above_3_is_found_four_bytes_earlier(order: ByteOrder, ind: int) -> None:
-    """Format notes 5: a printed record has TransInd at byte 24 and a u32, 6, at 25 to 28."""
+    """trail format §5: a printed record has TransInd at byte 24 and a u32, 6, at 25 to 28."""
     moved = bytes((ind,)) + (6).to_bytes(4, "big")
     record = replace(
         change(1, 3, order=order), audit_rba=order.number(moved[:4]), trans_ind=moved[4]

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-# Assumptions: the documentation leaves these open (capture reference 4.1, 13.6 and 13.11).
+# Assumptions: the documentation leaves these open (capture properties §4.1, §13.6 and §13.11).
 PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx
 MISSING_YEAR: Final = b"1970"
 MISSING_MONTH: Final = b"01"

@@ -15,7 +15,7 @@ from trailgate.model.tables import Column, Table
 
 INTEGER_DIGITS: Final = 18  # what 64 bits hold
 
-# Type codes and sub types (capture reference 9.3 and 9.4).
+# Type codes and sub types (capture properties §9.3 and §9.4).
 _CHAR, _VARCHAR, _BIN64, _DATETIME = 0, 64, 134, 192
 _FLOAT_TEXT, _FIXED_TEXT, _BINARY = 2, 3, 4
 _FLOAT_LENGTH: Final = 50  # as an unconstrained NUMBER has

@@ -1,4 +1,4 @@
-"""What gendef writes: the definitions file that a consumer of the trail gets (capture reference 8)."""
+"""What gendef writes: the definitions file that a consumer of the trail gets (capture properties §8)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.model.tables import Database, Definitions
 
-# Capture reference 8: the header that gendef itself writes is not public; the 19-attribute form of
+# capture properties §8: the header that gendef itself writes is not public; the 19-attribute form of
 # version 2.0 "is the safe choice". The character sets are those of the trails written here.
 GENERATED: Final = Database(
     version="2.0",

@@ -1,6 +1,6 @@
 """Tables defined in the properties themselves (``delim.userdefs.*``): entries to tables.
 
-Capture reference 5.3 shows them for fixed messages; for delimited ones they are inferred.
+capture properties §5.3 shows them for fixed messages; for delimited ones they are inferred.
 """
 
 from __future__ import annotations

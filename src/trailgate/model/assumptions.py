@@ -41,7 +41,7 @@ EMPTY_TOKENS: Final = Assumption(
     _TRAILS,
     "A record without tokens has an empty `T`",
     "every public dump of a data record has `T`; messages know no ROWID",
-    "format notes 2",
+    "trail format §2",
     ("trail/writing/token_areas.py: EMPTY_TOKENS",),
     ("records/delete", "records/key-update"),
 )
@@ -50,7 +50,7 @@ NO_REDO_LOG: Final = Assumption(
     _TRAILS,
     "AuditPos and AuditRBA are 0",
     "there is no redo log; DDL records of MySQL have zeros",
-    "format notes 5.2",
+    "trail format §5.2",
     ("trail/writing/records.py: AUDIT_POS", "trail/writing/records.py: AUDIT_RBA"),
     ("records/insert",),
 )
@@ -59,7 +59,7 @@ SPLIT_UPDATES: Final = Assumption(
     _TRAILS,
     "An update with befores is two records whose TransInd is split between them",
     "only the data part is printed",
-    "format notes 10.3",
+    "trail format §10.3",
     ("trail/writing/writer.py: _groups",),
     ("records/update-pair",),
 )
@@ -68,7 +68,7 @@ TRUNCATE_WITHOUT_DATA: Final = Assumption(
     _TRAILS,
     "A truncate has no `D` token",
     "its header and its length are printed, the whole record is not",
-    "format notes 10.5",
+    "trail format §10.5",
     ("trail/writing/records.py: D",),
     ("records/truncate",),
 )
@@ -77,7 +77,7 @@ NULL_INTEGERS: Final = Assumption(
     _TRAILS,
     "A NULL integer is `FF FF` and zeros of its width",
     "NULL in fixed text has this form",
-    "format notes 10.2",
+    "trail format §10.2",
     ("trail/values/numbers.py: NULL_INTEGER_IS_ZEROS",),
     ("values/int64-null",),
 )
@@ -86,7 +86,7 @@ BARE_NULL: Final = Assumption(
     _TRAILS,
     "A bare `FF FF` is NULL; only read",
     "mentioned, never printed",
-    "format notes 10.2",
+    "trail format §10.2",
     (
         "trail/values/text.py: decode_variable",
         "trail/values/text.py: null_cells",
@@ -100,7 +100,7 @@ UNSIGNED_INTEGERS: Final = Assumption(
     _TRAILS,
     "Unsigned integers are laid out as signed ones",
     "no dump shows one",
-    "format notes 10.2",
+    "trail format §10.2",
     ("trail/values/numbers.py: decode_integer",),
     ("values/int16-unsigned", "values/unsigned64", "values/unsigned64-scaled"),
 )
@@ -109,7 +109,7 @@ UNSET_LEAVES: Final = Assumption(
     _TRAILS,
     "A header leaf that is not known yet has info `FF` and zeros",
     "the printed header is of an open file",
-    "format notes 2",
+    "trail format §2",
     ("trail/format/file_header.py: _encode_leaf",),
     ("headers/oracle-11-2",),
 )
@@ -118,7 +118,7 @@ CHARSET_NUMBER: Final = Assumption(
     _TRAILS,
     "Character set number 0x20000000 is UTF-8",
     "the value in all dumps",
-    "format notes 4.1",
+    "trail format §4.1",
     ("trail/format/file_header.py: charset", "storage/reading/charset.py: UTF_8_NUMBER"),
     (
         "test_the_character_set_of_all_dumps_is_ours_and_is_utf_8",
@@ -130,7 +130,7 @@ SOURCE_AND_RECOVERY: Final = Assumption(
     _TRAILS,
     "Data source 3 is log-based capture, recovery mode 1 is append mode",
     "inferred from what printed headers are of",
-    "format notes 4.4, 4.5",
+    "trail format §4.4, §4.5",
     ("trail/format/file_header.py: data_source", "trail/format/file_header.py: recovery_mode"),
     ("test_data_source_and_recovery_mode_are_those_of_the_printed_header",),
 )
@@ -139,7 +139,7 @@ RAW_REDO_TAG: Final = Assumption(
     _TRAILS,
     "Token `t` (ORATAG) is raw bytes, shown in hexadecimal",
     "its text form is not public",
-    "format notes 9",
+    "trail format §9",
     ("trail/format/tokens.py: GGS_TOKEN_ROWS",),
     ("test_a_redo_tag_is_shown_in_hex",),
 )
@@ -148,7 +148,7 @@ MOVED_TRANS_IND: Final = Assumption(
     _TRAILS,
     "Where TransInd is above 3, the byte in front of AuditRBA's last three is meant",
     "one printed record of 11.2.1.0.1 has the two fields swapped; only read",
-    "format notes 5",
+    "trail format §5",
     ("trail/format/record_header.py: swapped_indicators",),
     ("test_a_trans_ind_above_3_is_found_four_bytes_earlier",),
 )
@@ -157,7 +157,7 @@ RESTARTS: Final = Assumption(
     _TRAILS,
     "What stands in front of RestartAbend, of an open transaction, comes again behind it",
     "in append mode the old bytes are kept; to take both would double changes",
-    "format notes 13",
+    "trail format §13",
     (
         "trail/format/record_types.py: ABEND",
         "trail/checking/transactions.py: restart",
@@ -174,7 +174,7 @@ RESTART_RECORDS: Final = Assumption(
     _TRAILS,
     "Type 150 is RestartAbend; a restart record's one token is the name of the group, its id 67 hexadecimal",
     "151 is printed as RestartOK; a printed first record of 58 bytes has room for three letters, as EX1; no id is public",
-    "format notes 7",
+    "trail format §7",
     ("trail/writing/restart.py: GROUP_NAME", "trail/writing/restart.py: IO_RESTART_ABEND"),
     ("test_a_restart_record_has_the_size_of_a_printed_one",),
 )
@@ -183,7 +183,7 @@ RECOVERY_MODES: Final = Assumption(
     _TRAILS,
     "The header's recovery mode is 0 for overwrite mode, if 1 is append mode",
     "1 is printed; no header of a trail written in overwrite mode is",
-    "format notes 4.5",
+    "trail format §4.5",
     ("storage/live/options.py: Recovery",),
     ("test_the_header_names_the_recovery_mode",),
 )
@@ -192,7 +192,7 @@ CONTIGUOUS_TRANSACTIONS: Final = Assumption(
     _TRAILS,
     "Records of a transaction follow each other, but for metadata and DDL; transactions come in commit order",
     "the way capture writes; a check tells where it is otherwise",
-    "format notes 8",
+    "trail format §8",
     ("trail/checking/transactions.py: follow", "trail/checking/transactions.py: check_csns"),
     ("test_transactions_out_of_order_are_found",),
 )
@@ -201,7 +201,7 @@ NO_BARE_BEGIN: Final = Assumption(
     _TRAILS,
     "In a trail whose transactions have LOGCSN or TRANID, a record without them begins none inside another",
     "both stand on the first record of each; so a damaged TransInd is found",
-    "format notes 8",
+    "trail format §8",
     ("trail/checking/transactions.py: TORN",),
     ("test_transactions_out_of_order_are_found",),
 )
@@ -210,7 +210,7 @@ UNSUPPORTED_TYPES: Final = Assumption(
     _TRAILS,
     "Types without a public layout are refused",
     "no layout to follow",
-    "format notes 10.2",
+    "trail format §10.2",
     ("model/types.py: UNSUPPORTED",),
     ("test_a_value_that_cannot_be_written_is_named", "test_a_bad_byte_is_named_with_its_place"),
 )
@@ -219,7 +219,7 @@ FLOATS: Final = Assumption(
     _TRAILS,
     "IEEE floats are big-endian in their width; NULL is `FF FF` and zeros",
     "integers are so",
-    "format notes 10.2",
+    "trail format §10.2",
     ("trail/values/numbers.py: decode_float",),
     ("values/float", "values/double", "values/double-null"),
 )
@@ -228,7 +228,7 @@ ZONED_TIMES: Final = Assumption(
     _TRAILS,
     "A time with a zone is a date time with the zone's text behind it; its NULL is a bare `FF FF`",
     "said so, never printed",
-    "format notes 10.2",
+    "trail format §10.2",
     ("trail/values/zoned_times.py: decode_zoned",),
     ("values/timestamp-zone", "values/timestamp-zone-null"),
 )
@@ -237,7 +237,7 @@ INTERVALS: Final = Assumption(
     _TRAILS,
     "An interval is ASCII text of its column's length",
     "date times are",
-    "format notes 10.2",
+    "trail format §10.2",
     ("model/types.py: intervals",),
     ("values/interval-day-to-second", "values/interval-ebcdic-source"),
 )
@@ -246,7 +246,7 @@ NATIONAL_TEXT: Final = Assumption(
     _TRAILS,
     "National text is UTF-16BE, padded with two bytes a blank",
     "the DDR that Logdump prints says UTF-16BE",
-    "format notes 10.2",
+    "trail format §10.2",
     ("trail/values/charsets.py: UTF_16",),
     ("values/national-variable", "values/national-fixed", "values/national-by-number"),
 )
@@ -255,7 +255,7 @@ FIXED_BYTES: Final = Assumption(
     _TRAILS,
     "Bytes of a fixed length have no length in front",
     "fixed text has none",
-    "format notes 10.2",
+    "trail format §10.2",
     ("trail/values/raw.py: decode_fixed_bytes",),
     ("values/raw-fixed",),
 )
@@ -264,7 +264,7 @@ FRAGMENTS: Final = Assumption(
     _TRAILS,
     "A row beyond one record goes on in records of type 161 with the next of its bytes; Continued is Y in all but the last",
     "the type's name is public, its layout is not",
-    "format notes 11",
+    "trail format §11",
     (
         "trail/reading/fragments.py: join_fragments",
         "trail/writing/long_records.py: _cut",
@@ -281,7 +281,7 @@ LARGE_OBJECT_LENGTH: Final = Assumption(
     _TRAILS,
     "A value of a column that is a large object by its definition stands in its record up to 4,000 bytes",
     "a printed LONG of 513 bytes does, one of 7,070 does not",
-    "format notes 11",
+    "trail format §11",
     ("trail/writing/large_objects.py: INLINE_BYTES",),
     ("test_what_is_long_by_its_definition_or_for_a_cell_stands_in_pieces",),
 )
@@ -290,7 +290,7 @@ PIECES_WITHOUT_TOKENS: Final = Assumption(
     _TRAILS,
     "Pieces and fragments have an empty `T`",
     "no whole piece is printed",
-    "format notes 11",
+    "trail format §11",
     ("trail/writing/long_records.py: NO_TOKENS",),
     (
         "test_pieces_have_no_tokens_and_count_to_255",
@@ -302,7 +302,7 @@ PIECE_COUNT: Final = Assumption(
     _TRAILS,
     "RecCount stays at 255 for a large object of more pieces",
     "it has one byte; the piece itself has a number of four",
-    "format notes 11",
+    "trail format §11",
     ("trail/writing/long_records.py: MAX_COUNT",),
     ("test_pieces_have_no_tokens_and_count_to_255",),
 )
@@ -320,7 +320,7 @@ LONG_KEYS: Final = Assumption(
     _TRAILS,
     "A key update of type 117 is one of 115 with a length of four bytes",
     "its name ends in 32",
-    "format notes 10.4",
+    "trail format §10.4",
     (
         "trail/format/record_types.py: Prefix",
         "trail/writing/long_records.py: IO_LONG_KEY_UPDATE",
@@ -332,7 +332,7 @@ UNIFIED_UPDATES: Final = Assumption(
     _TRAILS,
     "Unified updates have the before image in front, with a length of two bytes, or of four where it needs them; their partition byte has the bit 40",
     "what they hold is documented, the bytes are not; one printed header of one has the bit",
-    "format notes 5.1 and 10.4",
+    "trail format §5.1 and §10.4",
     (
         "trail/reading/two_image_records.py: EITHER",
         "trail/writing/records.py: UNIFIED",
@@ -349,7 +349,7 @@ TABLE_RECORDS: Final = Assumption(
     _TRAILS,
     "A table definition record is 34 bytes, then for each column its name, 23 numbers of two bytes in the order in which Logdump prints them, and remarks",
     "two printed lengths fit",
-    "format notes 12",
+    "trail format §12",
     ("trail/format/metadata.py: TDR_HEAD",),
     (
         "test_tables_are_told_in_their_order_and_read_again",
@@ -361,7 +361,7 @@ DATABASE_RECORDS: Final = Assumption(
     _TRAILS,
     "A database definition record holds a version and six texts; it is written and not read",
     "what Logdump prints of one is public, its 81 bytes are not",
-    "format notes 12",
+    "trail format §12",
     ("trail/format/metadata.py: DDR_VERSION",),
     ("test_tables_are_told_in_their_order_and_read_again",),
 )
@@ -370,7 +370,7 @@ TABLE_INDEXES: Final = Assumption(
     _TRAILS,
     "A record names its table by two bytes in the trail's byte order",
     "Logdump blanks them in its print",
-    "format notes 5.4",
+    "trail format §5.4",
     (
         "trail/writing/records.py: Naming",
         "trail/format/record_header.py: _indexed",
@@ -382,7 +382,7 @@ LITTLE_ENDIAN_HEADERS: Final = Assumption(
     _TRAILS,
     "A little-endian trail has a little-endian file header; either order is read",
     "no header of such a trail is printed",
-    "format notes 3",
+    "trail format §3",
     ("trail/format/file_header.py: order",),
     ("test_a_little_endian_header_turns_every_number",),
 )
@@ -391,7 +391,7 @@ LITTLE_ENDIAN_FRAMES: Final = Assumption(
     _TRAILS,
     "The lengths of a record's frames, of keys and the numbers of pieces are in the trail's byte order",
     "those of tokens and columns are",
-    "format notes 3",
+    "trail format §3",
     (
         "trail/format/byte_order.py: frame",
         "trail/writing/large_objects.py: piece_data",
@@ -406,7 +406,7 @@ LOG_BSN: Final = Assumption(
     _TRAILS,
     "LOGBSN is laid out as the other CSNs, in headers of level 4 and above",
     "its name is public",
-    "format notes 4.1",
+    "trail format §4.1",
     ("trail/format/file_header.py: log_bsn",),
     (
         "headers/leaves",
@@ -418,7 +418,7 @@ OWN_TOKENS: Final = Assumption(
     _TRAILS,
     "What an operation's tokens hold stands on each of its images; LOGCSN and TRANID on the first record of a transaction",
     "printed lengths of a pair fit a ROWID on both",
-    "format notes 9 and 14",
+    "trail format §9 and §14",
     ("trail/writing/token_areas.py: own_payloads",),
     (
         "formats/tokens",
@@ -430,7 +430,7 @@ LARGE_OBJECT_IMAGES: Final = Assumption(
     _TRAILS,
     "A large object belongs to the after image of the change in front of it, to the before image of a delete or behind a before image",
     "pieces name a column, not an image",
-    "format notes 11",
+    "trail format §11",
     ("trail/reading/operations.py: _with_large",),
     ("test_large_objects_belong_to_the_after_image_but_of_a_delete",),
 )
@@ -439,7 +439,7 @@ NUMBERED_VALUES: Final = Assumption(
     _TRAILS,
     "A value of a table that nothing defines is what its bytes look like: text behind a length, a date time, padded text, an integer, else hexadecimal digits",
     "the bytes alone do not tell the type",
-    "format notes 10.2",
+    "trail format §10.2",
     ("trail/values/undefined_tables.py: _bare", "trail/values/undefined_tables.py: _counted"),
     (
         "data/postgresql-insert",
@@ -452,7 +452,7 @@ USER_TOKEN_LAYOUT: Final = Assumption(
     _TRAILS,
     "User tokens are name, zero byte, value, zero byte, one behind the other",
     "the limits of names and of all of them are documented, the layout is not",
-    "format notes 9",
+    "trail format §9",
     ("trail/reading/user_tokens.py: read_user_tokens",),
     (
         "test_user_tokens_stand_behind_the_others_in_the_map",
@@ -464,7 +464,7 @@ DDL_ESCAPES: Final = Assumption(
     _TRAILS,
     "In the fields of a DDL record a backslash in front of a quote, comma, equals sign, parenthesis or backslash is an escape",
     "that these are escaped is documented, how is not",
-    "format notes 10.6",
+    "trail format §10.6",
     ("trail/format/ddl.py: _ESCAPED",),
     ("test_quotes_in_a_statement_are_read_with_and_without_escapes",),
 )
@@ -473,7 +473,7 @@ ENCRYPTED_DATA: Final = Assumption(
     _TRAILS,
     "A trail whose data areas are no lists of columns, though its records are framed well, is encrypted",
     "data areas alone are encrypted; what the header says of it is not public",
-    "format notes 13",
+    "trail format §13",
     ("trail/reading/encryption.py: explained",),
     ("test_an_encrypted_trail_is_told",),
 )
@@ -482,7 +482,7 @@ PARTITION_INDEXES: Final = Assumption(
     _TRAILS,
     "With the partition bit 80 a second index of two bytes follows the table's",
     "the bit is printed, the bytes are blanked",
-    "format notes 5.4",
+    "trail format §5.4",
     ("trail/format/record_header.py: BY_PARTITION",),
     ("test_a_partition_index_stands_behind_the_table_index",),
 )
@@ -609,14 +609,14 @@ USERDEFS_ALIKE: Final = Assumption(
     "the chapter says only that delimited definitions may be user defined",
     "",
     ("definitions/userdefs.py: userdefs",),
-    ("tests/messages/test_userdefs.py",),
+    ("tests/messages/properties/test_userdefs.py",),
 )
 FIXED_LINES: Final = Assumption(
     "fixed-lines",
     _MESSAGES,
     "A fixed-width message holds a record a line; a carriage return in front of the line feed does not count",
     "the samples show a record a line",
-    "capture reference 13.13",
+    "capture properties §13.13",
     ("messages/fixed_width/cutting.py: _lines",),
     ("records.toml: a line each, whether the last one ends or not",),
 )
@@ -634,7 +634,7 @@ FIXED_PADDING: Final = Assumption(
     _MESSAGES,
     "Blanks behind a text are padding and no part of it; those around a metadata field neither",
     "the sample table names are padded",
-    "capture reference 5.1",
+    "capture properties §5.1",
     ("messages/fixed_width/records.py: utf8_trim",),
     ("published.toml: the six sample records of section 5.2.4",),
 )
@@ -643,7 +643,7 @@ FIXED_BLANKS: Final = Assumption(
     _MESSAGES,
     "Blanks are no number and no date; `fixed.blank=null` makes them NULL",
     "a conversion failure abends",
-    "capture reference 4",
+    "capture properties §4",
     ("messages/properties/fixed_width.py: fixed.blank",),
     ("values.toml: blanks in a number or a date stop the message",),
 )
@@ -652,7 +652,7 @@ FIXED_SURPLUS: Final = Assumption(
     _MESSAGES,
     "Behind the last column and its filler only blanks may follow",
     "not documented",
-    "capture reference 13.12",
+    "capture properties §13.12",
     ("messages/fixed_width/plans.py: _not_blank",),
     ("records.toml: blanks behind a record do not count, anything else does",),
 )
@@ -661,7 +661,7 @@ FIXED_NAMES: Final = Assumption(
     _MESSAGES,
     "Without `fixed.schema` the table of a copybook has a name of one part; hyphens stay in names",
     "not documented",
-    "capture reference 5.1",
+    "capture properties §5.1",
     ("messages/fixed_width/schema.py: prefix",),
     ("published.toml: examples 5-3 and 5-4",),
 )
@@ -679,7 +679,7 @@ FIXED_REDEFINES: Final = Assumption(
     _MESSAGES,
     "A field that redefines another is no column",
     "its bytes are a column already, and seldom both are values",
-    "capture reference 13.5",
+    "capture properties §13.5",
     ("messages/fixed_width/layouts.py: _without_redefinitions",),
     ("records.toml: a redefinition is a column only if asked for",),
 )
@@ -688,7 +688,7 @@ FIXED_DEPENDING: Final = Assumption(
     _MESSAGES,
     "An OCCURS DEPENDING ON stands last in its record; elements that a record does not reach are missing",
     "compilers differ in whether what is behind it moves",
-    "capture reference 13.5",
+    "capture properties §13.5",
     ("messages/fixed_width/schema.py: _check_depending",),
     ("test_a_field_behind_one_that_varies_is_refused",),
 )
@@ -697,7 +697,7 @@ FIXED_BINDING: Final = Assumption(
     _MESSAGES,
     "Fields of a header from a definitions file or the properties bind themselves to the metadata whose name they have",
     "the printed example has no lines that bind them",
-    "capture reference 5.3",
+    "capture properties §5.3",
     ("messages/fixed_width/schema.py: binds",),
     ("test_what_binds_itself_is_a_field_of_a_definitions_header_alone",),
 )
@@ -706,7 +706,7 @@ FIXED_USERDEFS: Final = Assumption(
     _MESSAGES,
     "Columns of a table in `fixed.userdefs` stand one behind the other",
     "header widths are simply summed",
-    "capture reference 5.3",
+    "capture properties §5.3",
     ("messages/fixed_width/layouts.py: in_a_row",),
     ("values.toml: columns of a table in the properties stand one behind the other",),
 )
@@ -715,7 +715,7 @@ GENDEF_HEADER: Final = Assumption(
     _MESSAGES,
     "gendef writes version 2.0 with the character sets of our trails and no database type",
     "the header that gendef itself writes is not public",
-    "capture reference 8",
+    "capture properties §8",
     ("definitions/gendef.py: GENERATED",),
     ("test_tables_of_the_properties_become_a_definitions_file",),
 )
@@ -725,7 +725,7 @@ LOGDUMP_COMMENTS: Final = Assumption(
     _TRAILS,
     "A comment record of Logdump's SAVE holds its text as data",
     "the type (205) is public, its layout is not",
-    "format notes 7",
+    "trail format §7",
     ("logdump/commands/saving.py: _comment",),
     ("test_save_changes_indicators_and_adds_comments",),
 )
@@ -734,7 +734,7 @@ PARTITION_NAMES: Final = Assumption(
     _TRAILS,
     "Behind its name a partition name record has a u64 id and u32 flags",
     "the record's printed length leaves 12 bytes for the two printed facts",
-    "format notes 12",
+    "trail format §12",
     ("logdump/printing/metadata_text.py: PARTITION_TAIL",),
     ("test_a_record_comes_out_as_it_was_printed",),
 )

@@ -1,6 +1,6 @@
 """The column types: one row per Defgen data type code.
 
-Source of codes and names: Oracle's public header ``sqldatatypes.h`` (capture reference 9.3).
+Source of codes and names: Oracle's public header ``sqldatatypes.h`` (capture properties §9.3).
 How text becomes a value and back stands in ``operations.values``, keyed by ``Family``.
 """
 
@@ -98,10 +98,10 @@ TYPES: Final[Mapping[int, TypeRow]] = MappingProxyType({row.code: row for row in
 # No Defgen code: a column of a table without a definition, which has a number for its name.
 NUMBERED: Final = TypeRow(-1, "NUMBERED", Family.NUMBERED)
 
-# Sub data types of type 64 whose text is a number (capture reference 9.4).
+# Sub data types of type 64 whose text is a number (capture properties §9.4).
 NUMBER_SUB_TYPES: Final = frozenset({2, 3, 27, 37})
 
-# Sub data types that say what a value of a character type is in (capture reference 9.4).
+# Sub data types that say what a value of a character type is in (capture properties §9.4).
 UTF_16_SUB_TYPE: Final = 1
 UTF_8_SUB_TYPES: Final = frozenset({7, 27, 37})
 BINARY_SUB_TYPE: Final = 4

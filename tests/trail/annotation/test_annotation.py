@@ -107,7 +107,7 @@ def test_a_piece_of_a_large_object_is_listed_as_printed_but_for_the_column() -> 
 
     shown = area(listing(encode_record(record)), "47_44")
 
-    # Format notes 11: the word that the listing does not know is the column's index.
+    # trail format §11: the word that the listing does not know is the column's index.
     assert shown[:8] == ["00 00 00 03 # Column 3", *printed("long-piece")[1:]]
 
 

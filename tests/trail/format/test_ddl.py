@@ -18,7 +18,7 @@ PRINTED = (
 
 
 def test_the_printed_fields_are_read_by_name() -> None:
-    """Format notes 10.6."""
+    """trail format §10.6."""
     found = read_ddl(PRINTED.format("create table ogg_test (c1 int)").encode())
 
     assert found == {

@@ -81,7 +81,7 @@ def test_a_file_is_closed_in_place() -> None:
         data[offset : offset + len(patch)] = patch
 
     assert bytes(data) == encode_header(closed)
-    # Format notes 4.1: the FileSize leaf of a closed file.
+    # trail format §4.1: the FileSize leaf of a closed file.
     assert bytes.fromhex("39 00 00 08 00 00 00 00 05 F5 DB 9A") in data
 
 

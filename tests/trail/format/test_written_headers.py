@@ -53,7 +53,7 @@ def test_a_little_endian_header_turns_every_number() -> None:
     length = len(data).to_bytes(2, "little")
     assert data.startswith(b"F\0" + length + b"0\0")
     assert data.endswith(b"Z\0" + length)
-    # The signature stands at offset 12, as in any header (format notes 4.7).
+    # The signature stands at offset 12, as in any header (trail format §4.7).
     assert data[8:20] == bytes.fromhex("30 00 08 00 47 47 0D 0A 54 4C 0A 0D")
     assert bytes.fromhex("31 00 02 00 05 00 32 00 04 00 00 00 00 20") in data
     assert b"4\0\7\0\5\0uri:a" in data

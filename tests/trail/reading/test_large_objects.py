@@ -150,7 +150,7 @@ def large(column: int, *parts: tuple[tuple[int, int, int], bytes]) -> list[bytes
 
 
 def test_the_printed_long_of_7070_bytes_is_put_together() -> None:
-    """Format notes 11: four pieces, of which the odd one of 1070 bytes comes first."""
+    """trail format §11: four pieces, of which the odd one of 1070 bytes comes first."""
     value = "".join(chr(ord("a") + i % 26) for i in range(7070))
     cuts = [0, 1070, 0xBFE, 0x13CE, 7070]
     pieces = [

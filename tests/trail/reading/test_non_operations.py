@@ -86,7 +86,7 @@ def test_an_abend_between_transactions_is_passed_over() -> None:
 @pytest.mark.assumed
 @pytest.mark.parametrize("order", [BIG, LITTLE])
 def test_a_partition_index_stands_behind_the_table_index(order: Any) -> None:
-    """Format notes 5.1 and 5.4: partition bit 0x80, and a partition name record in front."""
+    """trail format §5.1 and §5.4: partition bit 0x80, and a partition name record in front."""
     rba = order.number(order.raw(1, 2) + order.raw(4, 2))
     data = cell(0, text("k", order), order)
     records = [
@@ -114,7 +114,7 @@ def test_a_partition_index_stands_behind_the_table_index(order: Any) -> None:
 
 
 def test_the_anomaly_of_one_printed_header_is_read() -> None:
-    """Format notes 5: byte 28 above 3 and byte 24 at most 3 are AuditRBA and TransInd swapped."""
+    """trail format §5: byte 28 above 3 and byte 24 at most 3 are AuditRBA and TransInd swapped."""
     swapped = record(INSERT, KEY, trans_ind=6, audit_rba=0, tokens=IDS)
 
     assert shown(read(swapped, END)) == [("B", "1.2.3", "77"), ("E", "1.2.3", "77")]

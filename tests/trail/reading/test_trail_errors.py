@@ -81,7 +81,7 @@ def patched(data: bytes, offset: int, text: str) -> bytes:
 def test_a_bad_byte_is_named_with_its_place(offset: int, raw: str, message: str) -> None:
     good = written()
     if not message:
-        # Format notes 5: with TransInd beyond 3, byte 24 of GHDR holds it.
+        # trail format §5: with TransInd beyond 3, byte 24 of GHDR holds it.
         found = read(patched(good, offset, raw) + written())
         assert found.batch.blocks[0].tx_ind[0] == ord("B")
         return

@@ -37,7 +37,7 @@ def records(form: TrailFormat = LEVEL_3, tables: Definitions = DEFINITIONS, **ro
 
 @pytest.mark.parametrize("order", ByteOrder)
 def test_the_printed_large_object_is_cut_as_printed(order: ByteOrder) -> None:
-    """Format notes 11: 7,070 bytes are pieces of 1070, 2000, 2000 and 2000, the odd one first."""
+    """trail format §11: 7,070 bytes are pieces of 1070, 2000, 2000 and 2000, the odd one first."""
     value = "".join(chr(65 + i // 500) for i in range(7070))
 
     base, *pieces = records(TrailFormat(4, order), after={"ID": 1, "DOC": value})

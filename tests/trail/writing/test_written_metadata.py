@@ -76,7 +76,7 @@ def test_tables_are_told_in_their_order_and_read_again(order: ByteOrder) -> None
 
 @pytest.mark.assumed
 def test_a_printed_table_definition_has_its_printed_length() -> None:
-    """Format notes 12 and 14: the definition of c1 and c2 has 138 bytes, its record 202."""
+    """trail format §12 and §14: the definition of c1 and c2 has 138 bytes, its record 202."""
     table = Table("test.ogg_test", (Column("c1", 132, 11, key=True), Column("c2", 64, 120)))
 
     _, record = records_of(metadata_bytes(Definitions((table,)), TrailFormat(5), 0))

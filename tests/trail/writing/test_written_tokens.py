@@ -39,7 +39,7 @@ def records(*rows: dict[str, Any]) -> list[TrailRecord]:
 
 
 def test_both_images_have_the_tokens_of_their_operation() -> None:
-    """Format notes 14: the second record of a printed pair has a ROWID and no CSN."""
+    """trail format §14: the second record of a printed pair has a ROWID and no CSN."""
     update = {"op_type": "U", "before": {"A": "w"}, "tokens": {"ORAROWID": ROWID, "TK-X": "1"}}
 
     before, after = records(update)

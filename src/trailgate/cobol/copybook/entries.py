@@ -45,7 +45,7 @@ class Entry:
 def apply_comments(comments: list[Token], entry: Entry) -> None:
     """Take what the adapter's comments say: ``KEY``, ``DATEFORMAT fmt``, or a format alone.
 
-    Only the comments between an entry and the one before it count (capture reference 5.1).
+    Only the comments between an entry and the one before it count (capture properties §5.1).
     """
     for comment in comments:
         words = comment.text.lstrip("*").split()

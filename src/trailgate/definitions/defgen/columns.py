@@ -28,7 +28,7 @@ class Attribute(NamedTuple):
     width: int = 1
 
 
-# Positions and labels: capture reference 9.2. Attribute 1, the name, is text and stands apart.
+# Positions and labels: capture properties §9.2. Attribute 1, the name, is text and stands apart.
 ATTRIBUTES: Final[tuple[Attribute, ...]] = (
     Attribute(2, "Data Type", "data_type", greatest=65535, width=3),
     Attribute(3, "External Length", "external_length", width=6),

@@ -32,7 +32,7 @@ class LayoutFault(NamedTuple):
 def layout(columns: Iterable[Column], *, rounded: bool = True) -> tuple[tuple[Column, ...], int]:
     """Return the columns with lengths and fetch offsets filled in, and the record length.
 
-    Capture reference 9.2: "each column occupies 2 (null indicator) + 2 (length, only for
+    capture properties §9.2: "each column occupies 2 (null indicator) + 2 (length, only for
     type 64) + internal length + 1, rounded up to an even number; the next column starts there
     and the total is Record length"; for MySQL and PostgreSQL "without rounding".
     """
@@ -48,7 +48,7 @@ def layout(columns: Iterable[Column], *, rounded: bool = True) -> tuple[tuple[Co
 def complete_column(column: Column) -> Column:
     """Return the column with lengths and datetime range filled in where they are zero.
 
-    Capture reference 9.2, attributes 9 to 13. Raises DefinitionError for an unknown type.
+    capture properties §9.2, attributes 9 to 13. Raises DefinitionError for an unknown type.
     """
     internal = column.internal_length or column.type_row.width or column.external_length
     binary = column.binary_length or internal

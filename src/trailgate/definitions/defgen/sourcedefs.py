@@ -30,7 +30,7 @@ from trailgate.model.tables import Column, Database, Definitions, Table
 
 __all__ = ["complete", "layout", "read_sourcedefs", "write_sourcedefs"]
 
-# Capture reference 9.1: 4.0 and 3.0 are known by name only; they are read like their neighbours.
+# capture properties §9.1: 4.0 and 3.0 are known by name only; they are read like their neighbours.
 VERSIONS: Final = ("", "1.0", "2.0", "3.0", "4.0", "5.0")
 _WRITTEN_VERSION: Final = "2.0"
 _LONG_VERSIONS: Final = ("4.0", "5.0")
@@ -79,7 +79,7 @@ class _Cursor:
 
 
 def read_sourcedefs(data: bytes, source: str = "") -> Definitions:
-    """Return the tables of a Defgen file (capture reference 9).
+    """Return the tables of a Defgen file (capture properties §9).
 
     Raises DefinitionError with source, line, column, what was expected and the bytes found.
     """

@@ -19,7 +19,7 @@ from trailgate.trail.format.metadata import TDR_VERSION, MetadataKind
 from trailgate.trail.format.record import TrailRecord
 
 STAR: Final = "*"
-PARTITION_TAIL: Final = 12  # assumed (format notes 12): a u64 id and u32 flags
+PARTITION_TAIL: Final = 12  # assumed (trail format §12): a u64 id and u32 flags
 ATTRIBUTES: Final = tuple(field.name for field in fields(Column))
 
 

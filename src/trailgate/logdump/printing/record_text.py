@@ -28,7 +28,7 @@ from trailgate.trail.format.tokens import (
 from trailgate.trail.format.user_tokens import read_user_tokens
 
 RULE: Final = "_" * 67
-PLACES: Final = "bmes"  # of TransInd 0 to 3 (format notes 5.1)
+PLACES: Final = "bmes"  # of TransInd 0 to 3 (trail format §5.1)
 SIGN: Final = 0x80  # Logdump prints the partition byte sign-extended
 INDEXES: Final = {MetadataKind.PARTITION: "TDR/PNR idx:   "}
 

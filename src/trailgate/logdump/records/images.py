@@ -13,7 +13,7 @@ from trailgate.trail.format.record_layout import BEFORE_IMAGE, FIELD_COMP
 from trailgate.trail.format.record_types import IO_LARGE_OBJECT, RECORD_TYPES, Prefix, Role
 
 COLUMN_HEAD: Final = 4
-PIECE_HEAD: Final = 20  # five words in front of a large object's piece (format notes 11)
+PIECE_HEAD: Final = 20  # five words in front of a large object's piece (trail format §11)
 WIDTHS: Final[Mapping[Prefix, tuple[int, ...]]] = MappingProxyType(
     {Prefix.NONE: (), Prefix.SHORT: (2,), Prefix.LONG: (4,), Prefix.EITHER: (2, 4)}
 )
@@ -38,7 +38,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a large object (format notes 11)."""
+    """A piece of a large object (trail format §11)."""
 
     column: int
     pieces: int

@@ -45,7 +45,7 @@ def read_transactions(
 ) -> Transactions:
     """Return the transactions of records; ``before`` tells the one open in front of them.
 
-    Format notes 8: only the first record of a transaction carries both tokens.
+    trail format §8: only the first record of a transaction carries both tokens.
     """
     named = numbers.firsts[~numbers.orphan]
     tokens = tokens[0][named], tokens[1][named]

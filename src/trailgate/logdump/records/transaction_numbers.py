@@ -1,7 +1,7 @@
 """Which transaction each record belongs to, told by TransInd alone.
 
 0 opens a transaction, 1 and 2 go on with the one that is open, 3 is one of its own. Metadata, DDL and notes stand
-aside: they may lie inside a transaction and neither end nor open it (format notes 8 and 12).
+aside: they may lie inside a transaction and neither end nor open it (trail format §8 and §12).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Numbers:
 
 
 def indicators(heads: npt.NDArray[np.void], order: ByteOrder) -> Octets:
-    """Return TransInd, found four bytes earlier where the byte itself holds none (format notes 5)."""
+    """Return TransInd, found four bytes earlier where the byte itself holds none (trail format §5)."""
     found = np.ascontiguousarray(heads["trans_ind"])
     strange = found > ONLY
     if strange.any():

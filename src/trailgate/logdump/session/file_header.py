@@ -13,7 +13,7 @@ from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record import Token, tokens_between
 from trailgate.trail.format.tokens import FRAME, NORMAL
 
-TRAIL_INFO, FILE_SIZE = 0x30, 0x39  # group and leaf (format notes 4.1)
+TRAIL_INFO, FILE_SIZE = 0x30, 0x39  # group and leaf (trail format §4.1)
 
 
 def read_file_header(trail: OpenTrail, settings: Settings) -> ShownHeader:

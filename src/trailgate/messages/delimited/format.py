@@ -1,4 +1,4 @@
-r"""Delimited messages to records and images, a batch at a time (capture reference section 6).
+r"""Delimited messages to records and images, a batch at a time (capture properties §6).
 
 ``METACOLSn[,COLNAMES]m[,COLBEFOREVALS]m,{COLVALUES}m\n``: n header fields, then m columns, each
 with a value and, where configured, its name and before value, grouped in blocks or not.

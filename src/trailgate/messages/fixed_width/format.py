@@ -1,4 +1,4 @@
-"""Fixed-width messages to records and images, a batch at a time (capture reference section 5).
+"""Fixed-width messages to records and images, a batch at a time (capture properties §5).
 
 A record is the header, then the columns of the table that the header names, each at its place. It may end
 behind any complete column, if no key column is left out; bytes between columns do not count.

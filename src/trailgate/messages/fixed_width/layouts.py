@@ -1,7 +1,7 @@
 """Fixed-width records as columns with places, whichever notation defines them.
 
 A copybook's columns follow the one rule of ``definitions.copybook_tables``. Those of a definitions file lie
-at their Fetch Offset for their External Length (capture reference 5.3); those of a header, and of a
+at their Fetch Offset for their External Length (capture properties §5.3); those of a header, and of a
 table that the properties define, stand one behind the other.
 """
 

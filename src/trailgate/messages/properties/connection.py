@@ -35,13 +35,13 @@ CONNECTION: Final[tuple[PropertyRow, ...]] = (
         "jms.id",
         ValueKind.TEXT,
         "what `$jmsid` is: `ogg`, `time`, `wmq`, `activemq`, or the name of a message header",
-        "section 2.1",
+        "capture properties §2.1",
     ),
     PropertyRow(
         "parser.type",
         ValueKind.CHOICE,
         "which parser reads the messages; this version has `fixed` and `delim`",
-        "section 3",
+        "capture properties §3",
         choices=("fixed", "delim", "xml"),
     ),
 )

@@ -1,4 +1,4 @@
-"""The ``delim.*`` properties (capture reference section 6)."""
+"""The ``delim.*`` properties (capture properties §6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trailgate.messages.properties.rows import (
     switch_row,
 )
 
-_ORIGIN: Final = "section 6.2"
+_ORIGIN: Final = "capture properties §6.2"
 _INFERRED: Final = "inferred from `fixed.userdefs` of section 5.3"
 
 
@@ -74,7 +74,7 @@ DELIMITED: Final[tuple[PropertyRow, ...]] = (
         "delim.timestamp.format",
         ValueKind.FORMAT,
         "format of the commit timestamp; default `YYYY-MM-DD:HH:MI:SS.FFF`",
-        "section 4.1",
+        "capture properties §4.1",
     ),
     _source("delim.txid", "transaction id", (*FIELD_OR_HEADER, SourceKind.TX_ID), "*txid"),
     _source("delim.txowner", "user name of the transaction", OR_LITERAL),

@@ -27,7 +27,7 @@ Unused = tuple[int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class CaptureRules:
-    """Which tables are captured, and what updates and deletes carry (capture reference 4)."""
+    """Which tables are captured, and what updates and deletes carry (capture properties §4)."""
 
     compress_updates: bool = True
     update_befores: bool = False
@@ -118,7 +118,7 @@ class _Draft:
 def parse_extract(text: str, source: str = "") -> ExtractParameters:
     """Return what an Extract parameter file says; raises OptionError with source and line.
 
-    Capture reference 10. What is not used is listed with its line and the reason.
+    capture properties §10. What is not used is listed with its line and the reason.
     """
     draft = _Draft()
     try:

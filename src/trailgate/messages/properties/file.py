@@ -14,7 +14,7 @@ _BLANKS: Final = " \t\r\f"
 _LITERAL_ESCAPES: Final = frozenset({r"\n", r"\t", r"\r", r"\r\n"})
 
 
-# Capture reference 7: rules have names of the user's own, which begin the names of their properties.
+# capture properties §7: rules have names of the user's own, which begin the names of their properties.
 _OF_XML: Final = re.compile(
     r"^[ \t]*parser\.type[ \t]*=[ \t]*xml[ \t\r]*$", re.MULTILINE | re.IGNORECASE
 )
@@ -53,7 +53,7 @@ class Properties:
 def parse_properties(data: bytes, source: str = "") -> Properties:
     r"""Return the properties of a file; raises OptionError that names the line.
 
-    Capture reference 1: one ``name=value`` a line, ``#`` as the first character opens a
+    capture properties §1: one ``name=value`` a line, ``#`` as the first character opens a
     comment. A backslash is data except in ``\xHH``; there are no continuation lines, since a
     delimiter may be a backslash. Bytes that are no UTF-8 are kept for delimiters.
     """

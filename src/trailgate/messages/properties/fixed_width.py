@@ -1,4 +1,4 @@
-"""The ``fixed.*`` properties (capture reference section 5), and our own beside them."""
+"""The ``fixed.*`` properties (capture properties §5), and our own beside them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trailgate.messages.properties.rows import (
     operation_rows,
 )
 
-_ORIGIN: Final = "section 5"
+_ORIGIN: Final = "capture properties §5"
 _OWN: Final = "our own"
 
 

@@ -15,7 +15,7 @@ _TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataOptions:
-    """How the metadata of operations is read; capture reference section 4.
+    """How the metadata of operations is read; capture properties §4.
 
     The table is named by ``schemaandtable``, or by the sources of ``table`` put together, with the
     schema in front.

@@ -20,7 +20,7 @@ class ValueKind(Enum):
 
 
 class SourceKind(Enum):
-    """Where a metadata value comes from, as it is written (capture reference 1.1)."""
+    """Where a metadata value comes from, as it is written (capture properties §1.1)."""
 
     FIELD = "a field's name"
     HEADER = "$name"
@@ -59,7 +59,7 @@ OR_LITERAL: Final = (*FIELD_OR_HEADER, SourceKind.LITERAL)
 
 def idle_row(name: str, doc: str, reason: str, kind: ValueKind = ValueKind.TEXT) -> PropertyRow:
     """Return the row of a property that does nothing here."""
-    return PropertyRow(name, kind, doc, "section 2", effect=Effect.NONE, reason=reason)
+    return PropertyRow(name, kind, doc, "capture properties §2", effect=Effect.NONE, reason=reason)
 
 
 def switch_row(name: str, doc: str, origin: str) -> PropertyRow:

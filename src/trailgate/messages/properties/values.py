@@ -69,7 +69,7 @@ class Lookup(Mapping[K, V]):
 def parse_bytes(value: str) -> bytes:
     r"""Return a ``{value|\xHH}`` property as bytes; raises OptionError for a broken ``\xHH``.
 
-    Capture reference 1 and 6: several ``\xHH`` may stand side by side and between text; any
+    capture properties §1 and §6: several ``\xHH`` may stand side by side and between text; any
     other backslash is data.
     """
 
@@ -95,7 +95,7 @@ def parse_names(value: str) -> tuple[str, ...]:
 
 
 def parse_source(value: str, allowed: tuple[SourceKind, ...], fields: HeaderFields) -> Source:
-    """Return a value source (capture reference 1.1); raises OptionError for one not allowed.
+    """Return a value source (capture properties §1.1); raises OptionError for one not allowed.
 
     A field is named as the header has it.
     """

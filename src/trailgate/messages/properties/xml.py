@@ -1,4 +1,4 @@
-"""The rows of the ``xml.*`` properties (capture reference section 7)."""
+"""The rows of the ``xml.*`` properties (capture properties §7)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from trailgate.messages.properties.rows import Effect, PropertyRow, ValueKind
 
-_ORIGIN: Final = "section 7.1"
+_ORIGIN: Final = "capture properties §7.1"
 _INFERRED: Final = "inferred from `fixed.userdefs` of section 5.3"
 
 XML: Final[tuple[PropertyRow, ...]] = (

@@ -1,4 +1,4 @@
-"""What each kind of operation carries into the trail (capture reference section 4).
+"""What each kind of operation carries into the trail (capture properties §4).
 
 Inserts carry all after values. Updates carry the keys and the changed columns where befores are
 there to compare with, else all columns; NOCOMPRESSUPDATES carries all. GETUPDATEBEFORES adds the

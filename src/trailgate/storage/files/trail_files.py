@@ -16,7 +16,7 @@ from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
 
-# Only 6 and 9 digits are legal (format notes 1). The longer run wins: t1000000000 is t1 and 9.
+# Only 6 and 9 digits are legal (trail format §1). The longer run wins: t1000000000 is t1 and 9.
 NUMBERED: Final = re.compile(r"(?P<prefix>.*?)(?P<number>\d{9}|\d{6})")
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 

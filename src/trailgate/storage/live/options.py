@@ -11,7 +11,7 @@ from trailgate.storage.files.manifest import PRODUCER
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.trail.format.trail_format import LEVEL_3, TrailFormat
 
-APPEND_LEVEL: Final = 1  # append recovery needs release 10 (format notes 4.6)
+APPEND_LEVEL: Final = 1  # append recovery needs release 10 (trail format §4.6)
 
 
 class Recovery(Enum):

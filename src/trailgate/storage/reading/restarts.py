@@ -1,6 +1,6 @@
 """What a restart undid: the part of a transaction that was written before a writer broke off.
 
-Format notes 13: what stands in front of a RestartAbend record, back to its transaction's begin, is
+trail format §13: what stands in front of a RestartAbend record, back to its transaction's begin, is
 dropped, because it comes again behind. It is dropped before anything of it is decoded, and told.
 """
 

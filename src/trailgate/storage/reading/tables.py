@@ -19,7 +19,7 @@ PARTITION_AT: Final = 9  # in a record
 class EarlierTables:
     """The tables told in front of the place at which the reading of a file begins.
 
-    Indexes count up in the order in which tables appear in a file (format notes 12), so from its
+    Indexes count up in the order in which tables appear in a file (trail format §12), so from its
     begin only as much is searched as tells the highest index that is used. Where metadata come
     while reading, all that is in front of them must be known: references take the next index.
     """

@@ -27,7 +27,7 @@ SCAN: Final = 4 << 20  # read at once where only rare records are looked for
 class TrailFileReader:
     """Reads bytes and record places of one file; errors raised inside are given its name.
 
-    Level 0 files have no header (format notes 4.6): then ``header`` is None and records begin at 0.
+    Level 0 files have no header (trail format §4.6): then ``header`` is None and records begin at 0.
     """
 
     def __init__(self, file: TrailFile) -> None:

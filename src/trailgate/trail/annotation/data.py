@@ -1,4 +1,4 @@
-"""The data of a record explained: columns, key updates, pieces of large objects, metadata (notes 10 to 12)."""
+"""The data of a record explained: columns, key updates, pieces of large objects, metadata (trail format §10 to §12)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _images(area: Area, prefix: Prefix) -> Iterator[Part]:
 
 
 def _fits(area: Area, width: int) -> bool:
-    """Tell whether both images are column lists that end exactly (format notes 10.4)."""
+    """Tell whether both images are column lists that end exactly (trail format §10.4)."""
     length = area.number(0, width)
     if width + length > len(area.raw):
         return False
@@ -128,7 +128,7 @@ def _table(area: Area) -> Iterator[Part]:
     yield from area.bytes("layout not public") if parts is None else parts
 
 
-# Assumed (format notes 12): as in ``trail.format.metadata``, whose columns these are.
+# Assumed (trail format §12): as in ``trail.format.metadata``, whose columns these are.
 ATTRIBUTE_BYTES: Final = 2
 ATTRIBUTES: Final = tuple(field.name for field in fields(Column))[1:]
 

@@ -1,4 +1,4 @@
-"""The file header explained: groups, leaves and their values (format notes 4)."""
+"""The file header explained: groups, leaves and their values (trail format §4)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LABELS: Final[Mapping[tuple[int, int], str]] = MappingProxyType(
         (0x33, 0x37): "GoldenGate Version",
     }
 )
-# Format notes 4.3.
+# trail format §4.3.
 VENDORS: Final = (
     "DB2 UDB",
     "DB2 z/OS",

@@ -1,4 +1,4 @@
-"""One record explained: its header field by field, its data, its tokens (format notes 5 and 9)."""
+"""One record explained: its header field by field, its data, its tokens (trail format §5 and §9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column value explained without its definition: what the bytes alone let one say (format notes 10.2)."""
+"""A column value explained without its definition: what the bytes alone let one say (trail format §10.2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from trailgate.trail.annotation.elements import Area, Part, printable, shortened
 
 PRESENT, NULL = b"\0\0", b"\xff\xff"
-# Format notes 10.2: YYYY-MM-DD:HH:MI:SS and a fraction; MySQL's DATE is a date alone.
+# trail format §10.2: YYYY-MM-DD:HH:MI:SS and a fraction; MySQL's DATE is a date alone.
 DATETIME: Final = re.compile(rb"\d{4}-\d{2}-\d{2}(:\d{2}:\d{2}:\d{2}(\.\d+)?)?")
 INTEGER_WIDTHS: Final = (2, 4, 8)
 
@@ -37,7 +37,7 @@ def _meaning(rest: bytes, length: int) -> str:
     if printable(rest) and len(rest) not in INTEGER_WIDTHS:
         return f"fixed text: {shortened(rest)}"
     if len(rest) in INTEGER_WIDTHS:
-        # Binary values are big-endian in either order of a trail (format notes 3).
+        # Binary values are big-endian in either order of a trail (trail format §3).
         number = int.from_bytes(rest, "big", signed=True)
         text = f", or fixed text: {shortened(rest)}" if printable(rest) else ""
         return f"perhaps the integer {number}{text}"

@@ -66,7 +66,7 @@ def names_of(
     rows = np.flatnonzero(readable & ~by_index)
     ends = name_end[rows] - 1
     ended = chained.data[ends] == 0
-    # A partition name record has more behind its name (format notes 12).
+    # A partition name record has more behind its name (trail format §12).
     bad[rows] |= ~ended & (head["io_type"][rows] != IO_METADATA)
     texts = gather(chained.data, offsets[rows] + NAME_AT, ends).dictionary_encode()
     name = np.full(len(offsets), UNNAMED)

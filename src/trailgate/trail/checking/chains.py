@@ -10,7 +10,7 @@ from trailgate.arrays import Longs, Octets
 from trailgate.trail.format.byte_order import ByteOrder, Words
 from trailgate.trail.format.tokens import FRAME, LOGCSN, TRANID
 
-SHORTEST_VALUE = 2  # every column value has a null indicator (format notes 10.2)
+SHORTEST_VALUE = 2  # every column value has a null indicator (trail format §10.2)
 
 
 @dataclass(frozen=True, slots=True)

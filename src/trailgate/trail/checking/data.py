@@ -17,7 +17,7 @@ from trailgate.trail.format.record_layout import BEFORE_IMAGE, FIELD_COMP, NAME_
 from trailgate.trail.format.record_types import IO_LARGE_OBJECT, IO_UPDATE, PREFIX_OF, Prefix, Role
 from trailgate.trail.format.tokens import FRAME
 
-PIECE_HEAD: Final = 20  # bytes in front of the data of a piece (format notes 11)
+PIECE_HEAD: Final = 20  # bytes in front of the data of a piece (trail format §11)
 
 
 def check_data(

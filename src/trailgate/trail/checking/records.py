@@ -122,7 +122,7 @@ def _check_fixed(found: Inspected, head: npt.NDArray[Any]) -> None:
         found.note(kinds.TYPE, readable & unknown & ~named)
         found.note(kinds.NOT_READ, readable & unknown & named)
     odd = readable & (head["trans_ind"] > 3)
-    # One printed 11.2.1.0.1 record has TransInd elsewhere (format notes 5): then it is known.
+    # One printed 11.2.1.0.1 record has TransInd elsewhere (trail format §5): then it is known.
     found.note(kinds.TRANS_IND, odd & (found.trans_ind == UNKNOWN))
     change = found.role == Role.CHANGE
     untimely = (head["io_time"] < EARLIEST) | (head["io_time"] > LATEST)

@@ -93,7 +93,7 @@ def _with_record(
     except TrailgateError:
         found.note(kinds.METADATA, np.array([row]))
         return replace(known, lost=True)
-    # Format notes 5.3: a database's record has no second index.
+    # trail format §5.3: a database's record has no second index.
     odd = record.node not in set(MetadataKind)
     odd |= record.node == MetadataKind.DATABASE and record.metadata_indexes[1] != 0
     if odd or (known.lost and record.node == MetadataKind.TABLE_REFERENCE):

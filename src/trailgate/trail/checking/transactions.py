@@ -1,6 +1,6 @@
 """Follow transactions through records by TransInd: where each begins, and what is out of order.
 
-TransInd is 0 first, 1 middle, 2 last, 3 only record; records of one transaction are contiguous (format notes 8),
+TransInd is 0 first, 1 middle, 2 last, 3 only record; records of one transaction are contiguous (trail format §8),
 but for metadata, which stand wherever a table is used first, and notes such as DDL that say they are a whole one.
 """
 

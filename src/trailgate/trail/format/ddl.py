@@ -1,6 +1,6 @@
 """The text of a DDL record (160): fields named by codes, ",CODE='value'," one behind another.
 
-Format notes 10.6. Assumed: a backslash in front of ' , = ( ) and of itself is an escape; that these
+trail format §10.6. Assumed: a backslash in front of ' , = ( ) and of itself is an escape; that these
 characters are escaped is documented, how is not.
 """
 

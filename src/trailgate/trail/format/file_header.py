@@ -1,4 +1,4 @@
-"""The file header (the F object at offset 0) to a value and back (format notes 4)."""
+"""The file header (the F object at offset 0) to a value and back (trail format §4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trailgate.trail.format.tokens import (
     token,
 )
 
-LOGBSN_LEVEL: Final = 4  # 12.x headers name it (format notes 4.1)
+LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
 SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
 
 
@@ -29,7 +29,7 @@ class TrailInfo:
     """Group 30. Times are microseconds since 1970 UTC; None: not known yet, or not written."""
 
     signature: bytes = SIGNATURE
-    compatibility: int = 3  # level 3 is release 11.2 (format notes 4.6)
+    compatibility: int = 3  # level 3 is release 11.2 (trail format §4.6)
     charset: int = 0x20000000  # the value of all dumps; probably UTF-8
     creation_time: int = 0
     uri: str = ""
@@ -58,7 +58,7 @@ class MachineInfo:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseInfo:
-    """Group 32. Vendor 7 is Oracle, 19 Generic (format notes 4.3)."""
+    """Group 32. Vendor 7 is Oracle, 19 Generic (trail format §4.3)."""
 
     vendor: int = 19
     name: str = ""
@@ -110,7 +110,7 @@ class UnknownLeaf:
 class FileHeader:
     """The whole header; ``unknown`` holds what the tables do not name.
 
-    Assumed: a little-endian trail has a little-endian header. None is printed (format notes 3).
+    Assumed: a little-endian trail has a little-endian header. None is printed (trail format §3).
     """
 
     trail: TrailInfo = TrailInfo()
@@ -163,7 +163,7 @@ TRAIL_LEAVES: Final = (
     Leaf(0x3B, "last_csn", header_fields.CSN, patched=True),
     Leaf(0x3C, "first_io_time", header_fields.TIME, patched=True),
     Leaf(0x3D, "last_io_time", header_fields.TIME, patched=True),
-    # Assumed: laid out as the other CSNs; only its name is public (format notes 4.1).
+    # Assumed: laid out as the other CSNs; only its name is public (trail format §4.1).
     Leaf(0x3E, "log_bsn", header_fields.CSN, patched=True, since=LOGBSN_LEVEL),
 )
 _STRING, _U16, _I32 = header_fields.STRING, header_fields.U16, header_fields.I32
@@ -278,7 +278,7 @@ def _encode_leaf(header: FileHeader, values: Any, leaf: Leaf) -> bytes:
             raise error.located(field=leaf.name) from None
     if not leaf.codec.unset or header.trail.compatibility < leaf.since:
         return b""
-    # Format notes 2: a leaf whose value is not set yet has info FF and zeros (inferred).
+    # trail format §2: a leaf whose value is not set yet has info FF and zeros (inferred).
     return token(leaf.code, leaf.codec.unset, UNSET, order)
 
 

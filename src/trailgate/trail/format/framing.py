@@ -1,7 +1,7 @@
 """Find where the records of a trail lie; nothing inside them is looked at.
 
 A record is G (47 01), a u16 length of the whole object, ..., and the trailer Z (5A 01) that
-repeats info and length (format notes 2). All of that is checked in columns; where the guess does
+repeats info and length (trail format §2). All of that is checked in columns; where the guess does
 not chain without a gap, a length-by-length loop decides.
 """
 
@@ -20,7 +20,7 @@ from trailgate.trail.format.tokens import FRAME, HEADER, RECORD, RECORD_INFOS, T
 
 STRIDE: Final = 1 << 20  # bytes searched at once: the integer arrays stay in cache
 MIN_RECORD: Final = 4 * FRAME  # G, H, T or D, Z: less cannot be a record
-INDICATOR_AT, IO_TYPE_AT = 8, 14  # in a record (format notes 5)
+INDICATOR_AT, IO_TYPE_AT = 8, 14  # in a record (trail format §5)
 INDICATOR: Final = ord("E")
 FOLLOWERS: Final = 3  # records that must follow before a place counts as a record's begin
 
@@ -66,7 +66,7 @@ def find_records(
 def find_order(data: Octets, start: int = 0) -> ByteOrder | None:
     """Return the byte order of the record at ``start``; None while it is not all there.
 
-    Format notes 3: the order for which the first record's trailer is right; big-endian is tried
+    trail format §3: the order for which the first record's trailer is right; big-endian is tried
     first. Raises DecodeError where neither fits.
     """
     waiting = False

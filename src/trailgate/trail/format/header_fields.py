@@ -1,6 +1,6 @@
 """How the leaves of a file header hold their values: one codec row each, both directions.
 
-A string is a u16 length and its bytes (format notes 4). Numbers are big-endian in every printed
+A string is a u16 length and its bytes (trail format §4). Numbers are big-endian in every printed
 header; in a little-endian trail they are assumed to be little-endian, as the lengths are.
 """
 
@@ -14,7 +14,7 @@ from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.times import julian_from_unix, unix_from_julian
 from trailgate.trail.format.tokens import FRAME, MAX_LENGTH, token
 
-CSN_BYTES: Final = 129  # u8 text length, the text, zeros up to 128 (format notes 4.1)
+CSN_BYTES: Final = 129  # u8 text length, the text, zeros up to 128 (trail format §4.1)
 
 
 class LeafCodec(NamedTuple):
@@ -87,7 +87,7 @@ def _decode_csn(payload: bytes, _: ByteOrder) -> str:
     return _text(payload[1 : 1 + length])
 
 
-# Format notes 4.1: URIHistory nests tokens of its own id, each a string.
+# trail format §4.1: URIHistory nests tokens of its own id, each a string.
 HISTORY_ID: Final = 0x35
 
 

@@ -1,7 +1,7 @@
 """Metadata records (IOType 170, release 12.2 and later): which table an index means.
 
 A table definition record (TDR) carries its index; a reference takes the next one, since indexes
-count in order of appearance in the file (format notes 5.3 and 12).
+count in order of appearance in the file (trail format §5.3 and §12).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record import TrailRecord
 from trailgate.trail.format.tokens import MAX_LENGTH
 
-FIRST_INDEX: Final = 1  # table indexes count from one (format notes 12)
-METADATA_LEVEL: Final = 5  # 12.2, the first level with these records (format notes 4.6)
+FIRST_INDEX: Final = 1  # table indexes count from one (trail format §12)
+METADATA_LEVEL: Final = 5  # 12.2, the first level with these records (trail format §4.6)
 
 
 class MetadataKind(IntEnum):
@@ -65,7 +65,7 @@ class TrailTables:
             table = None if known is None or known.table is None else known.table
             if table is not None:
                 table = replace(table, name=name)
-            # Notes 5.3: the record names the older index; the new table has the next one.
+            # trail format §5.3: the record names the older index; the new table has the next one.
             own = max(self.tables, default=0) + 1
             return self._with(TrailTable(own, name, table, record.offset))
         if record.node == MetadataKind.PARTITION:
@@ -79,7 +79,7 @@ class TrailTables:
 
 NO_TABLES: Final = TrailTables()
 
-# Assumed (format notes 12): 34 bytes, then for each column its name with a u16 length, 23 u16 attributes in the
+# Assumed (trail format §12): 34 bytes, then for each column its name with a u16 length, 23 u16 attributes in the
 # order in which Logdump prints them, and remarks with a u16 length. Two printed sizes fit it. Of the first 34 bytes
 # only the order of the three values that Logdump prints first is assumed here; they are written, not read.
 TDR_HEAD: Final = 34
@@ -184,7 +184,7 @@ def _attributes(column: Column, order: ByteOrder) -> bytes:
 
 
 # Assumed: the facts that Logdump prints of a DDR, in its order: a version, then texts with a u16 length. The 81 printed
-# bytes are not public; the data are written for others to see and not read (format notes 12).
+# bytes are not public; the data are written for others to see and not read (trail format §12).
 DDR_VERSION: Final = 1
 
 

@@ -54,7 +54,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class TrailRecord:
-    """A record. The members from ``partition`` to ``record_count`` are GHDR's (format notes 5).
+    """A record. The members from ``partition`` to ``record_count`` are GHDR's (trail format §5).
 
     ``offset`` is the record's place in its file, ``io_time`` microseconds since 1970 UTC. ``name`` is
     the name area's text, or None where the record names its table by ``table_index``; ``behind_name``
@@ -92,7 +92,7 @@ class TrailRecord:
 
     @property
     def metadata_indexes(self) -> tuple[int, int]:
-        """Return AuditRBA as the two indexes it holds in a metadata record (format notes 5.3)."""
+        """Return AuditRBA as the two indexes it holds in a metadata record (trail format §5.3)."""
         raw = self.order.raw(self.audit_rba, 4)
         return self.order.number(raw[:2]), self.order.number(raw[2:])
 

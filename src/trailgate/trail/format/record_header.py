@@ -200,7 +200,7 @@ def _transaction_indicators(source: Source, spans: Spans, head: Structs) -> npt.
 
 
 def swapped_indicators(head: Structs, order: ByteOrder) -> npt.NDArray[np.uint8]:
-    """Return the byte where one printed 11.2.1.0.1 record has TransInd (format notes 5)."""
+    """Return the byte where one printed 11.2.1.0.1 record has TransInd (trail format §5)."""
     shift = 24 if order is ByteOrder.BIG else 0
     swapped: npt.NDArray[np.uint8] = (head["audit_rba"] >> shift).astype(np.uint8)
     return swapped

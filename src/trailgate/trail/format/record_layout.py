@@ -1,6 +1,6 @@
 """How the fixed bytes of a record lie: the frames of G and H and the 34 bytes of GHDR.
 
-Format notes 5; reader and writer share it, one layout a byte order.
+trail format §5; reader and writer share it, one layout a byte order.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BEFORE_IMAGE, AFTER_IMAGE = ord("B"), ord("A")
 FROM_LOG, FETCHED = ord("R"), ord("F")
 SHORTEST: Final = NAME_AT + 1 + FRAME  # an empty name, no data, no tokens
 
-# Bits of the partition byte (format notes 5.1).
+# Bits of the partition byte (trail format §5.1).
 FIELD_COMP: Final = 0x04  # the data are index, length, value
 BY_TABLE: Final = 0x08  # the table is named by an index, not by text
 BY_PARTITION: Final = 0x80  # a partition name index is there too

@@ -51,7 +51,7 @@ IO_SEQUENCE, IO_UNIFIED_UPDATE, IO_UNIFIED_KEY_UPDATE = 132, 134, 135
 IO_RESTART_ABEND, IO_RESTART_OK, IO_DDL, IO_FRAGMENT, IO_METADATA = 150, 151, 160, 161, 170
 
 _CHANGE, _NOTE = Role.CHANGE, Role.NOTE
-# Format notes 7. Names behind 205 and below 20 are those of NonStop systems.
+# trail format §7. Names behind 205 and below 20 are those of NonStop systems.
 ROWS: Final = (
     RecordType(1, "TMFAbort"),
     RecordType(2, "TMFCommit"),

@@ -1,10 +1,10 @@
-"""Trail time stamps: microseconds since Julian Date 0.0, UTC (format notes 6)."""
+"""Trail time stamps: microseconds since Julian Date 0.0, UTC (trail format §6)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# Format notes 6: unix_microseconds = value - 210866760000000000 (JD 2440587.5 * 86400 * 10^6)
+# trail format §6: unix_microseconds = value - 210866760000000000 (JD 2440587.5 * 86400 * 10^6)
 JULIAN_EPOCH: Final = 210_866_760_000_000_000
 
 

@@ -1,6 +1,6 @@
 """Tokens: the four-byte frame of everything in a trail, and the tables of their ids.
 
-A token is id u8, info u8, length u16, payload (format notes 2). The length of F and G counts
+A token is id u8, info u8, length u16, payload (trail format §2). The length of F and G counts
 the whole object with its trailer Z; that of every inner token counts the payload only.
 """
 
@@ -20,7 +20,7 @@ HEADER, DATA, GGS_TOKENS, USER_TOKENS = b"HDTU"
 LOGCSN, TRANID, ORAROWID, ORATAG, DDL = b"L6RtD"
 
 NORMAL: Final = 0x00  # info of inner tokens and of the file header
-RECORD_INFO: Final = 0x01  # info of G and its Z (format notes 2)
+RECORD_INFO: Final = 0x01  # info of G and its Z (trail format §2)
 # 00 in a sample from before release 10; 03 marks a repaired record, as one decoder has it.
 RECORD_INFOS: Final = frozenset((0x00, RECORD_INFO, 0x03))
 UNSET: Final = 0xFF  # info of a file header leaf whose value is not known yet
@@ -38,7 +38,7 @@ class TokenRow(NamedTuple):
     is_text: bool = True
 
 
-# Format notes 9. A ROWID has 18 characters and two more bytes (00 01) of unknown meaning.
+# trail format §9. A ROWID has 18 characters and two more bytes (00 01) of unknown meaning.
 GGS_TOKEN_ROWS: Final = (
     TokenRow(LOGCSN, "LOGCSN"),
     TokenRow(TRANID, "TRANID"),

@@ -14,7 +14,7 @@ from trailgate.trail.format.metadata import METADATA_LEVEL
 
 Kind = TypeVar("Kind", bound=Enum)
 
-HEADER_LEVEL: Final = 1  # 10.0, the first level with a file header (format notes 4.6)
+HEADER_LEVEL: Final = 1  # 10.0, the first level with a file header (trail format §4.6)
 NEWER_LEVEL: Final = 4  # 12.1: little-endian trails, unified updates
 
 
@@ -31,7 +31,7 @@ class Release(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-# Format notes 4.6. Levels 6 and 7 were seen in trails of these releases; what lies between the
+# trail format §4.6. Levels 6 and 7 were seen in trails of these releases; what lies between the
 # named releases, and what comes behind, is not public.
 RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
     {

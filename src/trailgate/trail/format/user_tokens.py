@@ -1,6 +1,6 @@
 """User tokens, the payload of U: names and values that a TABLE clause's TOKENS adds to records.
 
-Assumed: name, NUL, value, NUL, repeated; only the limits are public (format notes 9). What does not fit is kept in hex.
+Assumed: name, NUL, value, NUL, repeated; only the limits are public (trail format §9). What does not fit is kept in hex.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Walk the columns of many records in lockstep, one column step at a time, then gather them.
 
-A data area is a run of cells: column index u16, length u16, value (format notes 10.1). A
+A data area is a run of cells: column index u16, length u16, value (trail format §10.1). A
 column that is not in it is missing, which is different from NULL.
 """
 

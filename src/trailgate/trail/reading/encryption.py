@@ -1,6 +1,6 @@
 """Tell an encrypted trail: its records are framed as ever, but no data area is a list of columns.
 
-Format notes 13: ENCRYPTTRAIL encrypts data areas alone. How, and where the header says so, is not public.
+trail format §13: ENCRYPTTRAIL encrypts data areas alone. How, and where the header says so, is not public.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows larger than one record: the data of a change go on in the fragments (161) behind it.
 
-Assumed (format notes 11): a fragment's data are the next bytes of the change's, in order of the records;
+Assumed (trail format §11): a fragment's data are the next bytes of the change's, in order of the records;
 Continued is Y in all of them but the last. Behind a before image they belong to that image.
 """
 

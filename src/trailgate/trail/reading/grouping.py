@@ -1,7 +1,7 @@
 """Which records make one operation: images joined, pieces and fragments given to their change.
 
 An operation is a change record; or a before and an after image that follow each other (format
-notes 10.3); each with the fragments and pieces of large objects behind it (notes 11).
+trail format §10.3); each with the fragments and pieces of large objects behind it (trail format §11).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def group(source: Source, heads: Heads, *, more: bool) -> Operations:
 
 
 def continued(source: Source, heads: Heads) -> Mask:
-    """Return which records say that a further one goes on with them (format notes 5)."""
+    """Return which records say that a further one goes on with them (trail format §5)."""
     found: Mask = source.data[heads.offsets + CONTINUED_AT] != 0
     return found
 
@@ -144,7 +144,7 @@ def _check_tables(source: Source, heads: Heads, pieces: Longs) -> None:
 def _borders(heads: Heads, count: int, first: Longs) -> tuple[Mask, Mask]:
     """Return which operations are the first and the last of their transactions.
 
-    TransInd is 0 first, 1 middle, 2 last, 3 only record (format notes 5), of all records, so an
+    TransInd is 0 first, 1 middle, 2 last, 3 only record (trail format §5), of all records, so an
     operation has what its records have together, and notes in front of it count too.
     """
     trans_ind, role = heads.trans_ind[:count], heads.role[:count]

@@ -1,6 +1,6 @@
 """Large objects: pieces (116) behind a change, put together into a column of its image.
 
-Format notes 11: a piece begins with column index, number of pieces, its own number, its offset in the
+trail format §11: a piece begins with column index, number of pieces, its own number, its offset in the
 value and its size, u32 each; the column of the record itself is NULL or holds a small value inline.
 """
 

@@ -161,7 +161,7 @@ def _check_truncates(source: Source, heads: Heads, records: Longs) -> None:
     filled = np.flatnonzero(data.starts < data.ends)
     if len(filled):
         span = (int(data.starts[filled[0]]), int(data.ends[filled[0]]))
-        raise source.error("a truncate has no data (format notes 10.5), this one has", span)
+        raise source.error("a truncate has no data (trail format §10.5), this one has", span)
 
 
 def position_texts(file_number: int, offsets: Longs) -> pa.Array:

@@ -35,7 +35,7 @@ class Tokens:
 
 
 def read_tokens(source: Source, heads: Heads) -> Tokens:
-    """Return the tokens of all records; of a token that is repeated, the first (notes 9)."""
+    """Return the tokens of all records; of a token that is repeated, the first (trail format §9)."""
     record, starts, ends = _walk(source, heads)
     code = source.data[starts - FRAME].astype(np.int64) if len(starts) else starts
     _, first = np.unique(record * 256 + code, return_index=True)

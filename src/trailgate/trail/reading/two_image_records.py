@@ -1,6 +1,6 @@
 """Key updates and unified updates: before and after image in one record's data.
 
-The data begin with the length of the before image (format notes 10.4): a u16 in type 115, a u32
+The data begin with the length of the before image (trail format §10.4): a u16 in type 115, a u32
 in type 117, and in 134 and 135 whichever of the two makes both images fit.
 """
 

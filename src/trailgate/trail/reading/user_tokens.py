@@ -1,4 +1,4 @@
-"""The user tokens of many records at once: names and values in columns (format notes 9)."""
+"""The user tokens of many records at once: names and values in columns (trail format §9)."""
 
 from __future__ import annotations
 

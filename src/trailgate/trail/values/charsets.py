@@ -19,10 +19,10 @@ from trailgate.model.types import INTERVAL_TYPES, UTF_8_SUB_TYPES, UTF_16_SUB_TY
 
 UTF_8: Final = "utf-8"
 UTF_16: Final = "utf-16-be"
-# Assumed: the number that a header gives for the national character set (format notes 4.3, DbNCharset) of a database
+# Assumed: the number that a header gives for the national character set (trail format §4.3, DbNCharset) of a database
 # whose Logdump print says UTF-16BE.
 UTF_16_NUMBER: Final = 1
-NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture reference 9.3)
+NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture properties §9.3)
 
 
 class Charset(NamedTuple):
@@ -96,7 +96,7 @@ def charset_named(name: str) -> str:
 def charset_of(column: Column, usual: str) -> str | None:
     """Return what a column's texts are in; None where its definition would have to say and does not.
 
-    Sub types of capture reference 9.4 come first; ``usual`` is the character set of the source.
+    Sub types of capture properties §9.4 come first; ``usual`` is the character set of the source.
     """
     if column.sub_type == UTF_16_SUB_TYPE or column.character_set == UTF_16_NUMBER:
         return UTF_16

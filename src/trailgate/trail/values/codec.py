@@ -1,6 +1,6 @@
 """Column values in trail form and back, whole columns at once; one codec row a kind.
 
-Every value begins with a null indicator: 00 00, or FF FF for NULL (format notes 10.2).
+Every value begins with a null indicator: 00 00, or FF FF for NULL (trail format §10.2).
 """
 
 from __future__ import annotations

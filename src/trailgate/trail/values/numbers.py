@@ -1,4 +1,4 @@
-"""Binary numbers in trail form and back; always big-endian (format notes 3 and 10.2)."""
+"""Binary numbers in trail form and back; always big-endian (trail format §3 and §10.2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trailgate.trail.values.text import fixed_bytes, null_cells
 Words = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 
 # Assumed: a NULL integer is FF FF and zeros in the column's width. No public dump shows one
-# (format notes 10.2); a CHAR's NULL has this form. A bare FF FF is read as well.
+# (trail format §10.2); a CHAR's NULL has this form. A bare FF FF is read as well.
 NULL_INTEGER_IS_ZEROS: Final = True
 
 
@@ -71,7 +71,7 @@ def encode_integer(target: Target, values: pa.Array) -> Written:
 def decode_float(cells: Cells) -> pa.Array:
     """Return IEEE floats of four or eight bytes.
 
-    Assumed (format notes 10.2): big-endian, as integers are, in the width of the type.
+    Assumed (trail format §10.2): big-endian, as integers are, in the width of the type.
     """
     width = cells.column.type_row.width or 8
     nulls = null_cells(cells, width)

@@ -1,4 +1,4 @@
-"""Bytes (RAW, sub data type 4) in trail form and back; outside they are hexadecimal text (format notes 10.2)."""
+"""Bytes (RAW, sub data type 4) in trail form and back; outside they are hexadecimal text (trail format §10.2)."""
 
 from __future__ import annotations
 

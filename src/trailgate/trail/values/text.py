@@ -1,4 +1,4 @@
-"""Text in trail form and back: variable (type 64) and blank-padded (type 0) (format notes 10.2)."""
+"""Text in trail form and back: variable (type 64) and blank-padded (type 0) (trail format §10.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Date times in trail form (YYYY-MM-DD:HH:MI:SS.fffffffff) and back (format notes 10.2)."""
+"""Date times in trail form (YYYY-MM-DD:HH:MI:SS.fffffffff) and back (trail format §10.2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tables that nothing defines: columns named #0, #1, ... and values as their bytes look.
 
-Format notes 10.2, "Without a TDR": a guess, value by value, so that how the input is cut changes nothing. What is text
+trail format §10.2, "Without a TDR": a guess, value by value, so that how the input is cut changes nothing. What is text
 is given as text, what is not as 0x and upper-case hexadecimal digits; a text that itself begins with 0x is given so too,
 so that what begins with 0x is always digits.
 """
@@ -136,7 +136,7 @@ def _bare(raw: bytes, charset: str) -> str:
     if padded is not None:
         return padded.rstrip(" ")
     if len(raw) in _INTEGER_SIZES and not raw.startswith(_HEX.encode()):
-        # Binary values are big-endian in either order of a trail (format notes 3).
+        # Binary values are big-endian in either order of a trail (trail format §3).
         return str(int.from_bytes(raw, "big", signed=True))
     return _digits(raw)
 

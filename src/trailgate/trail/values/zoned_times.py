@@ -29,7 +29,7 @@ ZONE_AT: Final = 21  # of the indicator and a date time to the second
 def decode_zoned(cells: Cells) -> pa.Array:
     """Return date times with a zone behind them: ASCII of at most the column's length.
 
-    Assumed (format notes 10.2): the text of a date time, then the zone; a shorter zone may make it shorter.
+    Assumed (trail format §10.2): the text of a date time, then the zone; a shorter zone may make it shorter.
     """
     head = words(cells.source.data, "u2")[cells.starts]
     nulls = np.asarray(head == NULL, bool)

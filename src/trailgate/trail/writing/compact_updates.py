@@ -1,6 +1,6 @@
 """UPDATERECORDFORMAT COMPACT: what an update did not change is left out of its images.
 
-Format notes 10.4: the before image holds the key and what changed, the after image what changed.
+trail format §10.4: the before image holds the key and what changed, the after image what changed.
 """
 
 from __future__ import annotations

@@ -72,6 +72,6 @@ def metadata_records(
 
 
 def _indexes(first: int, second: int, trail_format: TrailFormat) -> int:
-    """Return two indexes as they stand in AuditRBA (format notes 5.3)."""
+    """Return two indexes as they stand in AuditRBA (trail format §5.3)."""
     order = trail_format.order
     return order.number(order.raw(first, 2) + order.raw(second, 2))

@@ -1,6 +1,6 @@
 """Large objects: values that stand in records of their own (116) behind the one of their image.
 
-The record itself holds NULL for them; each piece says which part of the value it is (format notes 11).
+The record itself holds NULL for them; each piece says which part of the value it is (trail format §11).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from trailgate.trail.values.codec import MAX_CELL
 from trailgate.trail.values.text import VARIABLE_HEAD
 
 # Assumed: a value of a column that is a large object by its definition (lob_type) stays in its record up to the length
-# of Oracle's longest VARCHAR2; one printed LONG of 513 bytes is in its record, one of 7,070 is not (format notes 11).
+# of Oracle's longest VARCHAR2; one printed LONG of 513 bytes is in its record, one of 7,070 is not (trail format §11).
 INLINE_BYTES: Final = 4000
 PIECE_BYTES: Final = (
-    2000  # of the printed large object, whose odd piece comes first (format notes 11)
+    2000  # of the printed large object, whose odd piece comes first (trail format §11)
 )
 WIDEST: Final = 2  # bytes in a character set of one byte of UTF-8
 

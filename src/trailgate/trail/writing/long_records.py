@@ -93,7 +93,7 @@ def _base(
 def _cut(record: TrailRecord) -> Iterator[TrailRecord]:
     """Yield a record, or the begin of one that is too long and the fragments behind it.
 
-    Assumed (format notes 11): a fragment's data are what comes next of the row's, Continued is Y in all but the last.
+    Assumed (trail format §11): a fragment's data are what comes next of the row's, Continued is Y in all but the last.
     """
     data = record.data or b""
     bare = _room(replace(record, data=None))

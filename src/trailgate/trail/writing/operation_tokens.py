@@ -21,9 +21,9 @@ from trailgate.trail.format.tokens import DDL, GGS_TOKEN_ROWS, MAX_LENGTH, ORARO
 from trailgate.trail.format.user_tokens import user_token_bytes
 from trailgate.trail.writing.record_builder import Pieces, frames
 
-ROWID_TAIL: Final = b"\0\1"  # of unknown meaning, the same in both byte orders (format notes 9)
+ROWID_TAIL: Final = b"\0\1"  # of unknown meaning, the same in both byte orders (trail format §9)
 ROWID_CHARACTERS: Final = 18
-EMPTY_TAG_INFO: Final = 1  # info of an empty ORATAG (format notes 2)
+EMPTY_TAG_INFO: Final = 1  # info of an empty ORATAG (trail format §2)
 FROM_COLUMNS: Final = frozenset({"LOGCSN", "TRANID"})  # written from csn and tx_id
 UNNAMED: Final = re.compile(r"x([0-9a-f]{2})")  # how the reader names an id that is not public
 

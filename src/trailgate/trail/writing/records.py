@@ -40,7 +40,7 @@ from trailgate.trail.writing.record_builder import Pieces, frames
 from trailgate.trail.writing.token_areas import token_areas
 
 # Assumed: a source without a redo log has AuditPos 0 and AuditRBA 0, as DDL records of MySQL
-# have (format notes 5.2).
+# have (trail format §5.2).
 AUDIT_POS: Final = 0
 AUDIT_RBA: Final = 0
 SHORT_PREFIX: Final = int(Prefix.SHORT)
@@ -111,7 +111,7 @@ class Group:
     def partition(self) -> int:
         """Return the records' partition byte.
 
-        Assumed: the bit that one printed unified record has marks them all (format notes 5.1).
+        Assumed: the bit that one printed unified record has marks them all (trail format §5.1).
         """
         return self.naming.partition | (UNIFIED if self.image == "unified" else 0)
 
@@ -207,7 +207,7 @@ def _add_cell(pieces: Pieces, target: Target, state: StateColumn) -> None:
 
 
 def _heads(group: Group, lengths: Longs, data_sizes: Longs) -> Octets:
-    """Return the frames of G and H, GHDR and the name area (format notes 5)."""
+    """Return the frames of G and H, GHDR and the name area (trail format §5)."""
     layout, area = RECORD_HEADS[group.naming.order], group.naming.area
     model = np.zeros(1, layout)
     for field, value in (

@@ -1,4 +1,4 @@
-"""The record that a writer puts behind what it finds when it starts again (format notes 7)."""
+"""The record that a writer puts behind what it finds when it starts again (trail format §7)."""
 
 from __future__ import annotations
 

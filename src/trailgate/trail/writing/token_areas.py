@@ -1,7 +1,7 @@
 """The token areas of many records at once: GGS tokens (T), and user tokens behind them (U).
 
 LOGCSN and TRANID stand on a transaction's first record alone; what an operation's tokens map holds stands on each of its
-images, as printed ROWIDs do (format notes 8, 9 and 14).
+images, as printed ROWIDs do (trail format §8, §9 and §14).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trailgate.trail.writing.operation_tokens import check_size, own_payloads
 from trailgate.trail.writing.record_builder import Pieces, frames
 
 # Assumed: a data record without tokens has an empty T group. Every public dump of one has T,
-# on later records for the ROWID alone (format notes 9), which messages do not know.
+# on later records for the ROWID alone (trail format §9), which messages do not know.
 EMPTY_TOKENS: Final = bytes((GGS_TOKENS, 0, 0, 0))
 
 

@@ -65,7 +65,7 @@ def encode(
 
     An update with before columns becomes two records, before image and after image, or a unified one. A key update
     becomes one whose prefix holds the before values of the key columns only, and of all columns if it is unified: other
-    before values have no place in it (format notes 10.4), so capture passes none. ``definitions`` are those of the
+    before values have no place in it (trail format §10.4), so capture passes none. ``definitions`` are those of the
     metadata that a file of level 5 or above begins with: its records name tables by their place there.
     """
     parts: list[tuple[pa.Array, Longs]] = []

@@ -1,0 +1,1 @@
+"""Compiled loops that know no format: arrays in, places or a problem code out."""

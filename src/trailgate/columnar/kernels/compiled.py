@@ -1,0 +1,158 @@
+"""How loops are compiled and called: numba, and one contract that every call is checked against.
+
+A kernel is a plain function over one-dimensional arrays and numbers. Its annotations are its contract: a compiled
+loop checks no types and no bounds, so the arrays of every call are compared with them first. A kernel cannot write into an array
+that it does not name in ``writes``: those are passed read-only, and code that assigns to them does not compile.
+
+It is compiled at its first call, and kept on disk for the next process: beside its module, in ``NUMBA_CACHE_DIR``, or in the
+user's cache folder; where none of these can be written it is compiled in each process. numba sees a change of the file that a kernel is in,
+not of other files: functions that a kernel calls (``inner``) belong in its own file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from time import perf_counter
+from typing import Any, Final, NamedTuple, get_args, get_type_hints
+
+import numba
+import numpy as np
+
+SLOW: Final = 1.0  # seconds of compiling in one process, from which on a line says so
+_LOG: Final = logging.getLogger(__name__)
+
+
+class _Array(NamedTuple):
+    """What an array argument has to be."""
+
+    dtype: np.dtype[Any]
+    writes: bool
+
+    def passed(self, name: str, value: Any) -> Any:
+        """Return the array as the kernel gets it; raises TypeError where it breaks the contract."""
+        if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
+            raise TypeError(f"{name}: expected an array of {self.dtype}, got {_kind(value)}")
+        if value.ndim != 1 or not value.flags.c_contiguous:
+            raise TypeError(f"{name}: expected one dimension without gaps")
+        writeable = value.flags.writeable
+        if self.writes and not writeable:
+            raise TypeError(f"{name}: the kernel writes to it, and it is read-only")
+        if self.writes or not writeable:
+            return value
+        view = value.view()
+        view.flags.writeable = False
+        return view
+
+    @property
+    def type(self) -> Any:
+        """Return numba's type."""
+        base = numba.from_dtype(self.dtype)
+        return numba.types.Array(base, 1, "C", readonly=not self.writes)
+
+
+class _Scalar(NamedTuple):
+    """What a number argument has to be."""
+
+    kind: type[Any]
+
+    def passed(self, name: str, value: Any) -> Any:
+        """Return the number; raises TypeError for anything else."""
+        if not isinstance(value, (self.kind, np.integer, np.bool_)):
+            raise TypeError(f"{name}: expected {self.kind.__name__}, got {_kind(value)}")
+        return self.kind(value)
+
+    @property
+    def type(self) -> Any:
+        """Return numba's type."""
+        return {bool: numba.boolean, int: numba.int64, float: numba.float64}[self.kind]
+
+
+def _kind(value: Any) -> str:
+    return f"one of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that kernels of the same file call."""
+    compiled: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+class Kernel:
+    """A function that is compiled at its first call, and whose arguments are checked at each."""
+
+    def __init__(self, function: Callable[..., Any], writes: tuple[str, ...]) -> None:
+        self.function, self.writes = function, writes
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Return what the function returns; raises TypeError for arguments against the contract."""
+        contract = self.contract
+        if len(arguments) != len(contract):
+            raise TypeError(f"{self.__name__} takes {len(contract)} arguments")
+        checked = [
+            row.passed(name, value)
+            for (name, row), value in zip(contract.items(), arguments, strict=True)
+        ]
+        return self.compiled(*checked)
+
+    @cached_property
+    def contract(self) -> dict[str, _Array | _Scalar]:
+        """Return what each argument has to be, by its name."""
+        hints = get_type_hints(self.function)
+        hints.pop("return", None)
+        unknown = set(self.writes) - set(hints)
+        assert not unknown, f"{self.__name__} writes to {unknown}, which it does not take"
+        return {name: _contract(hint, name in self.writes) for name, hint in hints.items()}
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """Return the compiled function: from the cache, or compiled now."""
+        dispatcher = _jitted(self.function)
+        if dispatcher is self.function:  # NUMBA_DISABLE_JIT: the function as it is written
+            return dispatcher
+        begin = perf_counter()
+        dispatcher.compile(tuple(row.type for row in self.contract.values()))
+        dispatcher.disable_compile()
+        _TIME.add(perf_counter() - begin)
+            compiled: Callable[..., Any] = dispatcher
+            return compiled
+
+
+def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
+    if isinstance(hint, type) and issubclass(hint, (bool, int, float)):
+        return _Scalar(hint)
+    return _Array(np.dtype(get_args(get_args(hint)[1])[0]), writes)
+
+
+def _jitted(function: Callable[..., Any]) -> Any:
+    try:
+        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+    except RuntimeError:  # no folder for the cache can be written
+        return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+class _CompileTime:
+    """Seconds spent on compiling in this process; a line is logged once they are many."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Add seconds, and say so when they reach ``SLOW``."""
+        before, self.spent = self.spent, self.spent + seconds
+        if before < SLOW <= self.spent:
+            _LOG.info("compiling loops for this machine; they are kept for the next time")
+
+
+_TIME: Final = _CompileTime()
+
+
+def kernel(*, writes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Kernel]:
+    """Return a decorator that makes a kernel; ``writes`` names the arrays that it fills."""
+
+    def decorated(function: Callable[..., Any]) -> Kernel:
+        return Kernel(function, writes)
+
+    return decorated

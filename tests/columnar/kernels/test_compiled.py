@@ -1,0 +1,87 @@
+"""Kernels: compiled at the first call, and called within their contract alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.kernels.compiled import kernel
+
+SOURCE = str(Path(__file__).parents[3] / "src")
+
+
+@kernel(writes=("places",))
+def find_byte(data: Octets, byte: int, places: Longs) -> int:
+    """Write where a byte is; return how often."""
+    count = 0
+    for place in range(len(data)):
+        if data[place] == byte:
+            places[count] = place
+            count += 1
+    return count
+
+
+def test_a_kernel_fills_the_arrays_that_it_writes() -> None:
+    places = np.zeros(8, np.int64)
+
+    assert find_byte(np.frombuffer(b"a,b,c", np.uint8), ord(","), places) == 2
+    assert places[:2].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (([1], 44, np.zeros(1, np.int64)), "expected an array of uint8, got list"),
+        ((np.zeros(1, np.int8), 44, np.zeros(1, np.int64)), "got one of int8"),
+        ((np.zeros(4, np.uint8)[::2], 44, np.zeros(1, np.int64)), "without gaps"),
+        ((np.zeros((2, 2), np.uint8), 44, np.zeros(1, np.int64)), "one dimension"),
+        ((np.zeros(1, np.uint8), "x", np.zeros(1, np.int64)), "expected int, got str"),
+        ((np.zeros(1, np.uint8), 44, np.frombuffer(bytes(8), np.int64)), "read-only"),
+        ((np.zeros(1, np.uint8), 44), "takes 3 arguments"),
+    ],
+)
+def test_a_call_outside_of_the_contract_is_refused(
+    arguments: tuple[object, ...], problem: str
+) -> None:
+    with pytest.raises(TypeError, match=problem):
+        find_byte(*arguments)
+
+
+def test_data_may_be_written_or_not() -> None:
+    """One form is compiled for both."""
+    places = np.zeros(8, np.int64)
+
+    assert find_byte(np.frombuffer(b",,", np.uint8).copy(), ord(","), places) == 2
+    assert find_byte(np.frombuffer(b",,", np.uint8), ord(","), places) == 2
+
+
+def test_where_no_cache_can_be_written_it_is_compiled_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(
+        "from trailgate.arrays import Octets\n"
+        "from trailgate.columnar.kernels.compiled import kernel\n"
+        "@kernel()\n"
+        "def first(data: Octets) -> int:\n"
+        "    return data[0]\n"
+    )
+    (tmp_path / "file").write_text("a file where a folder is expected")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{SOURCE}{os.pathsep}{tmp_path}",
+        "NUMBA_CACHE_DIR": str(tmp_path / "file" / "cache"),
+    }
+    program = "import numpy, loops; print(loops.first(numpy.array([7], numpy.uint8)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.stdout.strip(), done.stderr) == ("7", "")
