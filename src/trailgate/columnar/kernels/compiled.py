@@ -116,8 +116,8 @@ class Kernel:
         dispatcher.compile(tuple(row.type for row in self.contract.values()))
         dispatcher.disable_compile()
         _TIME.add(perf_counter() - begin)
-            compiled: Callable[..., Any] = dispatcher
-            return compiled
+        compiled: Callable[..., Any] = dispatcher
+        return compiled
 
 
 def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
