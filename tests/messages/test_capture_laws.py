@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.delimited_naive import images, split
-from trailgate.columnar.delimiters import Dialect
+from trailgate.columnar.delimited import Dialect
 from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
 from trailgate.messages.delimited.options import DelimitedOptions, delimited_options

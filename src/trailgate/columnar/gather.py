@@ -58,6 +58,25 @@ def column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bool) -> pa.Arr
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
+def replaced(values: pa.Array, rows: Mask, pattern: bytes, replacement: bytes) -> pa.Array:
+    """Return a string column with a text replaced wherever it occurs in the rows marked."""
+    _, offset_buffer, data = values.buffers()
+    count = len(values)
+    offsets = np.frombuffer(offset_buffer, np.int32, count + 1, 4 * values.offset)
+    size = int(offsets[-1])
+    room = size + size // len(pattern) * max(0, len(replacement) - len(pattern)) + SPARE
+    out_offsets, out = np.empty(count + 1, np.int32), np.empty(room, np.uint8)
+    tokens = octets(pattern), octets(replacement)
+    size = kernels.replace(octets(data or b""), offsets, rows, *tokens, out_offsets, out)
+    if size < 0:
+        raise _unfit(size, len(data))
+    nulls = np.asarray(values.is_null()) if values.null_count else _NO_NULLS
+    found = column(out_offsets, out[:size], nulls, text=True)
+    if not (pattern.isascii() and replacement.isascii()):
+        _check_text(found, out_offsets[:-1].astype(np.int64))
+    return found
+
+
 def _places(starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
     assert len(starts) == len(ends)
     return np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)

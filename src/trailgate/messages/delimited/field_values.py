@@ -7,9 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.delimiter_tokens import find_all, token_at
-from trailgate.columnar.delimiters import Fields
-from trailgate.columnar.gather import gather
+from trailgate.columnar.delimited import Fields, find_all
+from trailgate.columnar.gather import gather, replaced
+from trailgate.columnar.kernels import delimited as kernels
+from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
 from trailgate.messages.delimited.options import DelimitedOptions
 from trailgate.messages.parsing.message_text import check_utf8
@@ -44,82 +45,62 @@ class FieldValues:
         check_utf8(messages)
         self.checked = True
 
-    def text(self, which: Longs) -> pa.Array:
-        """Return the fields' text, quotes off and escapes undone."""
-        starts, ends, quoted = self._unquoted(which)
+    def text(self, first: Longs, place: int) -> pa.Array:
+        """Return the text of the fields ``first + place``, quotes off and escapes undone."""
+        starts, ends, _, seen = self._values(first, place, nullable=False)
         values = gather(self.buffer, starts, ends, text=True, checked=self.checked)
-        return self._plain(values, which, quoted)
+        return self._plain(values, first + place, seen)
 
-    def nullable(self, which: Longs) -> pa.Array:
-        """Return the fields' text, null where they are NULL; an error's record is its row."""
-        starts, ends, quoted = self._unquoted(which)
-        nulls = self._nulls(starts, ends, quoted)
+    def nullable(self, first: Longs, place: int) -> pa.Array:
+        """Return the text of the fields, null where they are NULL; an error's record is its row."""
+        starts, ends, nulls, seen = self._values(first, place, nullable=True)
         try:
             values = gather(self.buffer, starts, ends, nulls=nulls, text=True, checked=self.checked)
         except DecodeError as error:
             row = int(np.flatnonzero(starts == (error.where.offset or 0))[0])
             where = Where(record=row, raw=error.where.raw)
             raise DecodeError(error.problem, where=where, hint=error.hint) from None
-        return self._plain(values, which, quoted)
+        return self._plain(values, first + place, seen)
 
-    def _unquoted(self, which: Longs) -> tuple[Longs, Longs, Mask | None]:
-        """Return where the values lie within their quotes, and which were quoted (None: none)."""
-        starts, ends = self.fields.starts[which], self.fields.ends[which]
-        quote = self.options.quote
-        if not quote or not self.fields.quotes:
-            return starts, ends, None
-        size = len(quote)
-        if size == 1:
-            quoted = self.data.take(starts, mode="clip") == quote[0]
-        else:
-            quoted = token_at(self.data, starts, quote)
-        quoted &= ends - starts >= 2 * size
-        if not quoted.any():
-            return starts, ends, None
-        if quoted.all():
-            return starts + size, ends - size, quoted
-        inner = quoted * size
-        return starts + inner, ends - inner, quoted
+    def _values(
+        self, first: Longs, place: int, *, nullable: bool
+    ) -> tuple[Longs, Longs, Mask | None, int]:
+        """Return where the values are, within their quotes, which are NULL, and their flags ored.
 
-    def _nulls(self, starts: Longs, ends: Longs, quoted: Mask | None) -> Mask | None:
-        """Return the unquoted fields that are the null indicator; None where there are none.
-
-        Without an indicator an unquoted empty field is NULL, a quoted one empty text.
+        Without a null indicator an unquoted empty field is NULL, a quoted one empty text.
         """
-        token = self.options.nullindicator or b""
-        found = (ends - starts) == len(token)
-        if quoted is not None:
-            found &= ~quoted
-        if token and found.any():
-            found &= token_at(self.data, starts, token)
-        return found if found.any() else None
+        fields, options, rows = self.fields, self.options, len(first)
+        starts, ends = np.empty(rows, np.int64), np.empty(rows, np.int64)
+        nulls = np.empty(rows if nullable else 0, np.bool_)
+        found, seen = kernels.values_of(
+            self.data,
+            fields.starts,
+            fields.ends,
+            fields.flags,
+            first,
+            place,
+            len(options.quote or b""),
+            octets(options.nullindicator or b""),
+            starts,
+            ends,
+            nulls,
+        )
+        assert found >= 0, "the caller counts the fields of its records"
+        return starts, ends, nulls if found else None, seen
 
-    def _plain(self, values: pa.Array, which: Longs, quoted: Mask | None) -> pa.Array:
-        """Return the values with the escapes undone."""
+    def _plain(self, values: pa.Array, which: Longs, seen: int) -> pa.Array:
+        """Return the values of these fields with the escapes undone."""
         options = self.options
-        if quoted is not None and self.fields.escapes is not None:
-            values = self._unescaped(values, self.fields.escapes[which] & quoted)
+        if seen & kernels.ESCAPES:
+            marked = self.fields.flags[which] & kernels.ESCAPES > 0
+            quote = options.quote or b""
+            values = replaced(values, marked, options.quote_escaped or quote * 2, quote)
         for escaped, plain in self._replacements:
-            values = _replaced(values, escaped, plain)
+            values = replaced(values, np.ones(len(values), np.bool_), escaped, plain)
         if options.nullindicator_escaped and options.nullindicator:
             literal = pc.equal(values, options.nullindicator_escaped.decode())
-            if quoted is not None:
+            if seen & kernels.QUOTED:
+                quoted = self.fields.flags[which] & kernels.QUOTED > 0
                 literal = pc.and_(literal, pa.array(~quoted))
             values = pc.if_else(literal, options.nullindicator.decode(), values)
         return values
-
-    def _unescaped(self, values: pa.Array, marked: Mask) -> pa.Array:
-        """Return the values with escaped quotes undone in the marked rows."""
-        if not marked.any():
-            return values
-        quote = self.options.quote or b""
-        escaped = self.options.quote_escaped or quote * 2
-        rows = pa.array(np.flatnonzero(marked))
-        undone = pc.replace_substring(values.take(rows), escaped.decode(), quote.decode())
-        return pc.replace_with_mask(values, pa.array(marked), undone)
-
-
-def _replaced(values: pa.Array, pattern: bytes, replacement: bytes) -> pa.Array:
-    if not pc.any(pc.match_substring(values, pattern.decode())).as_py():
-        return values
-    return pc.replace_substring(values, pattern.decode(), replacement.decode())

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.columnar.delimiters import BrokenQuotesError, Dialect, index_fields
+from trailgate.columnar.delimited import BrokenQuotesError, Dialect, index_fields
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError
 from trailgate.messages.delimited.field_values import FieldValues
@@ -42,19 +42,15 @@ class DelimitedFormat:
 
     def records(self, messages: MessageBatch) -> DelimitedRecords:
         """Return the records of the messages, each with all header fields."""
-        messages = _apart(messages, self.dialect)
         data = octets(messages.data)
-        full = np.flatnonzero(messages.ends > messages.starts)
         try:
-            fields = index_fields(data, messages.starts[full], messages.ends[full], self.dialect)
+            fields = index_fields(data, messages.starts, messages.ends, self.dialect)
         except BrokenQuotesError as quotes:
-            broken = {int(full[body]): found for body, found in quotes.bodies.items()}
-            raise BadMessagesError(broken) from None
-        owner = full[fields.body]
+            raise BadMessagesError(quotes.bodies) from None
+        owner = fields.body
         values = FieldValues(messages.data, data, fields, self.options)
         values.check_text(messages)
-        begins = fields.starts[fields.first] if len(fields.first) else fields.first
-        offset = begins - messages.starts[owner]
+        offset = fields.starts[fields.first] - messages.starts[owner]
         records = DelimitedRecords(messages, owner, offset, fields, values)
         self._check_headers(records)
         return records
@@ -85,15 +81,3 @@ class DelimitedFormat:
     ) -> tuple[Image, Image]:
         """Return before and after of alike records; what is wrong is added to the faults."""
         return self._images.images(records, table, kind, rows, faults)
-
-
-def _apart(messages: MessageBatch, dialect: Dialect) -> MessageBatch:
-    """Return the messages with bytes between their bodies, so that no delimiter spans two."""
-    if not messages.touching:
-        return messages
-    tokens = (dialect.field, dialect.line, dialect.quote or b"", dialect.escaped)
-    used = set().union(*tokens)
-    between = dialect.line
-    if len(dialect.line) > 1 or len(dialect.field) > 1:
-        between = next(bytes([byte]) for byte in range(256) if byte not in used)
-    return messages.apart(between)

@@ -112,7 +112,7 @@ class _Reading(Reading[DelimitedRecords]):
     def column(self, i: int, place: int, convert: Convert) -> StateColumn:
         """Return the values of column i, which stand at a place in each record."""
         try:
-            values = self.records.values.nullable(self.first + place)
+            values = self.records.values.nullable(self.first, place)
         except DecodeError as error:
             raise self._placed(error, int(self.rows[error.where.record or 0]), i, place) from None
         try:
@@ -136,7 +136,7 @@ def _check_names(reading: _Reading, shape: Shape) -> None:
         return
     for i in range(shape.columns):
         column = reading.table.columns[i]
-        codes, found = distinct(reading.records.values.text(reading.first + shape.name(i)))
+        codes, found = distinct(reading.records.values.text(reading.first, shape.name(i)))
         wrong = [name.casefold() != column.name.casefold() for name in found]
         if any(wrong):
             _add_names(reading, i, (codes, found), np.array(wrong))

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.columnar.delimiter_tokens import find_all
+from trailgate.columnar.delimited import find_all
 from trailgate.errors import OptionError
 from trailgate.messages.fixed_width.cells import Cells
 from trailgate.messages.properties.reader import PropertyReader
