@@ -24,7 +24,7 @@ from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.file import parse_properties
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.operations.shapes import to_operations
+from trailgate.operations.operations_table import to_operations
 
 TABLE = Table(
     "S.T",

@@ -15,7 +15,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.messages.parsers import format_for
-from trailgate.messages.parsing.isolating import sift
+from trailgate.messages.parsing.isolating import isolate_bad
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageParser
 from trailgate.messages.properties.extract import CaptureRules
@@ -101,9 +101,9 @@ class Capture:
         Never raises for a bad message: it stands in ``problems``, with those that are known to
         be ``unreadable`` already and have empty bodies.
         """
-        sifted = sift(self._parser, messages)
-        raw = RawOperations.joined(sifted.parts, indicated=self.spans_messages)
-        problems = (*unreadable, *sifted.problems)
+        isolated = isolate_bad(self._parser, messages)
+        raw = RawOperations.joined(isolated.parts, indicated=self.spans_messages)
+        problems = (*unreadable, *isolated.problems)
         done = chain(raw, len(messages), problems, state or TransactionState())
         return self._finished(raw, done, messages)
 

@@ -20,7 +20,7 @@ from trailgate.messages.delimited.record_images import ImageReader
 from trailgate.messages.delimited.records import DelimitedRecords
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.parsing.record_groups import Faults
+from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 
@@ -67,7 +67,7 @@ class DelimitedFormat:
 
             records.refuse(short, error)
 
-    def shapes(
+    def layouts(
         self,
         records: DelimitedRecords,
         tables: Sequence[Table],  # noqa: ARG002  the number of fields tells it alone
@@ -77,7 +77,7 @@ class DelimitedFormat:
         return records.fields.count
 
     def images(
-        self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, faults: Faults
+        self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the faults."""
-        return self._images.images(records, table, kind, rows, faults)
+        """Return before and after of alike records; what is wrong is added to the errors."""
+        return self._images.images(records, table, kind, rows, errors)

@@ -20,7 +20,7 @@ from trailgate.messages.fixed_width.plans import RecordPlan, check_ends, planned
 from trailgate.messages.fixed_width.records import FixedRecords, Place
 from trailgate.messages.fixed_width.values import BINARY, as_it_is, text_reader
 from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.parsing.record_groups import Faults, Reading
+from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Table
 
@@ -71,7 +71,7 @@ class FixedFormat:
 
             records.refuse(short, error)
 
-    def shapes(self, records: FixedRecords, tables: Sequence[Table], table_of: Longs) -> Longs:
+    def layouts(self, records: FixedRecords, tables: Sequence[Table], table_of: Longs) -> Longs:
         """Return how many columns of each record are complete."""
         found, lengths = np.zeros(len(table_of), np.int64), records.lengths
         for number, table in enumerate(tables):
@@ -80,17 +80,17 @@ class FixedFormat:
         return found
 
     def images(
-        self, records: FixedRecords, table: Table, kind: int, rows: Longs, faults: Faults
+        self, records: FixedRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the faults."""
+        """Return before and after of alike records; what is wrong is added to the errors."""
         absent = (ABSENT,) * len(table.columns)
         if kind == TRUNCATE:
             return absent, absent
         plan = self._plan(table)
-        reading = Reading(records, table, rows, faults)
+        group = RecordGroup(records, table, rows, errors)
         count = int(plan.complete(records.lengths[rows[:1]])[0])
-        check_ends(reading, plan, count, self._blank)
-        columns = [_column(reading, place) for place in plan.places[:count]]
+        check_ends(group, plan, count, self._blank)
+        columns = [_column(group, place) for place in plan.places[:count]]
         image = (*columns, *absent[count:])
         return (image, absent) if kind == DELETE else (absent, image)
 
@@ -101,10 +101,10 @@ class FixedFormat:
         return self._plans[name]
 
 
-def _column(reading: Reading[FixedRecords], place: Place) -> StateColumn:
-    name = reading.table.name
+def _column(group: RecordGroup[FixedRecords], place: Place) -> StateColumn:
+    name = group.table.name
 
     def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
-        reading.add(rows, lambda row: error(row).located(table=name))
+        group.add(rows, lambda row: error(row).located(table=name))
 
-    return StateColumn(reading.records.column(place, reading.rows, refuse))
+    return StateColumn(group.records.column(place, group.rows, refuse))

@@ -13,7 +13,7 @@ from trailgate.messages.fixed_width.layouts import RecordLayout
 from trailgate.messages.fixed_width.options import FixedOptions
 from trailgate.messages.fixed_width.records import FixedRecords, Place
 from trailgate.messages.fixed_width.values import field_reader
-from trailgate.messages.parsing.record_groups import Reading
+from trailgate.messages.parsing.record_groups import RecordGroup
 
 _CUT = "A shorter record ends behind a complete column"
 _KEY = "Only columns without key may be missing at the end of a record"
@@ -48,33 +48,33 @@ def planned(layout: RecordLayout, options: FixedOptions) -> RecordPlan:
     return RecordPlan(places, len(carried), np.maximum.accumulate(ends), begin + layout.size)
 
 
-def check_ends(reading: Reading[FixedRecords], plan: RecordPlan, count: int, blank: int) -> None:
-    """Add the faults of records of which so many columns are complete."""
+def check_ends(group: RecordGroup[FixedRecords], plan: RecordPlan, count: int, blank: int) -> None:
+    """Add the errors of records of which so many columns are complete."""
     if count == len(plan.places):
-        _refuse_surplus(reading, plan.size, blank)
+        _refuse_surplus(group, plan.size, blank)
         return
     key = next((p.slot.column.name for p in plan.places[count:] if p.slot.column.key), None)
     if key is None:
-        _refuse_parts(reading, plan.places[count])
+        _refuse_parts(group, plan.places[count])
     else:
-        reading.refuse(f"key column {key} is missing", _KEY, key)
+        group.refuse(f"key column {key} is missing", _KEY, key)
 
 
-def _refuse_parts(reading: Reading[FixedRecords], place: Place) -> None:
+def _refuse_parts(group: RecordGroup[FixedRecords], place: Place) -> None:
     """Refuse records that hold a part of a column, instead of all or nothing of it."""
-    records, table, name = reading.records, reading.table.name, place.slot.column.name
+    records, table, name = group.records, group.table.name, place.slot.column.name
     problem = f"the record ends within {name}, which has {place.slot.field.size}"
 
     def error(row: int) -> DecodeError:
         return records.error(row, problem, _CUT, table=table, field=name)
 
-    reading.add(reading.rows[records.lengths[reading.rows] > place.at], error)
+    group.add(group.rows[records.lengths[group.rows] > place.at], error)
 
 
-def _refuse_surplus(reading: Reading[FixedRecords], size: int, blank: int) -> None:
+def _refuse_surplus(group: RecordGroup[FixedRecords], size: int, blank: int) -> None:
     """Refuse records that go on behind their end with more than blanks."""
-    records, table = reading.records, reading.table.name
-    long = reading.rows[records.lengths[reading.rows] > size]
+    records, table = group.records, group.table.name
+    long = group.rows[records.lengths[group.rows] > size]
     if not len(long):
         return
     long = long[_not_blank(records.cells, records.starts[long] + size, records.ends[long], blank)]
@@ -83,7 +83,7 @@ def _refuse_surplus(reading: Reading[FixedRecords], size: int, blank: int) -> No
         problem = f"more than blanks behind the {size} of header and record"
         return records.error(row, problem, _LONG, table=table)
 
-    reading.add(long, error)
+    group.add(long, error)
 
 
 def _not_blank(cells: Cells, starts: Longs, ends: Longs, blank: int) -> Mask:

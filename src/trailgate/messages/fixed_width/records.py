@@ -14,7 +14,7 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.fixed_width.cells import Cells
 from trailgate.messages.fixed_width.layouts import Slot
 from trailgate.messages.fixed_width.values import FieldReader
-from trailgate.messages.parsing.bad_messages import BadMessagesError, refused
+from trailgate.messages.parsing.bad_messages import BadMessagesError, errors_by_row
 from trailgate.messages.parsing.records import Records
 
 Refuse = Callable[[Longs, Callable[[int], TrailgateError]], object]
@@ -50,15 +50,15 @@ class FixedRecords(Records):
 
     def text(self, name: str) -> pa.Array:
         """Return each record's text of a header field, without blanks around it."""
-        faults: dict[int, TrailgateError] = {}
+        errors: dict[int, TrailgateError] = {}
 
         def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
             for row in rows.tolist():
-                faults.setdefault(int(self.message[row]), error(row))
+                errors.setdefault(int(self.message[row]), error(row))
 
         values = self.column(self.header[name], np.arange(len(self.starts)), refuse)
-        if faults:
-            raise BadMessagesError(faults)
+        if errors:
+            raise BadMessagesError(errors)
         return pc.utf8_trim(values, " ")
 
     def column(self, place: Place, rows: Longs, refuse: Refuse) -> pa.Array | None:
@@ -73,7 +73,7 @@ class FixedRecords(Records):
         try:
             return place.reader.convert(values)
         except DecodeError as error:
-            errors = refused(place.reader.convert, values, error)
+            errors = errors_by_row(place.reader.convert, values, error)
         by_row = {int(rows[at]): errors[at] for at in errors}
         wrong = rows[np.fromiter(errors, np.int64, len(errors))]
         refuse(wrong, lambda row: self._at_field(row, place, by_row[row].problem, by_row[row].hint))

@@ -20,7 +20,7 @@ from trailgate.jobs.capture.job import CaptureJob, CaptureSummary, RangeReport, 
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.messages.capture import MessageBatch
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.operations.shapes import to_operations
+from trailgate.operations.operations_table import to_operations
 from trailgate.spark.jobs.numbered_tasks import on_session, run_numbered
 
 

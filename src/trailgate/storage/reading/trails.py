@@ -13,7 +13,8 @@ from trailgate.model.positions import parse_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.operations.one_definition import in_columns_of
-from trailgate.operations.shapes import to_operations, to_typed, typed_schema
+from trailgate.operations.operations_table import to_operations
+from trailgate.operations.typed_shape import to_typed, typed_schema
 from trailgate.storage.files.trail_files import Place, TrailFiles, TrailPlace, find_trail
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.records import read_records

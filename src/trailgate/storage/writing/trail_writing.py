@@ -16,7 +16,7 @@ from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.model.tables import Definitions
-from trailgate.operations.shapes import from_operations
+from trailgate.operations.operations_table import from_operations
 from trailgate.storage.files.manifest import (
     CaptureOptions,
     CaptureSummary,
