@@ -221,9 +221,9 @@ def _portion_columns(
     data = octets(messages.data)
     dialect = Dialect(options.fielddelim, options.linedelim, options.quote, options.quote_escaped)
     fields = index_fields(data, messages.starts, messages.ends, dialect)
-    values = FieldValues(messages.data, data, fields, options)
+    values = FieldValues(data, fields, options)
     values.check_text(messages)
-    return [values.text(fields.first, i) for i in range(columns)]
+    return values.columns(fields.first, range(columns), nullable=False)
 
 
 def parsed(data: bytes, capture: Capture) -> int:

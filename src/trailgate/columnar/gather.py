@@ -13,7 +13,7 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
 
-_NO_NULLS = np.zeros(0, np.bool_)
+NO_NULLS = np.zeros(0, np.bool_)
 
 
 def gather(
@@ -34,7 +34,7 @@ def gather(
     """
     data = octets(buffer)
     starts, ends = _places(starts, ends)
-    missing = _NO_NULLS if nulls is None else np.ascontiguousarray(nulls)
+    missing = NO_NULLS if nulls is None else np.ascontiguousarray(nulls)
     assert len(missing) in {0, len(starts)}
     offsets = np.empty(len(starts) + 1, np.int32)
     size = kernels.measure(starts, ends, missing, len(data), offsets)
@@ -44,7 +44,7 @@ def gather(
     ascii_only = kernels.copy(data, starts, offsets, out)
     values = column(offsets, out[:size], missing, text=text)
     if text and not checked and not ascii_only:
-        _check_text(values, starts)
+        check_text(values, starts)
     return values
 
 
@@ -58,25 +58,6 @@ def column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bool) -> pa.Arr
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
-def replaced(values: pa.Array, rows: Mask, pattern: bytes, replacement: bytes) -> pa.Array:
-    """Return a string column with a text replaced wherever it occurs in the rows marked."""
-    _, offset_buffer, data = values.buffers()
-    count = len(values)
-    offsets = np.frombuffer(offset_buffer, np.int32, count + 1, 4 * values.offset)
-    size = int(offsets[-1])
-    room = size + size // len(pattern) * max(0, len(replacement) - len(pattern)) + SPARE
-    out_offsets, out = np.empty(count + 1, np.int32), np.empty(room, np.uint8)
-    tokens = octets(pattern), octets(replacement)
-    size = kernels.replace(octets(data or b""), offsets, rows, *tokens, out_offsets, out)
-    if size < 0:
-        raise _unfit(size, len(data))
-    nulls = np.asarray(values.is_null()) if values.null_count else _NO_NULLS
-    found = column(out_offsets, out[:size], nulls, text=True)
-    if not (pattern.isascii() and replacement.isascii()):
-        _check_text(found, out_offsets[:-1].astype(np.int64))
-    return found
-
-
 def _places(starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
     assert len(starts) == len(ends)
     return np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
@@ -88,7 +69,7 @@ def _unfit(problem: int, size: int) -> DecodeError:
     return DecodeError("the values of one column are more than 2 GiB", hint="read fewer at a time")
 
 
-def _check_text(values: pa.Array, starts: Longs) -> None:
+def check_text(values: pa.Array, starts: Longs) -> None:
     """Raise DecodeError with the first value that is not UTF-8."""
     raw = values.view(pa.binary())
     try:
@@ -107,4 +88,4 @@ def fixed_rows(matrix: Octets) -> pa.Array:
     """Return the rows of a byte matrix as a binary column that shares its bytes."""
     count, width = matrix.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
-    return column(offsets, np.ascontiguousarray(matrix).reshape(-1), _NO_NULLS, text=False)
+    return column(offsets, np.ascontiguousarray(matrix).reshape(-1), NO_NULLS, text=False)

@@ -12,7 +12,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import first_mark, marks64
+from trailgate.columnar.kernels.words import copy_value, first_mark, marks64
 
 # The rows of ``bounds``: a token is tokens[bounds[row]:bounds[row + 1]].
 FIELD, LINE, QUOTE, ESCAPED_QUOTE, OTHERS = range(5)
@@ -24,6 +24,7 @@ QUOTED: Final = 1  # flags of a field
 ESCAPES: Final = 2
 UNCLOSED: Final = 1  # problems of a body
 TRAILING: Final = 2
+BLOCK: Final = 256  # rows
 FULL: Final = -1
 OUTSIDE: Final = -2
 
@@ -218,43 +219,123 @@ def marks(data: Octets, base: int, wanted: Octets) -> np.uint64:
     return found
 
 
-@kernel(writes=("begins", "finishes", "nulls"))
-def values_of(
+@kernel(writes=("offsets", "nulls", "seen"))
+def measure_fields(
     data: Octets,
     starts: Offsets,
     ends: Offsets,
     flags: Octets,
     first: Longs,
-    place: int,
-    quote: int,
+    places: Longs,
+    quote: Octets,
+    escaped: Octets,
     null: Octets,
-    begins: Longs,
-    finishes: Longs,
+    offsets: Offsets,
     nulls: Mask,
-) -> tuple[int, int]:
-    """Write where the values of the fields first[row] + place are, within their quotes of ``quote`` bytes.
+    seen: Octets,
+) -> int:
+    """Write Arrow's offsets of the fields first[row] + place, without quotes and escapes: a column a place.
 
-    ``nulls`` is empty, or marks the unquoted fields that are the text ``null``. Returns how many these are, and all flags
-    ored; -1 for a field that does not exist.
+    ``offsets`` has all of the first column, then all of the second; so has ``nulls``, which is empty, or marks the unquoted fields that
+    are the text ``null``. ``seen`` has the flags of each column ored. Returns how many are null, -1 for a field that does not exist.
     """
-    count = seen = 0
-    for row in range(len(first)):
-        field = first[row] + place
-        if field < 0 or field >= len(starts):
-            return -1, 0
-        begin, finish, flag = np.int64(starts[field]), np.int64(ends[field]), flags[field]
-        seen |= flag
-        if flag & QUOTED:
-            begin += quote
-            finish -= quote
-        begins[row], finishes[row] = begin, finish
-        if len(nulls):
-            same = not flag & QUOTED and finish - begin == len(null)
-            for at in range(len(null)):
-                same = same and data[begin + at] == null[at]
-            nulls[row] = same
-            count += same
-    return count, seen
+    count = 0
+    rows = len(first)
+    for number in range(len(places)):
+        offsets[number * (rows + 1)] = 0
+    for row in range(rows):
+        for number in range(len(places)):
+            field = first[row] + places[number]
+            if field < 0 or field >= len(starts):
+                return -1
+            begin, flag = np.int64(starts[field]), flags[field]
+            size = np.int64(ends[field]) - begin
+            seen[number] |= flag
+            if flag & QUOTED:
+                size -= 2 * len(quote)
+                if flag & ESCAPES:
+                    begin += len(quote)
+                    size = unescaped_size(data, begin, begin + size, quote, escaped)
+            if len(nulls):
+                same = not flag & QUOTED and size == len(null)
+                for at in range(len(null)):
+                    same = same and data[begin + at] == null[at]
+                nulls[number * rows + row] = same
+                if same:
+                    count += 1
+                    size = 0
+            slot = number * (rows + 1) + row
+            offsets[slot + 1] = offsets[slot] + size
+    return count
+
+
+@kernel(writes=("out",))
+def copy_fields(
+    data: Octets,
+    starts: Offsets,
+    ends: Offsets,
+    flags: Octets,
+    first: Longs,
+    places: Longs,
+    quote: Octets,
+    escaped: Octets,
+    offsets: Offsets,
+    bases: Longs,
+    out: Octets,
+) -> None:
+    """Copy the values of fields that ``measure_fields`` found, each column from its base in ``out``.
+
+    After each column there are ``SPARE`` bytes. Some rows of all columns are copied, then the next rows, so that what is
+    known of their fields stays in cache.
+    """
+    rows = len(first)
+    for begin in range(0, rows, BLOCK):
+        stop = min(rows, begin + BLOCK)
+        for number in range(len(places)):
+            slot, base = number * (rows + 1), bases[number]
+            at = np.int64(offsets[slot + begin])
+            for row in range(begin, stop):
+                field = first[row] + places[number]
+                end = np.int64(offsets[slot + row + 1])
+                start, flag = np.int64(starts[field]), flags[field]
+                if flag & QUOTED:
+                    start += len(quote)
+                if flag & ESCAPES:
+                    stop_at = ends[field] - len(quote)
+                    unescape(data, start, stop_at, quote, escaped, out, base + at)
+                else:
+                    copy_value(data, start, end - at, out, base + at)
+                at = end
+
+
+@inner
+def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: Octets) -> int:
+    """Return the length of a value with its escaped quotes undone."""
+    size = end - start
+    while start < end:
+        if is_token(data, start, end, escaped, 0, len(escaped)):
+            size += len(quote) - len(escaped)
+            start += len(escaped)
+        else:
+            start += 1
+    return size
+
+
+@inner
+def unescape(
+    data: Octets, start: int, end: int, quote: Octets, escaped: Octets, out: Octets, at: int
+) -> None:
+    """Write a value with its escaped quotes undone."""
+    while start < end:
+        if is_token(data, start, end, escaped, 0, len(escaped)):
+            for byte in range(len(quote)):
+                out[at + byte] = quote[byte]
+            at += len(quote)
+            start += len(escaped)
+        else:
+            out[at] = data[start]
+            at += 1
+            start += 1
 
 
 @kernel(writes=("places",))

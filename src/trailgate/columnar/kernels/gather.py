@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import SPARE, load8, store8
+from trailgate.columnar.kernels.compiled import kernel
+from trailgate.columnar.kernels.words import copy_value, high_bits
 
 MAX_INT32: Final = 2**31 - 1  # Arrow's binary and string arrays count bytes in int32
 OUTSIDE: Final = -1
@@ -47,70 +47,3 @@ def copy(data: Octets, starts: Longs, offsets: Offsets, out: Octets) -> bool:
         at, size = np.int64(offsets[row]), np.int64(offsets[row + 1]) - np.int64(offsets[row])
         copy_value(data, starts[row], size, out, at)
     return bool(high_bits(out, np.int64(offsets[-1])) < 128)
-
-
-@inner
-def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> None:
-    """Copy ``size`` bytes from within the data; writes at most ``SPARE`` bytes too many."""
-    if size == 0:
-        return
-    if start + size <= len(data) - SPARE:
-        store8(out, at, load8(data, start))
-        store8(out, at + 8, load8(data, start + 8))
-        for done in range(16, size, 8):
-            store8(out, at + done, load8(data, start + done))
-    else:
-        for done in range(size):
-            out[at + done] = data[start + done]
-
-
-@inner
-def high_bits(data: Octets, size: int) -> int:
-    """Return the first ``size`` bytes ored: under 128 where all are ASCII."""
-    every = np.uint8(0)
-    for at in range(size):
-        every |= data[at]
-    return int(every)
-
-
-@kernel(writes=("out_offsets", "out"))
-def replace(
-    data: Octets,
-    offsets: Offsets,
-    rows: Mask,
-    pattern: Octets,
-    replacement: Octets,
-    out_offsets: Offsets,
-    out: Octets,
-) -> int:
-    """Copy values, with a pattern replaced in the rows marked; return how many bytes are written.
-
-    ``out`` has room for all replacements, and ``SPARE`` bytes more. Returns ``OUTSIDE`` for offsets that are not within the data.
-    """
-    at = np.int64(0)
-    out_offsets[0] = 0
-    for row in range(len(rows)):
-        place, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        if place < 0 or end < place or end > len(data):
-            return OUTSIDE
-        if not rows[row]:
-            copy_value(data, place, end - place, out, at)
-            at += end - place
-        else:
-            while place < end:
-                same = place + len(pattern) <= end
-                for byte in range(len(pattern)):
-                    same = same and data[place + byte] == pattern[byte]
-                if same:
-                    for byte in range(len(replacement)):
-                        out[at + byte] = replacement[byte]
-                    at += len(replacement)
-                    place += len(pattern)
-                else:
-                    out[at] = data[place]
-                    at += 1
-                    place += 1
-        if at > MAX_INT32:
-            return TOO_MANY
-        out_offsets[row + 1] = at
-    return int(at)

@@ -20,6 +20,7 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
+from trailgate.arrays import Octets
 from trailgate.columnar.kernels.compiled import inner
 
 SPARE: Final = 16  # bytes by which copies in words may run over the end of what they write
@@ -109,3 +110,27 @@ load8: Final[Any] = _load8_plain if _CHECKED else intrinsic(_loading)
 store8: Final[Any] = _store8_plain if _CHECKED else intrinsic(_storing)
 marks64: Final[Any] = _marks64_plain if _CHECKED else intrinsic(_marking)
 first_mark: Final[Any] = _first_mark_plain if _CHECKED else intrinsic(_counting)
+
+
+@inner
+def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> None:
+    """Copy ``size`` bytes from within the data; writes at most ``SPARE`` bytes too many."""
+    if size == 0:
+        return
+    if start + size <= len(data) - SPARE:
+        store8(out, at, load8(data, start))
+        store8(out, at + 8, load8(data, start + 8))
+        for done in range(16, size, 8):
+            store8(out, at + done, load8(data, start + done))
+    else:
+        for done in range(size):
+            out[at + done] = data[start + done]
+
+
+@inner
+def high_bits(data: Octets, size: int) -> int:
+    """Return the first ``size`` bytes ored: under 128 where all are ASCII."""
+    every = np.uint8(0)
+    for at in range(size):
+        every |= data[at]
+    return int(every)

@@ -39,3 +39,8 @@ class ColumnPairing:
             place("before") if options.hasbefores else None,
             place("after"),
         )
+
+    def column_of(self, place: int) -> int:
+        """Return the column whose before or after is at a place."""
+        places = [place for place in (self.before, self.after) if place]
+        return next(i for i in range(self.columns) for of in places if of(i) == place)

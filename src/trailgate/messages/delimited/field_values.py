@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.delimited import Fields, find_all
-from trailgate.columnar.gather import gather, replaced
+from trailgate.columnar.gather import NO_NULLS, check_text, column
 from trailgate.columnar.kernels import delimited as kernels
+from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
 from trailgate.messages.delimited.options import DelimitedOptions
@@ -20,10 +23,8 @@ from trailgate.messages.parsing.messages import MessageBatch
 class FieldValues:
     """Takes the values of fields out of a batch's bytes, a column at a time."""
 
-    def __init__(
-        self, buffer: pa.Buffer, data: Octets, fields: Fields, options: DelimitedOptions
-    ) -> None:
-        self.buffer, self.data, self.fields, self.options = buffer, data, fields, options
+    def __init__(self, data: Octets, fields: Fields, options: DelimitedOptions) -> None:
+        self.data, self.fields, self.options = data, fields, options
         self.checked = False
         self._replacements = [
             (escaped, plain)
@@ -39,64 +40,64 @@ class FieldValues:
 
         Delimiters that are no ASCII may cut text: then each column is checked by itself.
         """
-        delimiters = self.options.fielddelim + self.options.linedelim + (self.options.quote or b"")
-        if not delimiters.isascii() or not len(messages):
+        options = self.options
+        quotes = (options.quote or b"") + (options.quote_escaped or b"")
+        if not (options.fielddelim + options.linedelim + quotes).isascii() or not len(messages):
             return
         check_utf8(messages)
         self.checked = True
 
     def text(self, first: Longs, place: int) -> pa.Array:
         """Return the text of the fields ``first + place``, quotes off and escapes undone."""
-        starts, ends, _, seen = self._values(first, place, nullable=False)
-        values = gather(self.buffer, starts, ends, text=True, checked=self.checked)
-        return self._plain(values, first + place, seen)
+        return self.columns(first, [place], nullable=False)[0]
 
-    def nullable(self, first: Longs, place: int) -> pa.Array:
-        """Return the text of the fields, null where they are NULL; an error's record is its row."""
-        starts, ends, nulls, seen = self._values(first, place, nullable=True)
-        try:
-            values = gather(self.buffer, starts, ends, nulls=nulls, text=True, checked=self.checked)
-        except DecodeError as error:
-            row = int(np.flatnonzero(starts == (error.where.offset or 0))[0])
-            where = Where(record=row, raw=error.where.raw)
-            raise DecodeError(error.problem, where=where, hint=error.hint) from None
-        return self._plain(values, first + place, seen)
+    def columns(
+        self, first: Longs, places: Sequence[int], *, nullable: bool = True
+    ) -> list[pa.Array]:
+        """Return a text column for each place in the records, null where a field is NULL.
 
-    def _values(
-        self, first: Longs, place: int, *, nullable: bool
-    ) -> tuple[Longs, Longs, Mask | None, int]:
-        """Return where the values are, within their quotes, which are NULL, and their flags ored.
-
-        Without a null indicator an unquoted empty field is NULL, a quoted one empty text.
+        Raises DecodeError, with the row as its record and the place as its column, for a value that
+        is not UTF-8.
         """
         fields, options, rows = self.fields, self.options, len(first)
-        starts, ends = np.empty(rows, np.int64), np.empty(rows, np.int64)
-        nulls = np.empty(rows if nullable else 0, np.bool_)
-        found, seen = kernels.values_of(
-            self.data,
-            fields.starts,
-            fields.ends,
-            fields.flags,
-            first,
-            place,
-            len(options.quote or b""),
-            octets(options.nullindicator or b""),
-            starts,
-            ends,
-            nulls,
+        quote = options.quote or b""
+        escaped = options.quote_escaped or quote * 2
+        offsets = np.empty((len(places), rows + 1), np.int32)
+        nulls = np.empty((len(places) if nullable else 0, rows), np.bool_)
+        seen = np.zeros(len(places), np.uint8)
+        known = (
+            *(self.data, fields.starts, fields.ends, fields.flags),
+            *(first, np.array(places, np.int64), octets(quote), octets(escaped)),
         )
-        assert found >= 0, "the caller counts the fields of its records"
-        return starts, ends, nulls if found else None, seen
+        null = octets(options.nullindicator or b"")
+        count = kernels.measure_fields(*known, null, offsets.ravel(), nulls.ravel(), seen)
+        assert count >= 0, "the caller counts the fields of its records"
+        sizes = offsets[:, -1].astype(np.int64)
+        bases = np.cumsum(sizes + SPARE) - sizes - SPARE
+        out = np.empty(int((sizes + SPARE).sum()), np.uint8)
+        kernels.copy_fields(*known, offsets.ravel(), bases, out)
+        columns = []
+        for number, (base, size) in enumerate(zip(bases.tolist(), sizes.tolist(), strict=True)):
+            mask = nulls[number] if count else NO_NULLS
+            values = column(offsets[number], out[base : base + size], mask, text=True)
+            if not self.checked:
+                self._check(values, places[number])
+            columns.append(self._plain(values, first + places[number], int(seen[number])))
+        return columns
+
+    @staticmethod
+    def _check(values: pa.Array, place: int) -> None:
+        try:
+            check_text(values, np.arange(len(values)))
+        except DecodeError as error:
+            where = Where(record=error.where.offset, column=place, raw=error.where.raw)
+            raise DecodeError(error.problem, where=where, hint=error.hint) from None
 
     def _plain(self, values: pa.Array, which: Longs, seen: int) -> pa.Array:
         """Return the values of these fields with the escapes undone."""
         options = self.options
-        if seen & kernels.ESCAPES:
-            marked = self.fields.flags[which] & kernels.ESCAPES > 0
-            quote = options.quote or b""
-            values = replaced(values, marked, options.quote_escaped or quote * 2, quote)
         for escaped, plain in self._replacements:
-            values = replaced(values, np.ones(len(values), np.bool_), escaped, plain)
+            values = _replaced(values, escaped, plain)
         if options.nullindicator_escaped and options.nullindicator:
             literal = pc.equal(values, options.nullindicator_escaped.decode())
             if seen & kernels.QUOTED:
@@ -104,3 +105,9 @@ class FieldValues:
                 literal = pc.and_(literal, pa.array(~quoted))
             values = pc.if_else(literal, options.nullindicator.decode(), values)
         return values
+
+
+def _replaced(values: pa.Array, pattern: bytes, replacement: bytes) -> pa.Array:
+    if not pc.any(pc.match_substring(values, pattern.decode())).as_py():
+        return values
+    return pc.replace_substring(values, pattern.decode(), replacement.decode())

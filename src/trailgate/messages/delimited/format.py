@@ -48,7 +48,7 @@ class DelimitedFormat:
         except BrokenQuotesError as quotes:
             raise BadMessagesError(quotes.bodies) from None
         owner = fields.body
-        values = FieldValues(messages.data, data, fields, self.options)
+        values = FieldValues(data, fields, self.options)
         values.check_text(messages)
         offset = fields.starts[fields.first] - messages.starts[owner]
         records = DelimitedRecords(messages, owner, offset, fields, values)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.columnar.rows import distinct
@@ -42,18 +44,27 @@ class ImageReader:
         pairing = self._pairing(group)
         if pairing is None:
             return absent, absent
+        group.pairing = pairing
         _check_names(group, pairing)
 
-        def image(place: FieldNumber) -> Image:
-            converters = self._converters_of(table)[: pairing.columns]
-            columns = [group.column(i, place(i), made) for i, made in enumerate(converters)]
+        converters = self._converters_of(table)[: pairing.columns]
+        wanted = [pairing.before, pairing.after]
+        if kind == INSERT:
+            wanted[0] = None
+        elif kind == DELETE:
+            wanted = [pairing.before or pairing.after, None]
+        places = [place(i) for place in wanted if place for i in range(pairing.columns)]
+        texts = iter(group.texts(places))
+
+        def image(place: FieldNumber | None) -> Image:
+            if place is None:
+                return absent
+            columns = [
+                group.converted(next(texts), i, place(i), made) for i, made in enumerate(converters)
+            ]
             return (*columns, *absent[pairing.columns :])
 
-        if kind == INSERT:
-            return absent, image(pairing.after)
-        if kind == DELETE:
-            return image(pairing.before or pairing.after), absent
-        return (image(pairing.before) if pairing.before else absent), image(pairing.after)
+        return image(wanted[0]), image(wanted[1])
 
     def _pairing(self, group: _DelimitedGroup) -> ColumnPairing | None:
         """Return how the columns lie in these records; None, with errors, where they do not."""
@@ -104,17 +115,25 @@ class ImageReader:
 class _DelimitedGroup(RecordGroup[DelimitedRecords]):
     """Records of as many fields each."""
 
-    @property
+    pairing: ColumnPairing
+
+    @cached_property
     def first(self) -> Longs:
         """Return the number of each record's first field."""
-        return self.records.fields.first[self.rows]
+        first = self.records.fields.first
+        return first if len(self.rows) == len(first) else first[self.rows]
 
-    def column(self, i: int, place: int, convert: Convert) -> StateColumn:
-        """Return the values of column i, which stand at a place in each record."""
+    def texts(self, places: list[int]) -> list[pa.Array]:
+        """Return a text column for each place in the records."""
         try:
-            values = self.records.values.nullable(self.first, place)
+            return self.records.values.columns(self.first, places)
         except DecodeError as error:
-            raise self._placed(error, int(self.rows[error.where.record or 0]), i, place) from None
+            at, place = error.where.record or 0, error.where.column or 0
+            column = self.pairing.column_of(place)
+            raise self._placed(error, int(self.rows[at]), column, place) from None
+
+    def converted(self, values: pa.Array, i: int, place: int, convert: Convert) -> StateColumn:
+        """Return the values of column i, which is at a place in each record."""
         try:
             return StateColumn(convert(values))
         except DecodeError as error:

@@ -34,5 +34,5 @@ class DelimitedRecords(Records):
         """Return the error of a value, placed at the field so far from its record's first one."""
         field = int(self.fields.first[row]) + place
         begin = int(self.fields.starts[field] - self.messages.starts[self.message[row]])
-        where = replace(error.where, record=self.number(row), offset=begin)
+        where = replace(error.where, record=self.number(row), column=None, offset=begin)
         return DecodeError(error.problem, where=where, hint=error.hint)
