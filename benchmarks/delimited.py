@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from benchmarks.report import Act, Figure, Target, fastest
 from pyarrow import csv
 
-from trailgate.columnar.delimited import Dialect, index_fields
+from trailgate.columnar.delimited import Dialect, find_all, index_fields
 from trailgate.columnar.views import octets
 from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.delimited.field_values import FieldValues
@@ -22,7 +22,6 @@ from trailgate.model.tables import Column, Definitions, Table
 
 ROWS: Final = 64_000
 PORTION: Final = 4 << 20  # as messages are read: integer arrays stay in cache
-NEWLINE: Final = ord("\n")
 Draw = np.random.Generator
 
 SALES: Final = Table(
@@ -241,7 +240,7 @@ def parsed(data: bytes, capture: Capture) -> int:
 
 
 def _lines(buffer: pa.Buffer) -> MessageBatch:
-    ends = np.flatnonzero(octets(buffer) == NEWLINE)
+    ends = find_all(octets(buffer), b"\n")
     starts = np.concatenate([[0], ends[:-1] + 1])
     return MessageBatch(buffer, starts, ends, np.zeros(len(ends), np.int64), starts)
 

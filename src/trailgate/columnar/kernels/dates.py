@@ -104,7 +104,7 @@ def read_parts(
         else:
             for place in range(start, start + width):
                 digit = np.int64(data[place]) - ZERO
-                good = good and 0 <= digit <= 9
+                good = bool(good and 0 <= digit <= 9)
                 number = np.int64(number * 10 + digit)
         if not good:
             return False

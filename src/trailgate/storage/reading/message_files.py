@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.arrays import Longs
+from trailgate.columnar.delimited import find_all
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
 from trailgate.messages.capture import MessageBatch, Problem
 from trailgate.storage.files.opened_file import OpenedFile
@@ -244,10 +245,10 @@ def _too_long(path: str, at: int, longest: int) -> DecodeError:
 def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
     """Return start and end of the lines that are not empty, without newline and return."""
     octets = np.frombuffer(data, np.uint8)
-    newlines = np.flatnonzero(octets == NEWLINE)
+    newlines = find_all(octets, b"\n")
     if len(octets) and octets[-1] != NEWLINE:
         newlines = np.append(newlines, len(octets))
-    ends = newlines.astype(np.int64)
+    ends = newlines
     starts = np.concatenate([np.zeros(min(1, len(ends)), np.int64), ends[:-1] + 1])
     ends = ends - ((ends > starts) & (octets[np.maximum(ends - 1, 0)] == RETURN))
     filled = ends > starts
