@@ -9,7 +9,7 @@ from typing import Any, Final
 from trailgate.errors import TrailgateError
 from trailgate.logdump.printing.hex_dump import dump
 from trailgate.logdump.printing.record_text import RULE, record_lines, token_head
-from trailgate.logdump.session.file_header import groups
+from trailgate.logdump.records.file_header import header_groups
 from trailgate.logdump.session.results import (
     Counts,
     Edit,
@@ -22,10 +22,10 @@ from trailgate.logdump.session.results import (
     ShownBytes,
     ShownHeader,
     ShownRecord,
-    Tally,
 )
-from trailgate.logdump.terms.settings import Offset, Shown
-from trailgate.logdump.terms.times import time_text
+from trailgate.logdump.session.settings import Display
+from trailgate.logdump.statistics.tallies import Tally
+from trailgate.logdump.syntax.times import TimeOffset, time_text
 from trailgate.trail.format.file_header import GROUPS
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER
 
@@ -44,7 +44,7 @@ LEAF_NAMES: Final = {
 
 
 def text_lines(result: Result) -> Iterator[str]:
-    """Yield a result's lines; what would move a terminal's cursor is escaped."""
+    """Yield the lines of a result, with control characters escaped."""
     for line in FORMS[type(result)](result):
         yield line if line.isprintable() else "".join(map(_escaped, line))
 
@@ -84,10 +84,10 @@ def _header(shown: ShownHeader) -> Iterator[str]:
     created = 0 if shown.header is None else shown.header.trail.creation_time
     inner = shown.raw[FRAME:-FRAME]
     yield RULE
-    yield f"{time_text(created, settings.offset)} FileHeader           Len {len(inner):>5} RBA 0"
+    yield f"{time_text(created, settings.time_offset)} FileHeader           Len {len(inner):>5} RBA 0"
     yield "Name: *FileHeader*"
     yield from dump(inner, settings.dump_charset, settings.reclen)
-    if settings.file_header is Shown.DETAIL:
+    if settings.file_header is Display.DETAIL:
         yield ""
         yield from _header_tokens(shown)
     yield ""
@@ -97,11 +97,11 @@ def _header_tokens(shown: ShownHeader) -> Iterator[str]:
     length = len(shown.raw)
     yield token_head(FILE_HEADER, "File Header", shown.raw[1], length)
     try:
-        found = groups(shown.raw, shown.order)
+        found = list(header_groups(shown.raw, shown.order))
     except TrailgateError as error:
         yield f"error: {error}"
         return
-    for group, leaves in found:
+    for group, leaves, _ in found:
         name = GROUP_NAMES.get(group.code, "unknown")
         head = token_head(group.code, name, group.info, len(group.payload))
         yield head.replace("TokenID", "GroupID", 1)
@@ -113,7 +113,7 @@ def _header_tokens(shown: ShownHeader) -> Iterator[str]:
 
 
 def _counts(counts: Counts) -> Iterator[str]:
-    offset = counts.settings.offset
+    offset = counts.settings.time_offset
     for interval in counts.intervals:
         yield from _interval(interval, offset)
     yield f"LogTrail {counts.path} has {counts.total.records} records from RBA {counts.start}"
@@ -131,7 +131,7 @@ def _counts(counts: Counts) -> Iterator[str]:
         yield from _large(counts)
 
 
-def _interval(tally: Tally, offset: Offset) -> Iterator[str]:
+def _interval(tally: Tally, offset: TimeOffset) -> Iterator[str]:
     begin, end = time_text(tally.begin or 0, offset), time_text(tally.end or 0, offset)
     yield f"Interval from {begin} to {end}"
     yield f"{'Recs':<24} {tally.records:>10}"
@@ -169,7 +169,7 @@ def _large(counts: Counts) -> Iterator[str]:
     limits = f"{settings.trans_records} records or {settings.trans_bytes} bytes"
     yield f"Transactions of at least {limits}"
     for one in counts.large:
-        time = time_text(one.time, settings.offset)
+        time = time_text(one.time, settings.time_offset)
         sizes = f"{one.records:>10} records {one.data_bytes:>12} bytes"
         yield f"{time} RBA {one.offset:>12} {sizes}"
 
