@@ -69,29 +69,26 @@ def show_float(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 ROWS: Final = (
-    Command(("TIME",), "TIME", "Show the time.", show_time),
+    Command(("TIME",), "", "Show the time.", show_time),
     Command(
         ("COMPUTETIMESTAMP", "CTS"),
-        "COMPUTETIMESTAMP time",
+        "time",
         "Show a time as a trail's timestamp.",
         compute_timestamp,
     ),
     Command(
         ("INTERPRETTIMESTAMP", "ITS", "CTIME"),
-        "INTERPRETTIMESTAMP number",
+        "number",
         "Show a trail's timestamp as a time.",
         interpret_timestamp,
     ),
     Command(
         ("INTERPRETINTERVAL", "II"),
-        "INTERPRETINTERVAL number",
+        "number",
         "Show microseconds as days, hours, minutes and seconds.",
         interpret_interval,
     ),
     Command(
-        ("FLOAT",),
-        "FLOAT digits",
-        "Show the number of an IEEE float of 4 or 8 bytes in hex.",
-        show_float,
+        ("FLOAT",), "digits", "Show the number of an IEEE float of 4 or 8 bytes in hex.", show_float
     ),
 )

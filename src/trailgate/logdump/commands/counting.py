@@ -26,28 +26,16 @@ from trailgate.logdump.syntax.values import read_number
 from trailgate.storage.files.listing import name_of
 
 MOST_MINUTES: Final = 100 * 366 * 24 * 60
-# The options of COUNT, some with a short form; the fields of CountOptions that are times.
-OPTIONS: Final = (
-    "DETAIL",
-    "START",
-    "STARTTIME",
-    "END",
-    "ENDTIME",
-    "INTERVAL",
-    "FILE",
-    "LOG",
-    "LOGTRAIL",
-)
-FULL_NAMES: Final = {
-    "START": "STARTTIME",
-    "END": "ENDTIME",
-    "LOG": "LOGTRAIL",
-    "INT": "INTERVAL",
-    "DET": "DETAIL",
+# The options of COUNT, by the fields of CountOptions.
+NAMES: Final = ("table", "files")
+OPTIONS: Final = {
+    **dict.fromkeys(("DETAIL", "DET"), "detail"),
+    **dict.fromkeys(("START", "STARTTIME"), "start"),
+    **dict.fromkeys(("END", "ENDTIME"), "end"),
+    **dict.fromkeys(("INTERVAL", "INT"), "minutes"),
+    "FILE": "table",
+    **dict.fromkeys(("LOG", "LOGTRAIL"), "files"),
 }
-TIMES: Final = {"STARTTIME": "start", "ENDTIME": "end"}
-# A word after one of these is its value, even if it is the name of an option.
-NAMING: Final = (["FILE"], ["LOGTRAIL"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +112,18 @@ def _count(
 
 def _options(session: Session, arguments: Arguments) -> CountOptions:
     values: dict[str, Any] = {"detail": session.settings.detail is not Detail.OFF}
-    for phrase in _phrases(arguments):
-        word, rest = phrase[0], " ".join(phrase[1:])
-        if word == "DETAIL":
-            values["detail"] = True
-        elif not rest:
-            raise OptionError(f"something is missing after {word}")
-        elif word in TIMES:
-            values[TIMES[word]] = read_time(rest, session.settings.time_offset, session.now())
-        elif word == "INTERVAL":
-            values["minutes"] = read_number(rest, 1, MOST_MINUTES)
+    for option, *words in _phrases(arguments):
+        field, value = OPTIONS[option], " ".join(words)
+        if field == "detail":
+            values[field] = True
+        elif not value:
+            raise OptionError(f"something is missing after {option}")
+        elif field == "minutes":
+            values[field] = read_number(value, 1, MOST_MINUTES)
+        elif field in ("start", "end"):
+            values[field] = read_time(value, session.settings.time_offset, session.now())
         else:
-            values["table" if word == "FILE" else "files"] = rest
+            values[field] = value
     return CountOptions(**values)
 
 
@@ -143,9 +131,10 @@ def _phrases(arguments: Arguments) -> list[list[str]]:
     """Return each option with the words that follow it; commas between options are optional."""
     found: list[list[str]] = []
     for word in arguments.plain:
-        name = FULL_NAMES.get(word.upper(), word.upper())
-        if name in OPTIONS and not (found and found[-1] in NAMING):
-            found.append([name])
+        # A word after FILE or LOG is its value, even if it is the name of an option.
+        value_follows = found and len(found[-1]) == 1 and OPTIONS[found[-1][0]] in NAMES
+        if word.upper() in OPTIONS and not value_follows:
+            found.append([word.upper()])
         elif found:
             found[-1].append(word)
         else:
@@ -174,10 +163,10 @@ def _paths(pattern: str) -> Sequence[str]:
 ROWS: Final = (
     Command(
         ("COUNT",),
-        "COUNT [DETAIL] [, START time] [, END time] [, INTERVAL minutes] [, FILE name] [, LOG files]",
+        "[DETAIL] [, START time] [, END time] [, INTERVAL minutes] [, FILE name] [, LOG files]",
         "Count the records from here on that the filters let through: bytes, types, transactions;"
         " DETAIL of each table, INTERVAL by time, LOG in each file of that name.",
         count,
-        OPTIONS,
+        tuple(OPTIONS),
     ),
 )

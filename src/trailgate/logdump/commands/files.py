@@ -130,26 +130,23 @@ def write_log(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 ROWS: Final = (
-    Command(
-        ("OPEN", "FROM"), "OPEN [file]", "Open a trail file, or show which one is open.", open_file
-    ),
-    Command(("CLOSE",), "CLOSE", "Close the file.", close_file),
-    Command(("NEXTTRAIL", "NT"), "NEXTTRAIL", "Close the file and open the next one.", next_trail),
-    Command(("FILES", "FI", "DIR"), "FILES [folder]", "List the files of a folder.", list_files),
-    Command(("CD",), "CD [folder]", "Set the folder that paths are relative to.", change_folder),
+    Command(("OPEN", "FROM"), "[file]", "Open a trail file, or show which one is open.", open_file),
+    Command(("CLOSE",), "", "Close the file.", close_file),
+    Command(("NEXTTRAIL", "NT"), "", "Close the file and open the next one.", next_trail),
+    Command(("FILES", "FI", "DIR"), "[folder]", "List the files of a folder.", list_files),
+    Command(("CD",), "[folder]", "Set the folder that paths are relative to.", change_folder),
     Command(
         ("VOLUME", "VOL", "V"),
-        "VOLUME [folder]",
+        "[folder]",
         "The same as CD: there are no NonStop volumes here.",
         change_folder,
     ),
-    Command(("OBEY", "O"), "OBEY file", "Run the commands of a file, one a line.", obey),
+    Command(("OBEY", "O"), "file", "Run the commands of a file, one a line.", obey),
     Command(
         ("LOG",),
-        "LOG TO file | STOP",
+        "TO file | STOP",
         "Write everything that is typed and printed to a file as well.",
         log,
-        ("TO", "STOP"),
     ),
-    Command(("WRITELOG",), "WRITELOG text", "Write a line into the session log.", write_log),
+    Command(("WRITELOG",), "text", "Write a line into the session log.", write_log),
 )

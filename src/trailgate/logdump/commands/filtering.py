@@ -120,7 +120,7 @@ VERBS: Final[Mapping[str, Callable[[Session, str], Result]]] = MappingProxyType(
 ROWS: Final = (
     Command(
         ("FILTER",),
-        "FILTER [SHOW | ON | OFF | CLEAR [n | option | ALL] | [INCLUDE | EXCLUDE] MATCH ALL | ANY"
+        "[SHOW | ON | OFF | CLEAR [n | option | ALL] | [INCLUDE | EXCLUDE] MATCH ALL | ANY"
         " | [INCLUDE | EXCLUDE] option ...]",
         "Show only records that match; HELP FILTER lists the options.",
         filter_records,

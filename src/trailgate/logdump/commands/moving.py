@@ -123,21 +123,19 @@ def show_bytes(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 ROWS: Final = (
-    Command(("NEXT", "N"), "NEXT [n]", "Show the next n records.", show_next),
+    Command(("NEXT", "N"), "[n]", "Show the next n records.", show_next),
     Command(
         ("SKIP",),
-        "SKIP [n] [FILTER]",
+        "[n] [FILTER]",
         "Skip n records; with FILTER, n of those that the filters let through.",
         skip,
-        ("FILTER",),
     ),
     Command(
         ("POSITION", "POS"),
-        "POSITION [rba | FIRST | LAST | EOF | FORWARD | REVERSE]",
+        "[rba | FIRST | LAST | EOF | FORWARD | REVERSE]",
         "Stand at an offset in the file, or turn the direction of reading.",
         position,
-        ("FIRST", "LAST", "EOF", "FORWARD", "REVERSE"),
     ),
-    Command(("BEGIN",), "BEGIN time", "Move to the first record of that time or later.", begin),
-    Command(("DUMP",), "DUMP [n]", "Show n bytes from the current position.", show_bytes),
+    Command(("BEGIN",), "time", "Move to the first record of that time or later.", begin),
+    Command(("DUMP",), "[n]", "Show n bytes from the current position.", show_bytes),
 )

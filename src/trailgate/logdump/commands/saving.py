@@ -217,16 +217,14 @@ def set_comments(session: Session, arguments: Arguments) -> Iterator[Result]:
 ROWS: Final = (
     Command(
         ("SAVE",),
-        "SAVE file [!] [n RECORDS | n BYTES] [COMMENT | NOCOMMENT] [TRANSIND indicator] [TRUNCATE]",
+        "file [!] [n RECORDS | n BYTES] [COMMENT | NOCOMMENT] [TRANSIND indicator] [TRUNCATE]",
         "Write records from here on that the filters let through, with the file header, into a new file; ! and TRUNCATE replace one.",
         save_records,
-        ("RECORDS", "BYTES", "COMMENT", "NOCOMMENT", "TRANSIND", "TRUNCATE"),
     ),
     Command(
         ("SAVEFILECOMMENT",),
-        "SAVEFILECOMMENT ON | OFF",
+        "ON | OFF",
         "Whether SAVE writes comment records by default.",
         set_comments,
-        ("ON", "OFF"),
     ),
 )

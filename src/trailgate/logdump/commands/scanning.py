@@ -118,46 +118,44 @@ def _and_named(test: RecordTest, patterns: list[str]) -> RecordTest:
 ROWS: Final = (
     Command(
         ("SCANFORHEADER", "SFH"),
-        "SCANFORHEADER [PREV]",
+        "[PREV]",
         "Show the next good record, past damaged bytes; PREV: the previous one.",
         for_header,
-        ("PREV",),
     ),
     Command(
         ("SCANFORENDTRANS", "SFET"),
-        "SCANFORENDTRANS",
+        "",
         "Find the end of the transaction; show the first record of the next.",
         for_transaction_end,
     ),
     Command(
         ("SCANFORNEXTTRANS", "SFNT"),
-        "SCANFORNEXTTRANS",
+        "",
         "Show the next record that begins a transaction.",
         for_transaction_begin,
     ),
     Command(
         ("SCANFORTIME", "SFTS"),
-        "SCANFORTIME time [, name]",
+        "time [, name]",
         "Show the next record of that time or later, of a table if one is named.",
         for_time,
     ),
     Command(
         ("SCANFORRBA", "SFR"),
-        "SCANFORRBA number [name]",
+        "number [name]",
         "Show the next record whose header has that AuditRBA.",
         for_rba,
     ),
     Command(
         ("SCANFORTYPE", "SFT"),
-        "SCANFORTYPE type [, name]",
+        "type [, name]",
         "Show the next record of that type, by name or number.",
         for_type,
     ),
     Command(
         ("SCANFORMETADATA", "SFMD"),
-        "SCANFORMETADATA [DDR | TDR | TDRREF | PNR] [name]",
+        "[DDR | TDR | TDRREF | PNR] [name]",
         "Show the next metadata record, of that kind and table.",
         for_metadata,
-        tuple(METADATA_KINDS),
     ),
 )

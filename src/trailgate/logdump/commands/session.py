@@ -155,27 +155,21 @@ def leave(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 ROWS: Final = (
-    Command(("ENV",), "ENV", "List the open file and all settings.", environment),
+    Command(("ENV",), "", "List the open file and all settings.", environment),
     Command(
         ("SHOW", "SH"),
-        "SHOW [ENV | FILTER | OPEN | RECTYPE | TIME]",
+        "[ENV | FILTER | OPEN | RECTYPE | TIME]",
         "Show a part of the session's state.",
         show,
-        tuple(SHOWS),
     ),
-    Command(("HELP", "?"), "HELP [command]", "List the commands, or explain one of them.", explain),
-    Command(
-        ("HISTORY", "H"),
-        "HISTORY [n]",
-        "List the commands that were typed, or the last n.",
-        history,
-    ),
+    Command(("HELP", "?"), "[command]", "List the commands, or explain one of them.", explain),
+    Command(("HISTORY", "H"), "[n]", "List the commands that were typed, or the last n.", history),
     Command(
         ("FC",),
-        "FC [n | -n | text]",
+        "[n | -n | text]",
         "Edit an earlier command: the last, one by number, or one by its first letters.",
         edit,
     ),
-    Command(("!",), "! [n | -n | text]", "Run an earlier command once more.", again),
-    Command(("EXIT", "QUIT", "E", "Q"), "EXIT", "End the session.", leave),
+    Command(("!",), "[n | -n | text]", "Run an earlier command once more.", again),
+    Command(("EXIT", "QUIT", "E", "Q"), "", "End the session.", leave),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -34,9 +34,9 @@ class Switch(NamedTuple):
     help: str
 
     @property
-    def syntax(self) -> str:
-        """Return the syntax as HELP shows it."""
-        return f"{self.names[0]} {' | '.join(self.choices)}"
+    def arguments(self) -> str:
+        """Return the form of the command's arguments."""
+        return " | ".join(self.choices)
 
     def read(self, word: str) -> Any:
         """Return the value of a word; raises OptionError."""
@@ -50,12 +50,7 @@ class Number(NamedTuple):
     field: str
     help: str
     least: int = 0
-    choices: Mapping[str, Any] = MappingProxyType({})
-
-    @property
-    def syntax(self) -> str:
-        """Return the syntax as HELP shows it."""
-        return f"{self.names[0]} n"
+    arguments: str = "n"
 
     def read(self, word: str) -> int:
         """Return the value of a word; raises OptionError."""
@@ -143,10 +138,6 @@ SETTINGS: Final[tuple[Switch | Number, ...]] = (
 
 
 def _command(row: Switch | Number) -> Command:
-    return Command(row.names, row.syntax, row.help, _setter(row), tuple(row.choices))
-
-
-def _setter(row: Switch | Number) -> Callable[[Session, Arguments], Iterator[Result]]:
     def run(session: Session, arguments: Arguments) -> Iterator[Result]:
         verb = "set to" if arguments.plain else "is"
         if arguments.plain:
@@ -156,7 +147,7 @@ def _setter(row: Switch | Number) -> Callable[[Session, Arguments], Iterator[Res
         text = f"{row.names[0].capitalize()} {verb} {setting_text(value)}"
         yield Note(text, {row.field: plain})
 
-    return run
+    return Command(row.names, row.arguments, row.help, run)
 
 
 def setting_text(value: object) -> str:
@@ -182,9 +173,8 @@ ROWS: Final = (
     *map(_command, SETTINGS),
     Command(
         ("TIMEOFFSET",),
-        "TIMEOFFSET LOCAL | GMT | GMT +hh:mm",
+        "LOCAL | GMT | GMT +hh:mm",
         "The time zone of times that are shown and typed; GMT by default.",
         time_offset,
-        ("LOCAL", "GMT"),
     ),
 )

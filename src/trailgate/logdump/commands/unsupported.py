@@ -65,7 +65,7 @@ def _command(row: Unsupported) -> Command:
         yield Note(f"{row.names[0]}: {row.reason}", {"ignored": row.names[0]})
 
     verb = "Refused" if row.refused else "Accepted without effect"
-    return Command(row.names, row.names[0], f"{verb}: {row.reason}.", run)
+    return Command(row.names, "", f"{verb}: {row.reason}.", run)
 
 
 ROWS: Final = tuple(_command(row) for row in UNSUPPORTED)

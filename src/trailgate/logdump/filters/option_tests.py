@@ -11,22 +11,11 @@ from trailgate.logdump.filters import record_tests
 from trailgate.logdump.filters.option_arguments import OptionArguments
 from trailgate.logdump.filters.record_tests import RecordTest
 from trailgate.logdump.syntax.arguments import unquoted
-from trailgate.logdump.syntax.codes import ggs_token_code, indicator_code, type_codes
-from trailgate.logdump.syntax.comparisons import Comparison
+from trailgate.logdump.syntax.codes import ggs_token_code, indicator_code
 from trailgate.logdump.syntax.values import one_of, read_byte_range, read_number
 
 MakeTest = Callable[[OptionArguments], RecordTest]
 BEFORE: Final[Mapping[str, bool]] = MappingProxyType({"BEFORE": True, "AFTER": False})
-
-
-def types(arguments: OptionArguments) -> RecordTest:
-    """Return the test of RECTYPE."""
-    return record_tests.of_types(type_codes(arguments.words))
-
-
-def names(arguments: OptionArguments) -> RecordTest:
-    """Return the test of FILENAME."""
-    return record_tests.of_names(arguments.words)
 
 
 def transaction(place: int) -> MakeTest:
@@ -42,16 +31,6 @@ def transaction(place: int) -> MakeTest:
 def image(arguments: OptionArguments) -> RecordTest:
     """Return the test of IMAGE."""
     return record_tests.of_image(before=one_of(" ".join(arguments.words), BEFORE))
-
-
-def only_image(*, before: bool) -> MakeTest:
-    """Return what makes the test of IBEFORE or IAFTER, which take no arguments."""
-    return lambda _: record_tests.of_image(before=before)
-
-
-def time(compare: Comparison) -> MakeTest:
-    """Return what makes the test of STARTTIME or ENDTIME."""
-    return lambda arguments: record_tests.of_time(compare, arguments.time())
 
 
 def string(arguments: OptionArguments) -> RecordTest:
@@ -114,11 +93,6 @@ def column(arguments: OptionArguments) -> RecordTest:
     return record_tests.of_column(read_number(asked.name, 0, 0xFFFF), asked.compare, asked.value)
 
 
-def rba(arguments: OptionArguments) -> RecordTest:
-    """Return the test of RBA."""
-    return record_tests.of_offset(*arguments.number(2**63 - 1))
-
-
 def indicator(arguments: OptionArguments) -> RecordTest:
     """Return the test of TRANSIND."""
     compare, text = arguments.text()
@@ -128,11 +102,6 @@ def indicator(arguments: OptionArguments) -> RecordTest:
 def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
     """Return what makes the test of a number in the record header."""
     return lambda arguments: record_tests.of_field(name, *arguments.number(greatest))
-
-
-def syskey(arguments: OptionArguments) -> RecordTest:
-    """Return the test of SYSKEY."""
-    return record_tests.of_syskey(*arguments.number())
 
 
 def process(arguments: OptionArguments) -> RecordTest:

@@ -7,170 +7,155 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.logdump.filters import option_tests
+from trailgate.logdump.filters import option_tests, record_tests
 from trailgate.logdump.filters.option_tests import MakeTest
+from trailgate.logdump.syntax.codes import type_codes
 
 
 class FilterOption(NamedTuple):
     """One option. Any of several filters suffices if ``joins``; ``bare`` options take no arguments."""
 
     names: tuple[str, ...]
-    syntax: str
+    arguments: str
     help: str
     make: MakeTest
     joins: bool = False
     bare: bool = False
 
+    @property
+    def syntax(self) -> str:
+        """Return the syntax as HELP shows it."""
+        return f"{self.names[0]} {self.arguments}".rstrip()
 
-_COMPARED: Final = "[comparison] value"
+
+COMPARED: Final = "[comparison] value"
 OPTIONS: Final = (
     FilterOption(
         ("RECTYPE", "IOTYPE"),
-        "RECTYPE type, ...",
+        "type, ...",
         "record types, by name or number",
-        option_tests.types,
+        lambda typed: record_tests.of_types(type_codes(typed.words)),
         joins=True,
     ),
     FilterOption(
         ("FILENAME", "FILE", "TABLE", "ANSINAME"),
-        "FILENAME name, ...",
+        "name, ...",
         "table names; * and ? match any letters",
-        option_tests.names,
+        lambda typed: record_tests.of_names(typed.words),
         joins=True,
     ),
     FilterOption(
         ("TRANSID", "TRANID", "XID"),
-        "TRANSID " + _COMPARED,
+        COMPARED,
         "whole transactions, by id",
         option_tests.transaction(0),
         joins=True,
     ),
     FilterOption(
         ("CSN", "LOGCSN"),
-        "CSN " + _COMPARED,
+        COMPARED,
         "whole transactions, by commit sequence number",
         option_tests.transaction(1),
     ),
-    FilterOption(("IMAGE",), "IMAGE BEFORE|AFTER", "before or after images", option_tests.image),
+    FilterOption(("IMAGE",), "BEFORE|AFTER", "before or after images", option_tests.image),
     FilterOption(
         ("IBEFORE", "BEFOREIMAGE"),
-        "IBEFORE",
+        "",
         "before images",
-        option_tests.only_image(before=True),
+        lambda _: record_tests.of_image(before=True),
         bare=True,
     ),
     FilterOption(
         ("IAFTER", "AFTERIMAGE"),
-        "IAFTER",
+        "",
         "after images",
-        option_tests.only_image(before=False),
+        lambda _: record_tests.of_image(before=False),
         bare=True,
     ),
     FilterOption(
         ("STARTTIME", "START"),
-        "STARTTIME time",
+        "time",
         "records of that time and later",
-        option_tests.time(operator.ge),
+        lambda typed: record_tests.of_time(operator.ge, typed.time()),
     ),
     FilterOption(
         ("ENDTIME", "END"),
-        "ENDTIME time",
+        "time",
         "records of that time and earlier",
-        option_tests.time(operator.le),
+        lambda typed: record_tests.of_time(operator.le, typed.time()),
     ),
     FilterOption(
         ("STRING",),
-        'STRING [BOTH] "text" [start:end], ...',
+        '[BOTH] "text" [start:end], ...',
         "a text in the data; BOTH matches either case",
         option_tests.string,
     ),
     FilterOption(
-        ("HEX",), 'HEX "digits" [start:end], ...', "bytes in the data", option_tests.hex_digits
+        ("HEX",), '"digits" [start:end], ...', "bytes in the data", option_tests.hex_digits
     ),
     FilterOption(
-        ("INT16",),
-        "INT16 number [start:end]",
-        "a 16-bit integer in the data",
-        option_tests.integer(2),
+        ("INT16",), "number [start:end]", "a 16-bit integer in the data", option_tests.integer(2)
     ),
     FilterOption(
-        ("INT32",),
-        "INT32 number [start:end]",
-        "a 32-bit integer in the data",
-        option_tests.integer(4),
+        ("INT32",), "number [start:end]", "a 32-bit integer in the data", option_tests.integer(4)
     ),
     FilterOption(
-        ("INT64",),
-        "INT64 number [start:end]",
-        "a 64-bit integer in the data",
-        option_tests.integer(8),
+        ("INT64",), "number [start:end]", "a 64-bit integer in the data", option_tests.integer(8)
     ),
     FilterOption(
         ("GGSTOKEN",),
-        "GGSTOKEN name [comparison value]",
+        "name [comparison value]",
         "a GGS token, or its value",
         option_tests.ggs_token,
     ),
     FilterOption(
         ("USERTOKEN",),
-        "USERTOKEN name [comparison value]",
+        "name [comparison value]",
         "a user token, or its value",
         option_tests.user_token,
     ),
     FilterOption(
         ("COLUMN",),
-        "COLUMN index [comparison value]",
+        "index [comparison value]",
         "a column, by index from 0, or its value",
         option_tests.column,
     ),
     FilterOption(
         ("RBA",),
-        "RBA " + _COMPARED,
+        COMPARED,
         "offsets in the file",
-        option_tests.rba,
+        lambda typed: record_tests.of_offset(*typed.number(2**63 - 1)),
     ),
-    FilterOption(
-        ("RECLEN",),
-        "RECLEN " + _COMPARED,
-        "bytes of data",
-        option_tests.header_field("data_length"),
-    ),
+    FilterOption(("RECLEN",), COMPARED, "bytes of data", option_tests.header_field("data_length")),
     FilterOption(
         ("TRANSIND",),
-        "TRANSIND " + _COMPARED,
+        COMPARED,
         "the place in the transaction: 0 to 3, FIRST, MIDDLE, LAST, ONLY",
         option_tests.indicator,
     ),
+    FilterOption(("UNDOFLAG",), COMPARED, "the undo flag", option_tests.header_field("undo")),
     FilterOption(
-        ("UNDOFLAG",), "UNDOFLAG " + _COMPARED, "the undo flag", option_tests.header_field("undo")
-    ),
-    FilterOption(
-        ("AUDITRBA",),
-        "AUDITRBA " + _COMPARED,
-        "AuditRBA of the header",
-        option_tests.header_field("audit_rba"),
+        ("AUDITRBA",), COMPARED, "AuditRBA of the header", option_tests.header_field("audit_rba")
     ),
     FilterOption(
         ("AUDITPOS",),
-        "AUDITPOS " + _COMPARED,
+        COMPARED,
         "AuditPos of the header",
         option_tests.header_field("audit_pos", 2**64 - 1),
     ),
     FilterOption(
         ("SYSKEY",),
-        "SYSKEY " + _COMPARED,
+        COMPARED,
         "the system key of NonStop records",
-        option_tests.syskey,
+        lambda typed: record_tests.of_syskey(*typed.number()),
     ),
     FilterOption(
         ("SYSKEYLEN",),
-        "SYSKEYLEN " + _COMPARED,
+        COMPARED,
         "bytes of the system key",
         option_tests.header_field("syskey_length"),
     ),
-    FilterOption(
-        ("PROCESS",), "PROCESS name", "refused: NonStop process names", option_tests.process
-    ),
+    FilterOption(("PROCESS",), "name", "refused: NonStop process names", option_tests.process),
 )
 OPTIONS_BY_NAME: Final[Mapping[str, FilterOption]] = MappingProxyType(
     {name: option for option in OPTIONS for name in option.names}

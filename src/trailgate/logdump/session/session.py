@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -16,18 +17,29 @@ from trailgate.logdump.session.settings import Settings
 from trailgate.logdump.syntax.arguments import Arguments, read_arguments, split_commands
 from trailgate.storage.files.trail_files import URI
 
+KEYWORD: Final = re.compile(r"[A-Z]{2,}")
 DEEPEST: Final = 8  # command files that call each other
 HINT: Final = "HELP lists the commands"
 
 
 class Command(NamedTuple):
-    """A command: its names, its syntax, what it does, its function, the keywords it takes."""
+    """A command: its names, the form of its arguments, what it does, and its function."""
 
     names: tuple[str, ...]
-    syntax: str
+    arguments: str
     help: str
     run: Callable[[Session, Arguments], Iterator[Result]]
-    keywords: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    @property
+    def syntax(self) -> str:
+        """Return the syntax as HELP shows it."""
+        return f"{self.names[0]} {self.arguments}".rstrip()
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """Return the words that may follow: the options, or the capital words of the syntax."""
+        return self.options or tuple(dict.fromkeys(KEYWORD.findall(self.arguments)))
 
 
 class Session:
