@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import Annotated
 
 import typer
@@ -34,21 +33,16 @@ def command(
 
 
 def _print() -> None:
-    from rich.console import Console  # noqa: PLC0415  only a table needs it
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    width = shutil.get_terminal_size((output.WIDTH, 24)).columns
-    console = Console(width=width, highlight=False)
+    console = output.console()
     for area in Area:
-        table = Table(box=None, pad_edge=False, header_style="bold", title=area.value)
+        table = output.plain_table(title=area.value)
         for name in ("name", "assumption", "why", "where", "tests"):
             table.add_column(name, overflow="fold")
         for row in (row for row in ASSUMPTIONS if row.area is area):
             why = f"{row.why} ({row.source})" if row.source else row.why
             tests = "\n".join(row.tests) or "none yet"
             cells = (row.name, row.statement, why, "\n".join(row.where), tests)
-            table.add_row(*(Text(cell) for cell in cells))
+            table.add_row(*output.as_cells(*cells))
         console.print(table)
     open_ones = [row.name for row in ASSUMPTIONS if not row.tests]
     if open_ones:
