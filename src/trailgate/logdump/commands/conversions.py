@@ -16,9 +16,8 @@ from trailgate.trail.format.times import julian_from_unix, unix_from_julian
 COLON: Final = " :"
 
 
-def show_time(session: Session, arguments: Arguments) -> Iterator[Result]:
+def show_time(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """Show the time."""
-    del arguments
     now = (session.now() - EPOCH) // MICROSECOND
     yield _times(session, now)
 
@@ -45,9 +44,8 @@ def interpret_timestamp(session: Session, arguments: Arguments) -> Iterator[Resu
     yield _times(session, unix_from_julian(arguments.number()))
 
 
-def interpret_interval(session: Session, arguments: Arguments) -> Iterator[Result]:
+def interpret_interval(_session: Session, arguments: Arguments) -> Iterator[Result]:
     """Show microseconds as days, hours, minutes and seconds."""
-    del session
     microseconds = arguments.number()
     seconds, rest = divmod(microseconds, 1_000_000)
     days, seconds = divmod(seconds, 86_400)
@@ -55,9 +53,8 @@ def interpret_interval(session: Session, arguments: Arguments) -> Iterator[Resul
     yield Note(f"{days} days {clock}", {"microseconds": microseconds, "days": days})
 
 
-def show_float(session: Session, arguments: Arguments) -> Iterator[Result]:
+def show_float(_session: Session, arguments: Arguments) -> Iterator[Result]:
     """Show the number of an IEEE float of 4 or 8 bytes in hex."""
-    del session
     digits = "".join(arguments.plain).removeprefix("0x")
     try:
         raw = bytes.fromhex(digits)

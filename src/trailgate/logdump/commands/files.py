@@ -25,17 +25,15 @@ def open_file(session: Session, arguments: Arguments) -> Iterator[Result]:
     yield Note(f"Current LogTrail is {trail.path}", {"path": trail.path, "size": trail.size})
 
 
-def close_file(session: Session, arguments: Arguments) -> Iterator[Result]:
+def close_file(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """Close the file."""
-    del arguments
     path = session.trail.path
     session.close()
     yield Note(f"LogTrail {path} is closed", {"path": path})
 
 
-def next_trail(session: Session, arguments: Arguments) -> Iterator[Result]:
+def next_trail(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """Open the file with the next number."""
-    del arguments
     path = session.trail.path
     following = next_path(path)
     if following is None:

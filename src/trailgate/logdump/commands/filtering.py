@@ -61,9 +61,8 @@ def _filter(session: Session, option: FilterOption, *, text: str, rest: str) -> 
     return Filter(option.names[0], text, option.make(arguments), option.joins)
 
 
-def show_filters(session: Session, rest: str = "") -> Result:
+def show_filters(session: Session, _rest: str = "") -> Result:
     """Return the filters as they are."""
-    del rest
     filters = session.filters
     lines = []
     numbers = count()
@@ -75,8 +74,7 @@ def show_filters(session: Session, rest: str = "") -> Result:
 
 
 def _switch(enabled: bool) -> Callable[[Session, str], Result]:
-    def run(session: Session, rest: str) -> Result:
-        del rest
+    def run(session: Session, _rest: str) -> Result:
         session.filters = replace(session.filters, enabled=enabled)
         return _state(session)
 

@@ -44,9 +44,8 @@ def for_header(session: Session, arguments: Arguments) -> Iterator[Result]:
         yield show_record(session, portion, 0)
 
 
-def for_transaction_end(session: Session, arguments: Arguments) -> Iterator[Result]:
+def for_transaction_end(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """Find the end of the transaction and show the first record of the next one."""
-    del arguments
     if not session.settings.forward:
         raise OptionError("this search goes forward only", hint="POSITION FORWARD turns round")
     for portion in portions(session, SMALL):
@@ -66,9 +65,8 @@ def for_transaction_end(session: Session, arguments: Arguments) -> Iterator[Resu
         yield show_record(session, following, 0)
 
 
-def for_transaction_begin(session: Session, arguments: Arguments) -> Iterator[Result]:
+def for_transaction_begin(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """Show the next record that begins a transaction."""
-    del arguments
     return find(session, lambda portion: _is_at_border(portion, FIRST))
 
 

@@ -33,9 +33,8 @@ SHOWN_SETTINGS: Final = (
 )
 
 
-def environment(session: Session, arguments: Arguments) -> Iterator[Result]:
+def environment(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """List the open file and all settings."""
-    del arguments
     settings = session.settings
     rows = [("Current Volume", session.folder or ".")]
     if session.is_open:
@@ -56,21 +55,18 @@ def environment(session: Session, arguments: Arguments) -> Iterator[Result]:
     yield Listing("", tuple(rows), COLON)
 
 
-def show_open(session: Session, arguments: Arguments) -> Iterator[Result]:
+def show_open(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """List the open file."""
-    del arguments
     rows = [(session.trail.path, f"{session.trail.size} bytes")] if session.is_open else []
     yield Listing("Open files", tuple(rows))
 
 
-def show_types(session: Session, arguments: Arguments) -> Iterator[Result]:
+def show_types(_session: Session, _arguments: Arguments) -> Iterator[Result]:
     """List the record types."""
-    del session, arguments
     yield Listing("Record types", tuple((f"{row.code:>3}", row.name) for row in TYPE_ROWS))
 
 
-def _show_filter(session: Session, arguments: Arguments) -> Iterator[Result]:
-    del arguments
+def _show_filter(session: Session, _arguments: Arguments) -> Iterator[Result]:
     yield show_filters(session)
 
 
@@ -147,9 +143,8 @@ def _earlier(session: Session, text: str) -> str:
     raise OptionError("no earlier command is like that", hint="HISTORY lists them")
 
 
-def leave(session: Session, arguments: Arguments) -> Iterator[Result]:
+def leave(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """End the session."""
-    del arguments
     session.close()
     yield Goodbye()
 

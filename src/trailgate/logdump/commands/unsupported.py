@@ -58,8 +58,7 @@ UNSUPPORTED: Final = (
 
 
 def _command(row: Unsupported) -> Command:
-    def run(session: Session, arguments: Arguments) -> Iterator[Result]:
-        del session, arguments
+    def run(_session: Session, _arguments: Arguments) -> Iterator[Result]:
         if row.refused:
             raise OptionError(f"{row.names[0]}: {row.reason}")
         yield Note(f"{row.names[0]}: {row.reason}", {"ignored": row.names[0]})

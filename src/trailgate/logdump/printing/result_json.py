@@ -35,10 +35,6 @@ def json_values(result: Result) -> Values:
     return {"result": name, **values(result)}
 
 
-def _note(note: Note) -> Values:
-    return {"text": note.text, **_plain(note.values or {})}
-
-
 def _failure(failure: Failure) -> Values:
     error = failure.error
     where = {name: value for name, value in asdict(error.where).items() if value is not None}
@@ -73,10 +69,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, ByteOrder):
         return value.label
     return value.value if isinstance(value, Enum) else value
-
-
-def _bytes(shown: ShownBytes) -> Values:
-    return {"rba": shown.offset, "hex": shown.raw.hex()}
 
 
 def _tally(tally: Tally) -> Values:
@@ -123,20 +115,16 @@ def _listing(listing: Listing) -> Values:
     return {"title": listing.title, "rows": [[n.strip(), v] for n, v in listing.rows]}
 
 
-def _lines(lines: Lines) -> Values:
-    return {"title": lines.title, "lines": list(lines.lines)}
-
-
 FORMS: Final[Mapping[type, tuple[str, Callable[[Any], Values]]]] = MappingProxyType(
     {
-        Note: ("note", _note),
+        Note: ("note", lambda note: {"text": note.text, **_plain(note.values or {})}),
         Failure: ("error", _failure),
         ShownRecord: ("record", record_values),
         ShownHeader: ("file_header", _header),
-        ShownBytes: ("bytes", _bytes),
+        ShownBytes: ("bytes", lambda shown: {"rba": shown.offset, "hex": shown.raw.hex()}),
         Counts: ("counts", _counts),
         Listing: ("listing", _listing),
-        Lines: ("lines", _lines),
+        Lines: ("lines", lambda lines: {"title": lines.title, "lines": list(lines.lines)}),
         Edit: ("edit", lambda edit: {"line": edit.line}),
         Goodbye: ("goodbye", lambda _: {}),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -53,25 +53,12 @@ def _escaped(letter: str) -> str:
     return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
 
 
-def _note(note: Note) -> Iterator[str]:
-    yield note.text
-
-
-def _failure(failure: Failure) -> Iterator[str]:
-    yield f"error: {failure.error}"
-
-
 def _listing(listing: Listing) -> Iterator[str]:
     if listing.title:
         yield listing.title
     width = max((len(name) for name, _ in listing.rows), default=0)
     for name, value in listing.rows:
         yield f"{name:<{width}}{listing.colon} {value}".rstrip()
-
-
-def _lines(lines: Lines) -> Iterator[str]:
-    yield lines.title
-    yield from lines.lines
 
 
 def _bytes(shown: ShownBytes) -> Iterator[str]:
@@ -174,26 +161,17 @@ def _large(counts: Counts) -> Iterator[str]:
         yield f"{time} RBA {one.offset:>12} {sizes}"
 
 
-def _nothing(result: Edit | Goodbye) -> Iterator[str]:
-    del result
-    return iter(())
-
-
-def _edit(edit: Edit) -> Iterator[str]:
-    yield edit.line
-
-
-FORMS: Final[Mapping[type, Callable[[Any], Iterator[str]]]] = MappingProxyType(
+FORMS: Final[Mapping[type, Callable[[Any], Iterable[str]]]] = MappingProxyType(
     {
-        Note: _note,
-        Failure: _failure,
+        Note: lambda note: (note.text,),
+        Failure: lambda failure: (f"error: {failure.error}",),
         ShownRecord: record_lines,
         ShownHeader: _header,
         ShownBytes: _bytes,
         Counts: _counts,
         Listing: _listing,
-        Lines: _lines,
-        Edit: _edit,
-        Goodbye: _nothing,
+        Lines: lambda lines: (lines.title, *lines.lines),
+        Edit: lambda edit: (edit.line,),
+        Goodbye: lambda _: (),
     }
 )
