@@ -1,4 +1,4 @@
-"""``trailgate demo``: the whole way on sample messages, each step with its command."""
+"""``trailgate demo``: from sample messages to a trail and back, each step with its command."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from trailgate.storage.reading.trails import read_trail
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
 TRAIL = "dirdat/ot"
-ROWS = 13  # of the trail that are shown
-MARK = ".trailgate-demo"  # a folder with this file is ours to begin anew
+ROWS = 13  # of the trail that the demo shows
+MARK = ".trailgate-demo"  # a folder with this file is replaced by the next demo
 
 
 def command(
@@ -94,13 +94,13 @@ def _read_back(session: Any) -> None:
         f'spark.read.format("trail").load("{TRAIL}")'
         '.groupBy("table", "op_type").count().orderBy("table", "op_type").show()'
     )
-    # Spark may run elsewhere in this folder's tree: it is given the whole path.
+    # Spark may run in another folder: it needs the whole path.
     frame = session.read.format("trail").load(str(Path(TRAIL).absolute()))
     frame.groupBy("table", "op_type").count().orderBy("table", "op_type").show(truncate=False)
 
 
 def unpack(folder: Path) -> None:
-    """Copy the sample into a folder; one of an earlier demo begins anew, others are left alone."""
+    """Copy the sample into a folder; replace that of an earlier demo, but no other folder."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():
             raise OptionError(f"{folder} is not empty", hint="Name another folder: --dir FOLDER")

@@ -1,4 +1,4 @@
-"""What the Tab key offers: commands, the words behind them, and files."""
+"""What the Tab key offers: commands, the words that may follow them, and files."""
 
 from __future__ import annotations
 
