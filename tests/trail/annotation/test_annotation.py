@@ -1,4 +1,4 @@
-"""The analyzer shows what TrailAnalyzer's listings show, and all bytes of any file whatever."""
+"""The analyzer shows what TrailAnalyzer's listings show, and all bytes of any file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def analyzed(data: bytes, start: int = 0) -> list[Element | Damage]:
 
 
 def listing(data: bytes) -> list[str]:
-    """Return the lines without what stands beside tags and without our offsets, blanks as one."""
+    """Return the lines without comments on tags and offsets, and with single blanks."""
     shown = [line for found in analyzed(data) for line in lines(found)]
     texts = [line.content if line.content.strip().startswith("<") else str(line) for line in shown]
     return [" ".join(text.split()) for text in texts if not text.startswith("# Offset")]
