@@ -16,16 +16,16 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
-from trailgate.storage.writing.segments import MAX_BYTES
-from trailgate.storage.writing.trail_writing import (
+from trailgate.storage.writing.options import MAX_BYTES
+from trailgate.storage.writing.table_writing import (
     Part,
-    WriteJob,
+    TableOptions,
     check_columns,
-    discard,
     prepare_writing,
     publish_parts,
     write_part,
 )
+from trailgate.storage.writing.target import Target
 from trailgate.trail.format.trail_format import TrailFormat
 
 SEQUENCE_DIGITS: Final = (6, 9)
@@ -42,24 +42,24 @@ class Written(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are
 class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
     """Appends operations to a trail, partitions and rows in their order."""
 
-    def __init__(self, job: WriteJob) -> None:
-        self._job = job
+    def __init__(self, target: Target) -> None:
+        self._target = target
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Stage a partition's operations; a second attempt has files of its own."""
         task = TaskContext.get()
         stem = f"{task.partitionId():06}-{task.taskAttemptId()}"
-        return Written(write_part(self._job, stem, iterator))
+        return Written(write_part(self._target, stem, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish what the tasks have staged."""
         parts = [message.part for message in messages if isinstance(message, Written)]
-        publish_parts(self._job, parts)
+        publish_parts(self._target, parts)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Take the staging folder away."""
+        """Remove the staging folder."""
         del messages  # those of failed tasks are missing: the folder has all
-        discard(self._job)
+        self._target.discard()
 
 
 def trail_writer(options: Any, schema: StructType, *, overwrite: bool) -> TrailWriter:
@@ -75,9 +75,8 @@ def trail_writer(options: Any, schema: StructType, *, overwrite: bool) -> TrailW
         raise OptionError(f"seqDigits is 6 or 9, not {digits}")
     size = _number(options, "maxBytes", MAX_BYTES)
     form = TrailFormat.named(*(options.get(name) for name in FORMAT_OPTIONS))
-    tables = options.get("definitions")
-    job = prepare_writing(options["path"], tables, size, digits or None, form)
-    return TrailWriter(job)
+    own = TableOptions(options.get("definitions"), size, digits or None, form)
+    return TrailWriter(prepare_writing(options["path"], own))
 
 
 def _number(options: Any, name: str, default: int) -> int:
