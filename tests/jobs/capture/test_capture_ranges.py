@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from capture_place import QUARANTINE, Place, row
+from laws import examples
 from trailgate.jobs.capture.options import CaptureOptions
 
 UNREADABLE = "?"  # as a message's marks: its text is no record
@@ -72,7 +73,7 @@ MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @example(messages=["W", UNREADABLE, "W"], split=50)
 @example(messages=["W", UNREADABLE, "E", "W"], split=50)
 @example(messages=["B", UNREADABLE, "W"], split=50)

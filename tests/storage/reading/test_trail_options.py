@@ -108,6 +108,7 @@ def test_a_table_that_cannot_be_read_harms_nobody_who_does_not_want_it(tmp_path:
     assert len(rows(read_trail(prefix, table="MY.NOTES"))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 300, 1 << 20])
 def test_positions_bound_what_is_read(tmp_path: Path, size: int) -> None:
     files = [[*inserts([1], tx=1), *inserts([2, 3, 4], tx=2)], inserts([5, 6], tx=3)]
