@@ -94,7 +94,10 @@ DELIMITED: Final[tuple[PropertyRow, ...]] = (
         ("delim.recorddelim",),
     ),
     _bytes("delim.quote", "around quoted values; without it nothing is quoted"),
-    _bytes("delim.nullindicator", "an unquoted value that means NULL; without it an empty unquoted value does"),
+    _bytes(
+        "delim.nullindicator",
+        "an unquoted value that means NULL; without it an empty unquoted value does",
+    ),
     _bytes("delim.fielddelim.escaped", "stands for the field delimiter in data"),
     _bytes("delim.linedelim.escaped", "stands for the record delimiter in data"),
     _bytes("delim.quote.escaped", "stands for the quote in a quoted value"),

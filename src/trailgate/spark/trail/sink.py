@@ -16,6 +16,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
+from trailgate.options import COUNT, TEXT, Option, Options, choice
+from trailgate.spark.options import read_with_path
 from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.storage.writing.table_writing import (
     Part,
@@ -28,8 +30,17 @@ from trailgate.storage.writing.table_writing import (
 from trailgate.storage.writing.target import Target
 from trailgate.trail.format.trail_format import TrailFormat
 
-SEQUENCE_DIGITS: Final = (6, 9)
-FORMAT_OPTIONS: Final = ("formatRelease", "byteOrder", "updateFormat")
+WRITING: Final = Options(
+    "trail",
+    (
+        Option("definitions", TEXT, "the definitions file, where the trail has none or not all"),
+        Option("max_bytes", COUNT, "the most bytes of a trail file", MAX_BYTES),
+        Option("seq_digits", choice({"6": 6, "9": 9}), "digits of a trail file's number"),
+        Option("format_release", TEXT, "the trail's format, as 12.2; else 11.2"),
+        Option("byte_order", TEXT, "big or little; little needs release 12.1"),
+        Option("update_format", TEXT, "separate, full or compact; the last two need 12.1"),
+    ),
+)
 
 
 @dataclass
@@ -67,22 +78,10 @@ def trail_writer(options: Any, schema: StructType, *, overwrite: bool) -> TrailW
     if overwrite:
         problem = "a trail is never overwritten"
         raise OptionError(problem, hint='Write with .mode("append"), or to another path')
-    if not options.get("path"):
-        raise OptionError("the format trail needs a path", hint='As in .save("dirdat/ot")')
+    path, values = read_with_path(WRITING, options, '.save("dirdat/ot")')
     check_columns(schema.names)
-    digits = _number(options, "seqDigits", 0)
-    if digits not in (0, *SEQUENCE_DIGITS):
-        raise OptionError(f"seqDigits is 6 or 9, not {digits}")
-    size = _number(options, "maxBytes", MAX_BYTES)
-    form = TrailFormat.named(*(options.get(name) for name in FORMAT_OPTIONS))
-    own = TableOptions(options.get("definitions"), size, digits or None, form)
-    return TrailWriter(prepare_writing(options["path"], own))
-
-
-def _number(options: Any, name: str, default: int) -> int:
-    text = options.get(name)
-    if text is None:
-        return default
-    if not text.isdecimal() or int(text) < 1:
-        raise OptionError(f"{name} must be a number above 0, not {text!r}")
-    return int(text)
+    form = TrailFormat.named(
+        values["format_release"], values["byte_order"], values["update_format"]
+    )
+    own = TableOptions(values["definitions"], values["max_bytes"], values["seq_digits"], form)
+    return TrailWriter(prepare_writing(path, own))
