@@ -20,6 +20,7 @@ _DIGITS: Final = 127  # the bits of a table's row that hold digits
 _HALF: Final = np.uint64(32)
 _LOW_HALF: Final = np.uint64(0xFFFFFFFF)
 _SIGN_BIT: Final = np.uint64(63)
+_ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE: Final = np.uint64(1)
 
 
@@ -51,22 +52,22 @@ def narrow_numbers(
     stop = size - 1 if sign_at > 0 else size
     found = 0
     for row in range(rows):
-        at = row * step
+        at = np.uint64(row * step)  # without a sign: an index that cannot count from the end
         wrong = data[at] > most_first
         number = sign = 0
         if sign_at == 0:
             sign = signs[data[at]]
             number = sign & _DIGITS
-        seen = sign
-        for place in range(at + first, at + (0 if wrong else stop)):
-            digit = digits[data[place]]
-            seen |= digit
-            number = number * base + (digit & _DIGITS)
+        for place in range(first, stop):
+            digit = digits[data[at + np.uint64(place)]]
+            if wrong or digit >= WRONG:
+                wrong = True
+                break
+            number = number * base + digit
         if sign_at > 0:
-            sign = signs[data[at + stop]]
-            seen |= sign
+            sign = signs[data[at + np.uint64(stop)]]
             number = number * sign_base + (sign & _DIGITS)
-        wrong |= seen >= WRONG
+        wrong |= sign >= WRONG
         negative = (sign >> 7) & 1
         number = 0 if wrong else (number * factor ^ -negative) + negative
         numbers[row * words] = number
@@ -93,27 +94,32 @@ def wide_numbers(
     bad: Mask,
 ) -> int:
     """Fill in the numbers of up to 38 digits; all else is as in ``narrow_numbers``."""
+    first = 1 if sign_at == 0 else 0
+    stop = size - 1 if sign_at > 0 else size
+    chunk = 4 if base == 100 else 8  # bytes whose digits fit the half of a word
+    whole, rest = base**chunk, base ** ((stop - first) % chunk)
     found = 0
     for row in range(len(bad)):
-        at = row * step
-        sign = signs[data[at + sign_at]] if sign_at >= 0 else 0
+        at = np.uint64(row * step)
+        sign = signs[data[at + np.uint64(sign_at)]] if sign_at >= 0 else 0
         wrong = data[at] > most_first or sign >= WRONG
-        high = low = np.uint64(0)
-        for place in range(size):
+        high, low = np.uint64(0), np.uint64(0 if sign_at else sign & _DIGITS)
+        for begin in range(first, stop, chunk):
+            part, end = 0, min(begin + chunk, stop)
+            for place in range(begin, end):
+                digit = digits[data[at + np.uint64(place)]]
+                wrong |= digit >= WRONG
+                part = part * base + digit
             if wrong:
                 break
-            if place == sign_at:
-                high, low = _grown(high, low, sign_base, sign & _DIGITS)
-            else:
-                digit = digits[data[at + place]]
-                wrong = digit >= WRONG
-                high, low = _grown(high, low, base, digit & _DIGITS)
+            high, low = _grown(high, low, whole if end - begin == chunk else rest, part)
+        if sign_at > 0 and not wrong:
+            high, low = _grown(high, low, sign_base, sign & _DIGITS)
         for _ in range(0 if wrong else zeros):
             high, low = _grown(high, low, 10, 0)
         if wrong:
             high = low = np.uint64(0)
-        elif sign & MINUS:
-            high, low = _negated(high, low)
+        high, low = _signed(high, low, (sign >> 7) & 1)
         numbers[row * 2], numbers[row * 2 + 1] = low, high
         bad[row] = wrong
         found += wrong
@@ -126,14 +132,12 @@ def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
     rows = len(words)
     width = len(numbers) // max(rows, 1)
     for row in range(rows):
-        high, low = np.uint64(0), words[row]
-        negative = signed and low >> _SIGN_BIT
-        if negative:
-            low = ~low + _ONE
+        low = words[row]
+        negative = int(low >> _SIGN_BIT) if signed else 0
+        high, low = np.uint64(0), ~low + _ONE if negative else low
         for _ in range(zeros):
             high, low = _grown(high, low, 10, 0)
-        if negative:
-            high, low = _negated(high, low)
+        high, low = _signed(high, low, negative)
         numbers[row * width] = low
         if width == 2:
             numbers[row * width + 1] = high
@@ -141,17 +145,19 @@ def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
 
 
 @inner
-def _grown(high: np.uint64, low: np.uint64, base: int, digit: int) -> tuple[np.uint64, np.uint64]:
-    """Return 128 bits times a small base plus a digit; no product of two halves overflows."""
-    times = np.uint64(base)
-    below = (low & _LOW_HALF) * times + np.uint64(digit)
+def _grown(high: np.uint64, low: np.uint64, power: int, part: int) -> tuple[np.uint64, np.uint64]:
+    """Return 128 bits times ``power`` plus ``part``, both below 2 ** 32: no product of halves overflows."""
+    times = np.uint64(power)
+    below = (low & _LOW_HALF) * times + np.uint64(part)
     above = (low >> _HALF) * times + (below >> _HALF)
     return high * times + (above >> _HALF), (above << _HALF) | (below & _LOW_HALF)
 
 
 @inner
-def _negated(high: np.uint64, low: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Return the two's complement of 128 bits."""
+def _signed(high: np.uint64, low: np.uint64, negative: int) -> tuple[np.uint64, np.uint64]:
+    """Return the two's complement of 128 bits where ``negative`` is 1, without a branch on it."""
+    one = np.uint64(negative if high or low else 0)
+    flip = one * _ALL
     if low:
-        return ~high, ~low + _ONE
-    return (~high + _ONE if high else high), low
+        return high ^ flip, (low ^ flip) + one
+    return (high ^ flip) + one, low
