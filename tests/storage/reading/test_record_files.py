@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trailgate.cobol.records.framing import FrameKind, Framing, frame
+from framed_files import frame
+from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, StorageError, TruncatedError
 from trailgate.storage.reading.record_files import (
     RecordFile,
