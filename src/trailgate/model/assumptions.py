@@ -617,7 +617,7 @@ FIXED_LINES: Final = Assumption(
     "A fixed-width message holds a record a line; a carriage return in front of the line feed does not count",
     "the samples show a record a line",
     "capture properties §13.13",
-    ("messages/fixed_width/cutting.py: _lines",),
+    ("cobol/records/framing.py: _lines_in",),
     ("records.toml: a line each, whether the last one ends or not",),
 )
 FIXED_CHARACTERS: Final = Assumption(
