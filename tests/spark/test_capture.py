@@ -11,8 +11,10 @@ from pyspark.sql import SparkSession
 
 from spark.test_message_source import INDICATED, LINES, PROPERTIES, indicated, wrote
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare, run_local
+from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.options import CaptureOptions
+from trailgate.jobs.capture.running import run_local
 from trailgate.spark.jobs.capture import capture, run_capture
 from trailgate.storage.reading.trails import read_trail
 

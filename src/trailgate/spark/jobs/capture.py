@@ -16,8 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from trailgate.errors import DecodeError, OptionError, Where
-from trailgate.jobs.capture.job import CaptureJob, CaptureSummary, RangeReport, publish, run_range
+from trailgate.jobs.capture.job import CaptureJob
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.options import CaptureSummary
+from trailgate.jobs.capture.range_run import RangeReport
+from trailgate.jobs.capture.running import publish, run_range
 from trailgate.messages.capture import MessageBatch
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.operations.shapes import to_operations
