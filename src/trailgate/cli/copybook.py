@@ -77,11 +77,7 @@ def _facts(layout: Layout, field: Field) -> dict[str, Any]:
 
 
 def _print(layouts: list[Layout]) -> None:
-    from rich.console import Console  # noqa: PLC0415  only the table needs it
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = output.plain_table()
     for name in ("level", "name", "picture", "type"):
         table.add_column(name, overflow="fold")
     for name in ("offset", "length"):
@@ -100,8 +96,8 @@ def _print(layouts: list[Layout]) -> None:
                 "key" if field.key else "",
                 "; ".join(_remarks(field)),
             )
-            table.add_row(*map(Text, row))
-    Console(width=output.terminal_width(), highlight=False).print(table)
+            table.add_row(*output.as_cells(*row))
+    output.console().print(table)
 
 
 def _walk(field: Field, depth: int) -> Iterator[tuple[int, Field]]:

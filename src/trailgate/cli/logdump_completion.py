@@ -35,7 +35,7 @@ class _Commands(Completer):
             command, _ = self._session.find(name)
         except OptionError:
             return
-        words = command.words
+        words = command.keywords
         if command.names[0] == "HELP":
             words = tuple(self._session.commands)
         yield from _matching(rest.rpartition(" ")[2], words)

@@ -13,8 +13,8 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.views import rows_at, words
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
-from trailgate.trail.values.charsets import UTF_8, charset_of, decoded_texts, encoded_texts
 from trailgate.trail.values.cell_writers import FilledCells, VaryingCells
+from trailgate.trail.values.charsets import UTF_8, charset_of, decoded_texts, encoded_texts
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
     NULL,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -12,7 +11,7 @@ import numpy as np
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.views import octets
 from trailgate.errors import DefinitionError
-from trailgate.model.changes import Image, StateColumn
+from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record import NO_NODE
