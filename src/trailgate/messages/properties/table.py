@@ -1,6 +1,6 @@
 """The capture properties: one row each, with what its value may be and what it does.
 
-Sources name sections of the capture reference (``docs/properties.md`` lists the same rows).
+Origins cite sections of the reference (``docs/properties.md`` lists the same rows).
 """
 
 from __future__ import annotations
