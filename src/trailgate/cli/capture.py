@@ -31,7 +31,7 @@ KINDS: Final = (("I", "inserts"), ("U", "updates"), ("K", "key updates"), ("D", 
 
 
 class MessagePer(StrEnum):
-    """What a message is in a file that is no JSON lines."""
+    """What a message is in a file that is not JSON lines."""
 
     FILE = "file"
     LINE = "line"
@@ -53,28 +53,33 @@ def command(  # noqa: PLR0913  one argument an option
         str | None, typer.Option(metavar="FILE", help="The capture's properties.")
     ] = None,
     extract: Annotated[
-        str | None, typer.Option(metavar="FILE", help="An Extract parameter file naming them.")
+        str | None, typer.Option(metavar="FILE", help="An Extract parameter file that names them.")
     ] = None,
     target: Annotated[
         str | None, typer.Option("--to", metavar="PREFIX", help="The trail, as dirdat/ot.")
     ] = None,
     definitions: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Instead of those the properties name.")
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The definitions file, instead of the one that the properties name.",
+        ),
     ] = None,
     message_per: Annotated[
-        MessagePer, typer.Option(help="What a message is; .jsonl files hold one a line.")
+        MessagePer, typer.Option(help="What a message is; .jsonl files always have one a line.")
     ] = MessagePer.FILE,
     on_error: Annotated[
-        OnError, typer.Option(help="Quarantine: set bad messages aside in PREFIX.quarantine.jsonl.")
+        OnError, typer.Option(help="Stop, or move bad messages to PREFIX.quarantine.jsonl.")
     ] = OnError.STOP,
     max_size: Annotated[
-        str, typer.Option(metavar="SIZE", help="The most bytes of a trail file.")
+        str, typer.Option(metavar="SIZE", help="The maximum size of a trail file.")
     ] = "500MB",
     seq_digits: Annotated[
         int, typer.Option(metavar="9|6", help="Digits of a trail file's number.")
     ] = 9,
     format_release: Annotated[
-        str | None, typer.Option(metavar="RELEASE", help="The trail's format, as 12.2; else 11.2.")
+        str | None,
+        typer.Option(metavar="RELEASE", help="The trail's format, as 12.2; default 11.2."),
     ] = None,
     byte_order: Annotated[
         str | None, typer.Option(metavar="big|little", help="Little needs release 12.1.")
@@ -95,7 +100,9 @@ def command(  # noqa: PLR0913  one argument an option
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Parse and report, write nothing.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The summary as a JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as a JSON object.")
+    ] = False,
     master: Annotated[
         str | None, typer.Option(metavar="MASTER", help="Run on Spark, as local[2].")
     ] = None,
@@ -129,7 +136,7 @@ def command(  # noqa: PLR0913  one argument an option
 def _format(
     loaded: Loaded, release: str | None, order: str | None, updates: str | None
 ) -> TrailFormat:
-    """Return the trail's format: the options' words go before the parameter file's."""
+    """Return the trail's format; options take precedence over the parameter file."""
     said = loaded.extract
     if said is not None:
         release = release or said.format_release
@@ -139,7 +146,7 @@ def _format(
 
 
 def _with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:
-    """Return the capture with the switches that were given; they go before the parameter file."""
+    """Return the capture with the switches that were given, which take precedence over the parameter file."""
     rules = loaded.capture.rules
     rules = replace(
         rules,
@@ -155,12 +162,12 @@ def size_of(text: str) -> int:
     matched = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip())
     unit = None if matched is None else (UNITS | UNITS_2).get(matched[2].upper())
     if matched is None or not unit or not int(matched[1]):
-        raise OptionError(f"{text!r} is no size", hint="Write a size as 500MB")
+        raise OptionError(f"{text!r} is not a size", hint="Write a size as 500MB")
     return int(matched[1]) * unit
 
 
 def run(job: CaptureJob, master: Any = None, *, show: bool = True) -> CaptureSummary:
-    """Run a job here, or on Spark where a master or a session is named."""
+    """Run a job in this process, or on Spark if a master or a session is given."""
     if master is None:
         with _bar(len(job.ranges), show=show) as progress:
             return run_local(job, progress)
@@ -178,7 +185,7 @@ def run(job: CaptureJob, master: Any = None, *, show: bool = True) -> CaptureSum
 
 @contextmanager
 def _bar(ranges: int, *, show: bool) -> Iterator[Callable[[int], None] | None]:
-    """Yield what moves a progress bar; None where nobody would see it."""
+    """Yield a function that moves a progress bar, or None if stderr is not a terminal."""
     if not show or not sys.stderr.isatty():
         yield None
         return
@@ -191,7 +198,7 @@ def _bar(ranges: int, *, show: bool) -> Iterator[Callable[[int], None] | None]:
 
 
 def print_notes(loaded: Loaded) -> None:
-    """Say on stderr which properties and parameters have no effect."""
+    """List on stderr the properties and parameters that have no effect."""
     lines = [f"{name}: {reason}" for name, reason in loaded.notes]
     if loaded.extract is not None:
         lines += [f"line {line}, {text}: {why}" for line, text, why in loaded.extract.unused]

@@ -1,4 +1,4 @@
-"""``trailgate check``: whether a trail is whole, on one screen; with ``--salvage`` what is whole is saved."""
+"""``trailgate check``: whether a trail is whole; with ``--salvage`` its complete transactions are saved."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ def command(
     salvage_to: Annotated[
         str | None,
         typer.Option(
-            "--salvage", metavar="OUT", help="Write all whole transactions to a new trail."
+            "--salvage", metavar="OUT", help="Write all complete transactions to a new trail."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print an object, nothing else.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as a JSON object.")
+    ] = False,
 ) -> None:
-    """Tell whether a trail is whole; the exit code is 1 where it is not."""
+    """Check whether a trail is whole; the exit code is 1 if it is not."""
     if salvage_to is not None:
         salvaged = salvage(path, salvage_to, definitions)
         report = salvaged.report
@@ -71,9 +73,9 @@ def _values(report: Report, salvaged: Salvaged | None) -> dict[str, Any]:
 def _finding_values(found: Finding) -> dict[str, Any]:
     values = {name: getattr(found, name) for name in found.__slots__}
     values |= {"before": found.before.hex(), "raw": found.raw.hex()}
-    told = {name: value for name, value in values.items() if value not in (None, "", 0)}
+    given = {name: value for name, value in values.items() if value not in (None, "", 0)}
     statement = KINDS[found.kind].statement
-    return {"severity": found.severity.value, "statement": statement, **told}
+    return {"severity": found.severity.value, "statement": statement, **given}
 
 
 def _print(report: Report, salvaged: Salvaged | None) -> None:

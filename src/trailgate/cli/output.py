@@ -21,14 +21,14 @@ ROWS: Final = 1024  # rows turned into Python values at once
 HEADINGS: Final = MappingProxyType(
     {"position": False, "time": False, "tx": False, "table": True, "op": True, "columns": True}
 )
-WIDTH: Final = 140  # of a table where there is no terminal
+WIDTH: Final = 140  # columns of a table without a terminal
 
 Row = dict[str, Any]
 
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """Let a reader such as ``head`` leave early without a complaint."""
+    """Accept that a reader such as ``head`` closes the pipe early."""
     try:
         yield
         sys.stdout.flush()
@@ -43,7 +43,7 @@ def terminal_width() -> int:
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield small batches, together at most ``limit`` rows; what is behind is not read."""
+    """Yield small batches, together at most ``limit`` rows; later rows are not read."""
     left = limit
     if left == 0:
         return
@@ -87,7 +87,7 @@ def _iso(column: pa.Array) -> pa.Array:
 def print_json(batches: Iterable[pa.RecordBatch]) -> None:
     """Print one JSON object a line; its keys are the columns' names."""
     for batch in batches:
-        lines = [json.dumps(row, ensure_ascii=False, default=_told) for row in rows(batch)]
+        lines = [json.dumps(row, ensure_ascii=False, default=_json_form) for row in rows(batch)]
         sys.stdout.write("\n".join(lines) + "\n" if lines else "")
 
 
@@ -104,29 +104,29 @@ def print_csv(
 
 def _cell(value: Any) -> Any:
     if isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False, default=_told)
+        return json.dumps(value, ensure_ascii=False, default=_json_form)
     return value
 
 
-def _told(value: Any) -> str:
-    """Return what JSON has no form for: exact numbers as text, bytes in hexadecimal."""
+def _json_form(value: Any) -> str:
+    """Return the JSON form of values without one: exact numbers as text, bytes in hexadecimal."""
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def print_table(batches: Iterable[pa.RecordBatch], limit: int) -> None:
-    """Print operations as a table; a remark says so if there are more."""
+    """Print operations as a table, with a note if there are more."""
     print_cells(batches, limit, HEADINGS, _cells)
 
 
 def print_rows(batches: Iterable[pa.RecordBatch], limit: int, names: Sequence[str]) -> None:
-    """Print rows of any columns as a table; a remark says so if there are more."""
+    """Print rows of any columns as a table, with a note if there are more."""
     headings = dict.fromkeys(names, True)
     print_cells(batches, limit, headings, lambda row: tuple(_plain(v) for v in row.values()))
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False, default=_told)
+        return json.dumps(value, ensure_ascii=False, default=_json_form)
     return _shown(value if value is None else str(value))
 
 
@@ -136,7 +136,7 @@ def print_cells(
     headings: Mapping[str, bool],
     cells: Callable[[Row], tuple[str, ...]],
 ) -> None:
-    """Print rows as a table of these headings, which say whether their cells may be folded."""
+    """Print rows as a table; each heading states whether its cells may be folded."""
     from rich.console import Console  # noqa: PLC0415  only a table needs it
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -180,7 +180,7 @@ def _change(before: dict[str, str | None], after: dict[str, str | None]) -> str:
 
 
 def _shown(value: str | None) -> str:
-    """Return a value for the eye: control characters escaped, NULL as such."""
+    """Return a value for display: control characters escaped, NULL as ``NULL``."""
     if value is None:
         return "NULL"
     return value if value.isprintable() else value.encode("unicode_escape").decode()

@@ -1,4 +1,4 @@
-"""How records are printed as a table: one line a record, what stands in it in short."""
+"""How records are printed as a table: one line a record with a summary of its content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADINGS: Final = MappingProxyType(
 
 
 def print_table(batches: Iterable[pa.RecordBatch], limit: int) -> None:
-    """Print records as a table; a remark says so if there are more."""
+    """Print records as a table, with a note if there are more."""
     print_cells(batches, limit, HEADINGS, _cells)
 
 
@@ -39,7 +39,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _held(row: Row) -> list[str]:
-    """Return what a record holds: what is wrong first, then tokens, then its data in hex."""
+    """Return a record's content: its problem first, then tokens, then its data in hex."""
     parts = [f"! {row['problem']}"] if row["problem"] else []
     for name in ("tokens", "user_tokens", "ddl"):
         parts += [f"{key}={_shown(value)}" for key, value in (row[name] or {}).items()]

@@ -14,7 +14,7 @@ from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.parquet import prepare_parquet, run_local
 from trailgate.jobs.record_files.reading import read_all_records
 
-TABLE_ROWS: Final = 20  # what a terminal shows unless told otherwise
+TABLE_ROWS: Final = 20  # of a table, without --limit
 
 
 class Format(StrEnum):
@@ -28,26 +28,26 @@ class Format(StrEnum):
 def command(  # noqa: PLR0913  one parameter an option
     path: Annotated[str, typer.Argument(help="A file of records, or a folder of such files.")],
     *,
-    copybook: Annotated[str, typer.Option(metavar="FILE", help="What the records look like.")],
+    copybook: Annotated[str, typer.Option(metavar="FILE", help="The layout of the records.")],
     option: Annotated[
         list[str] | None,
         typer.Option(
             "--option",
             "-o",
             metavar="NAME=VALUE",
-            help="An option of the format copybook, as recordFormat=rdw or codePage=1140.",
+            help="An option of the copybook format, as recordFormat=rdw or codePage=1140.",
         ),
     ] = None,
     format: Annotated[  # noqa: A002  the option's name
-        Format, typer.Option(help="JSON is an object a line.")
+        Format, typer.Option(help="JSON is one object a line.")
     ] = Format.TABLE,
     limit: Annotated[
-        int | None, typer.Option(min=0, help="At most so many records (a table: 20).")
+        int | None, typer.Option(min=0, help="The maximum number of records (a table: 20).")
     ] = None,
     to: Annotated[
         str | None,
         typer.Option(
-            metavar="FOLDER", help="Write them there as Parquet, instead of showing them."
+            metavar="FOLDER", help="Write them there as Parquet, instead of printing them."
         ),
     ] = None,
     master: Annotated[
@@ -63,7 +63,7 @@ def command(  # noqa: PLR0913  one parameter an option
         _write(path, to, options, master)
         return
     if master is not None:
-        raise OptionError("--master is for writing", hint="Add --to FOLDER")
+        raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
     batches = read_all_records(path, options)
     names = options.decoder().schema.names
     with output.quiet_pipe():

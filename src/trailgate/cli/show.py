@@ -17,7 +17,7 @@ from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.tables import find_table
 from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen, schema_of
 
-TABLE_ROWS: Final = 100  # what a terminal shows unless told otherwise
+TABLE_ROWS: Final = 100  # of a table, without --limit
 
 
 class Format(StrEnum):
@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913  one parameter an option
         Level, typer.Option(help="All: every record with its header, instead of operations.")
     ] = Level.OPERATIONS,
     format: Annotated[  # noqa: A002  the option's name
-        Format, typer.Option(help="JSON is an object a line.")
+        Format, typer.Option(help="JSON is one object a line.")
     ] = Format.TABLE,
     definitions: Annotated[
         Text, typer.Option(metavar="FILE", help="Definitions, if not in PATH.def.")
@@ -60,16 +60,17 @@ def command(  # noqa: PLR0913  one parameter an option
         Text, typer.Option(metavar="NAME", help="The character set of the source's texts.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=0, help="At most so many operations (a table: 100).")
+        int | None, typer.Option(min=0, help="The maximum number of operations (a table: 100).")
     ] = None,
     after: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only what is behind this position.")
+        Text, typer.Option(metavar="POSITION", help="Only operations after this position.")
     ] = None,
     from_position: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only what is here or behind it.")
+        Text, typer.Option(metavar="POSITION", help="Only operations at this position or after it.")
     ] = None,
     to_position: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only what is here or in front of it.")
+        Text,
+        typer.Option(metavar="POSITION", help="Only operations at this position or before it."),
     ] = None,
     from_csn: Annotated[
         Text, typer.Option(metavar="CSN", help="Only transactions of this CSN or a later one.")
@@ -98,7 +99,7 @@ def command(  # noqa: PLR0913  one parameter an option
 
 
 def _name(trail: TrailFiles, table: str) -> str:
-    """Return the name of a table; where nothing is defined, any name may be in the trail."""
+    """Return the name of a table; if nothing defines the tables, any name may be in the trail."""
     try:
         return find_table(trail, table).name
     except DefinitionError:
