@@ -143,9 +143,7 @@ def save_comments(session: Session, words: Words) -> Iterator[Result]:
 
 
 ROWS: Final = (
-    Command(
-        ("OPEN", "FROM"), "OPEN [file]", "Open a trail file, or tell which one is open.", open_file
-    ),
+    Command(("OPEN", "FROM"), "OPEN [file]", "Open a trail file, or name the open one.", open_file),
     Command(("CLOSE",), "CLOSE", "Close the file.", close_file),
     Command(
         ("NEXTTRAIL", "NT"),
@@ -154,7 +152,7 @@ ROWS: Final = (
         next_trail,
     ),
     Command(("FILES", "FI", "DIR"), "FILES [folder]", "List the files of a folder.", list_files),
-    Command(("CD",), "CD [folder]", "Take paths from here on relative to a folder.", change_folder),
+    Command(("CD",), "CD [folder]", "Make paths relative to a folder from here on.", change_folder),
     Command(
         ("VOLUME", "VOL", "V"),
         "VOLUME [folder]",
@@ -165,7 +163,7 @@ ROWS: Final = (
     Command(
         ("LOG",),
         "LOG TO file | STOP",
-        "Write all that is typed and printed into a file as well.",
+        "Also write everything typed and printed into a file.",
         log,
         ("TO", "STOP"),
     ),
@@ -173,14 +171,14 @@ ROWS: Final = (
     Command(
         ("SAVE",),
         "SAVE file [!] [n RECORDS | n BYTES] [COMMENT | NOCOMMENT] [TRANSIND indicator] [TRUNCATE]",
-        "Write records from here on that the filters let through, with the file header, into a new file; ! and TRUNCATE replace one.",
+        "Write the records from here on that pass the filters, with the file header, into a new file; ! and TRUNCATE replace an existing one.",
         save_records,
         ("RECORDS", "BYTES", "COMMENT", "NOCOMMENT", "TRANSIND", "TRUNCATE"),
     ),
     Command(
         ("SAVEFILECOMMENT",),
         "SAVEFILECOMMENT ON | OFF",
-        "Whether SAVE writes comment records unless told otherwise.",
+        "Whether SAVE writes comment records by default.",
         save_comments,
         ("ON", "OFF"),
     ),

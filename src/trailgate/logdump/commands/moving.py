@@ -238,22 +238,22 @@ ROWS: Final = (
     Command(
         ("SKIP",),
         "SKIP [n] [FILTER]",
-        "Pass over n records; FILTER counts what filters let through.",
+        "Skip n records; FILTER counts those that pass the filters.",
         skip,
         ("FILTER",),
     ),
     Command(
         ("POSITION", "POS"),
         "POSITION [rba | FIRST | LAST | EOF | FORWARD | REVERSE]",
-        "Stand at an offset in the file, or turn the direction of reading.",
+        "Go to an offset in the file, or change the direction of reading.",
         position,
         ("FIRST", "LAST", "EOF", "FORWARD", "REVERSE"),
     ),
-    Command(("BEGIN",), "BEGIN time", "Stand at the first record of that time or later.", begin),
+    Command(("BEGIN",), "BEGIN time", "Go to the first record of that time or later.", begin),
     Command(
         ("SCANFORHEADER", "SFH"),
         "SCANFORHEADER [PREV]",
-        "Show the next good record, past damaged bytes; PREV: the one in front.",
+        "Show the next good record, past damaged bytes; PREV: the previous one.",
         scan_for_header,
         ("PREV",),
     ),
@@ -294,5 +294,5 @@ ROWS: Final = (
         scan_for_metadata,
         tuple(METADATA_KINDS),
     ),
-    Command(("DUMP",), "DUMP [n]", "Show n bytes from where reading stands.", show_bytes),
+    Command(("DUMP",), "DUMP [n]", "Show n bytes from the position of reading.", show_bytes),
 )

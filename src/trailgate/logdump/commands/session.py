@@ -36,7 +36,7 @@ SHOWN_SETTINGS: Final = (
 
 
 def environment(session: Session, words: Words) -> Iterator[Result]:
-    """List what is open and how everything is set."""
+    """List the open files and all settings."""
     del words
     settings = session.settings
     rows = [("Current Volume", session.folder or ".")]
@@ -74,7 +74,7 @@ def show_types(session: Session, words: Words) -> Iterator[Result]:
 
 
 def show_time(session: Session, words: Words) -> Iterator[Result]:
-    """Tell the time."""
+    """Print the time."""
     del words
     now = (session.now() - EPOCH) // MICROSECOND
     yield _times(session, now)
@@ -106,12 +106,12 @@ SHOWS: Final = {
 
 
 def show(session: Session, words: Words) -> Iterator[Result]:
-    """Show something of the session."""
+    """Show one part of the session's state."""
     return one_of(words.only("ENV"), SHOWS)(session, words)
 
 
 def explain(session: Session, words: Words) -> Iterator[Result]:
-    """List the commands, or tell all of one."""
+    """List the commands, or describe one."""
     name = " ".join(words.plain)
     if name:
         command, _ = session.find(name)
@@ -143,7 +143,7 @@ def edit(session: Session, words: Words) -> Iterator[Result]:
 
 
 def again(session: Session, words: Words) -> Iterator[Result]:
-    """Run an earlier command once more."""
+    """Run an earlier command again."""
     line = _earlier(session, words.text)
     if session.depth == DEEPEST:
         raise OptionError("this command would repeat itself")
@@ -177,18 +177,18 @@ def leave(session: Session, words: Words) -> Iterator[Result]:
 
 
 def compute_timestamp(session: Session, words: Words) -> Iterator[Result]:
-    """Tell a time as a trail's timestamp."""
+    """Convert a time to a trail's timestamp."""
     typed = " ".join(words.plain)
     yield _times(session, read_time(typed, session.settings.offset, session.now()))
 
 
 def interpret_timestamp(session: Session, words: Words) -> Iterator[Result]:
-    """Tell a trail's timestamp as a time."""
+    """Convert a trail's timestamp to a time."""
     yield _times(session, unix_from_julian(words.number()))
 
 
 def interpret_interval(session: Session, words: Words) -> Iterator[Result]:
-    """Tell microseconds as days, hours, minutes and seconds."""
+    """Convert microseconds to days, hours, minutes and seconds."""
     del session
     microseconds = words.number()
     seconds, rest = divmod(microseconds, 1_000_000)
@@ -211,42 +211,44 @@ def show_float(session: Session, words: Words) -> Iterator[Result]:
 
 
 ROWS: Final = (
-    Command(("ENV",), "ENV", "List what is open and how everything is set.", environment),
+    Command(("ENV",), "ENV", "List the open files and all settings.", environment),
     Command(
         ("SHOW", "SH"),
         "SHOW [ENV | FILTER | OPEN | RECTYPE | TIME]",
-        "Show something of the session.",
+        "Show one part of the session's state.",
         show,
         tuple(SHOWS),
     ),
-    Command(("TIME",), "TIME", "Tell the time.", show_time),
-    Command(("HELP", "?"), "HELP [command]", "List the commands, or tell all of one.", explain),
-    Command(("HISTORY", "H"), "HISTORY [n]", "List what was typed, or the last n.", history),
+    Command(("TIME",), "TIME", "Print the time.", show_time),
+    Command(("HELP", "?"), "HELP [command]", "List the commands, or describe one.", explain),
+    Command(("HISTORY", "H"), "HISTORY [n]", "List the commands typed, or the last n.", history),
     Command(
         ("FC",),
         "FC [n | -n | text]",
         "Edit an earlier command: the last, one by number, or one that begins so.",
         edit,
     ),
-    Command(("!",), "! [n | -n | text]", "Run an earlier command once more.", again),
+    Command(("!",), "! [n | -n | text]", "Run an earlier command again.", again),
     Command(("EXIT", "QUIT", "E", "Q"), "EXIT", "End the session.", leave),
     Command(
         ("COMPUTETIMESTAMP", "CTS"),
         "COMPUTETIMESTAMP time",
-        "Tell a time as a trail's timestamp.",
+        "Convert a time to a trail's timestamp.",
         compute_timestamp,
     ),
     Command(
         ("INTERPRETTIMESTAMP", "ITS", "CTIME"),
         "INTERPRETTIMESTAMP number",
-        "Tell a trail's timestamp as a time.",
+        "Convert a trail's timestamp to a time.",
         interpret_timestamp,
     ),
     Command(
         ("INTERPRETINTERVAL", "II"),
         "INTERPRETINTERVAL number",
-        "Tell microseconds as days, hours, minutes and seconds.",
+        "Convert microseconds to days, hours, minutes and seconds.",
         interpret_interval,
     ),
-    Command(("FLOAT",), "FLOAT digits", "Tell 4 or 8 bytes in hex as an IEEE float.", show_float),
+    Command(
+        ("FLOAT",), "FLOAT digits", "Convert 4 or 8 bytes in hex to an IEEE float.", show_float
+    ),
 )

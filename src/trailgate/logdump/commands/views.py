@@ -41,7 +41,7 @@ class Number(NamedTuple):
 
 
 SWITCHES: Final = (
-    Switch(("GHDR",), "ghdr", FLAG, "The record header in front of a record."),
+    Switch(("GHDR",), "ghdr", FLAG, "The record header before a record."),
     Switch(
         ("DETAIL", "DET"),
         "detail",
@@ -64,7 +64,7 @@ SWITCHES: Final = (
         ("HEADERTOKEN",),
         "header_tokens",
         SHOWN,
-        "The tokens a record is made of; DETAIL: with the header's bytes.",
+        "The tokens of a record; DETAIL: with the header's bytes.",
     ),
     Switch(
         ("FILEHEADER",),
@@ -93,7 +93,7 @@ SWITCHES: Final = (
         ("SCANSCROLLING",),
         "scrolling",
         FLAG,
-        "NOTIFY writes a line each; kept for scripts, it changes nothing here.",
+        "Whether NOTIFY writes a new line each time; accepted for scripts, without effect.",
     ),
 )
 NUMBERS: Final = (
@@ -102,9 +102,9 @@ NUMBERS: Final = (
     Number(
         ("NOTIFY", "NOTIFYINTERVAL"),
         "notify",
-        "Tell how far a scan has come every so many records; 0: never.",
+        "Report the progress of a scan every n records; 0: never.",
     ),
-    Number(("TRANSHIST",), "trans_history", "COUNT lists so many of the largest transactions."),
+    Number(("TRANSHIST",), "trans_history", "COUNT lists the n largest transactions."),
     Number(("TRANSRECLIMIT",), "trans_records", "Records that make a transaction large.", 1),
     Number(("TRANSBYTELIMIT",), "trans_bytes", "Bytes of data that make a transaction large.", 1),
 )

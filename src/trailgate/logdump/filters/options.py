@@ -205,7 +205,7 @@ OPTIONS: Final = (
     FilterOption(
         ("FILENAME", "FILE", "TABLE", "ANSINAME"),
         "FILENAME name, ...",
-        "table names; * and ? stand for any letters",
+        "table names; * and ? match any letters",
         _names,
         True,
     ),
@@ -250,7 +250,7 @@ OPTIONS: Final = (
     FilterOption(
         ("STRING",),
         'STRING [BOTH] "text" [start:end], ...',
-        "a text in the data; BOTH takes it in either case",
+        "a text in the data; BOTH matches either case",
         _text,
     ),
     FilterOption(("HEX",), 'HEX "digits" [start:end], ...', "bytes in the data", _hex),
