@@ -79,7 +79,7 @@ def _finding_values(found: Finding) -> dict[str, Any]:
 
 
 def _print(report: Report, salvaged: Salvaged | None) -> None:
-    from rich.console import Console  # noqa: PLC0415  only a report for the eye needs it
+    from rich.console import Console  # noqa: PLC0415  only the printed report needs it
     from rich.table import Table  # noqa: PLC0415
 
     width = shutil.get_terminal_size((output.WIDTH, 24)).columns

@@ -14,7 +14,7 @@ from trailgate.logdump.session.session import Session
 
 
 class Conversation:
-    """Answers command lines; says whether it is over, whether all went well, and what to edit."""
+    """Answers command lines; knows whether it is over, whether all commands succeeded, and what to edit."""
 
     def __init__(self, now: Callable[[], datetime], *, as_values: bool = False) -> None:
         self.session = Session(COMMANDS, now)

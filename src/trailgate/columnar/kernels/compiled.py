@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, get_args, get_type_hints
 import numba
 import numpy as np
 
-SLOW: Final = 1.0  # seconds of compiling in one process, from which on a line says so
+SLOW: Final = 1.0  # seconds of compiling in one process, from which on a line is logged
 _LOG: Final = logging.getLogger(__name__)
 
 

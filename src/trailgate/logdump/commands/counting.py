@@ -39,7 +39,7 @@ class CountOptions:
     files: str | None = None
 
     def mask(self, portion: Portion, mask: Mask) -> Mask:
-        """Tell which of the records that a mask leaves are counted."""
+        """Return which of a mask's records are counted."""
         if self.start is not None:
             mask = mask & (portion.io_time >= self.start)
         if self.end is not None:
@@ -65,7 +65,7 @@ TIMES: Final = {"STARTTIME": "start", "ENDTIME": "end"}
 
 
 def count(session: Session, words: Words) -> Iterator[Result]:
-    """Count records from where the session stands, or those of other files."""
+    """Count the records from the session's position on, or those of other files."""
     options = _options(session, words)
     if options.files is None:
         yield from _count(session, session.trail, begin_of(session), options)
@@ -121,7 +121,7 @@ def _options(session: Session, words: Words) -> CountOptions:
         if word == "DETAIL":
             values["detail"] = True
         elif not rest:
-            raise OptionError(f"something is missing behind {word}")
+            raise OptionError(f"something is missing after {word}")
         elif word in TIMES:
             values[TIMES[word]] = read_time(rest, session.settings.offset, session.now())
         elif word == "INTERVAL":
@@ -141,7 +141,9 @@ def _phrases(words: Words) -> list[list[str]]:
         elif found:
             found[-1].append(word)
         else:
-            raise OptionError(f"{word[:40]!r} is no option of COUNT", hint="HELP COUNT lists them")
+            raise OptionError(
+                f"{word[:40]!r} is not an option of COUNT", hint="HELP COUNT lists them"
+            )
     return found
 
 

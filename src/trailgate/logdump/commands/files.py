@@ -136,7 +136,7 @@ def save_records(session: Session, words: Words) -> Iterator[Result]:
 
 
 def save_comments(session: Session, words: Words) -> Iterator[Result]:
-    """Say whether SAVE writes comment records unless told otherwise."""
+    """Set whether SAVE writes comment records by default."""
     session.set(save_comments=one_of(words.only("ON"), {"ON": True, "OFF": False}))
     said = "on" if session.settings.save_comments else "off"
     yield Note(f"Comment records in saved files: {said}", {"comments": said == "on"})

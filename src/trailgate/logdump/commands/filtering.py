@@ -47,7 +47,7 @@ def _criterion(session: Session, name: str, text: str, rest: str) -> Criterion:
     option = OPTIONS_BY_NAME[name]
     typed = split_words(rest)
     if not typed.plain and name not in BARE:
-        raise OptionError(f"something is missing behind {name}", hint=option.syntax)
+        raise OptionError(f"something is missing after {name}", hint=option.syntax)
     phrases = tuple(tuple(phrase) for phrase in typed.phrases())
     test = option.make(Typed(phrases, session.settings.offset, session.now()))
     return Criterion(option.names[0], text, test, option.joins)

@@ -23,7 +23,7 @@ from trailgate.logdump.terms.words import Words, one_of, read_number
 from trailgate.trail.format.metadata import MetadataKind
 from trailgate.trail.format.record_types import IO_METADATA
 
-DUMPED: Final = 256  # unless told otherwise
+DUMPED: Final = 256  # by default
 MOST_BYTES: Final = 1 << 20  # that DUMP shows at once
 METADATA_KINDS: Final = {
     "DDR": MetadataKind.DATABASE,
@@ -125,7 +125,7 @@ def begin(session: Session, words: Words) -> Iterator[Result]:
 
 
 def scan_for_header(session: Session, words: Words) -> Iterator[Result]:
-    """Show the next good record, whatever stands in between; with PREV the one in front."""
+    """Show the next good record, past damaged bytes; with PREV the previous one."""
     trail = session.trail
     asked = bool(words.plain) and one_of(words.only(), {"PREV": True})
     back = asked or not session.settings.forward
@@ -227,7 +227,7 @@ def _forward_only(session: Session) -> None:
 
 
 def show_bytes(session: Session, words: Words) -> Iterator[Result]:
-    """Show bytes as they stand in the file."""
+    """Show bytes of the file."""
     size = min(words.number(DUMPED), MOST_BYTES)
     raw = session.trail.read(session.place, size).tobytes()
     yield ShownBytes(session.place, raw, session.settings)

@@ -50,7 +50,7 @@ class Saved(NamedTuple):
 
 
 def read_options(words: Words, *, comments: bool) -> SaveOptions:
-    """Return what was typed behind SAVE; raises OptionError."""
+    """Return the options of SAVE; raises OptionError."""
     plain = words.plain
     if not plain:
         raise OptionError("SAVE needs a file")
@@ -75,12 +75,12 @@ def read_options(words: Words, *, comments: bool) -> SaveOptions:
             values["records" if unit.startswith("R") else "data_bytes"] = read_number(word)
         elif asked != "NEWFORMAT":
             reason = next((why for name, why in REFUSED.items() if asked.startswith(name)), "")
-            raise OptionError(reason or f"{word[:40]!r} is no option of SAVE")
+            raise OptionError(reason or f"{word[:40]!r} is not an option of SAVE")
     return SaveOptions(**values)
 
 
 def save(session: Session, options: SaveOptions, path: str) -> Saved:
-    """Write the records from where the session stands, and stand behind them."""
+    """Write the records from the session's position on, and move the position after them."""
     store, place = locate(path)
     exists = store.get_file_info(place).type != fs.FileType.NotFound
     if exists and store.get_file_info(place).type != fs.FileType.File:
@@ -115,7 +115,7 @@ def _write(session: Session, options: SaveOptions, stream: Any) -> tuple[int, in
     trail = session.trail
     start = begin_of(session)
     size = stream.write(trail.read(0, trail.header_length).tobytes())
-    # Without the metadata records in front no table index behind them would mean anything.
+    # Without the metadata records before them, table indexes would mean nothing.
     for raw in trail.metadata_records(start):
         size += stream.write(raw)
     if options.comments:
@@ -130,8 +130,8 @@ def _write(session: Session, options: SaveOptions, stream: Any) -> tuple[int, in
         session.place = portion.end
         if _enough(options, records, data):
             last = int(rows[-1]) if len(rows) else 0
-            behind = portion.offsets[last] + portion.lengths[last] if len(rows) else 0
-            session.place = portion.base + int(behind)
+            end = portion.offsets[last] + portion.lengths[last] if len(rows) else 0
+            session.place = portion.base + int(end)
             break
     if options.comments:
         size += stream.write(_comment(trail, f"End of what was saved, {records} records"))

@@ -121,7 +121,7 @@ def explain(session: Session, words: Words) -> Iterator[Result]:
         return
     rows = {row.names: row for row in session.commands.values()}
     names = (f"{row.names[0]:<22}{row.help}" for row in rows.values())
-    yield Lines("HELP command tells more of one.", tuple(sorted(names)))
+    yield Lines("HELP command describes one.", tuple(sorted(names)))
 
 
 def _more(command: Command) -> tuple[str, ...]:
@@ -198,7 +198,7 @@ def interpret_interval(session: Session, words: Words) -> Iterator[Result]:
 
 
 def show_float(session: Session, words: Words) -> Iterator[Result]:
-    """Tell the number that 4 or 8 bytes in hex are as an IEEE float."""
+    """Convert 4 or 8 bytes in hex to an IEEE float."""
     del session
     digits = "".join(words.plain).removeprefix("0x")
     try:

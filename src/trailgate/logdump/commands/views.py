@@ -23,7 +23,7 @@ LONGEST_SHOWN: Final = 1 << 30
 
 
 class Switch(NamedTuple):
-    """A setting that a command sets to one of a few values, or tells where no word follows."""
+    """A setting that a command sets to one of a few values, or prints if no word follows."""
 
     names: tuple[str, ...]
     field: str
@@ -134,7 +134,7 @@ Run = Callable[[Session, Words], Iterator[Result]]
 
 
 def _shown_or(run: Run, name: str, field: str) -> Run:
-    """Return what tells the setting where no word follows."""
+    """Return a function that prints the setting if no word follows."""
 
     def either(session: Session, words: Words) -> Iterator[Result]:
         return run(session, words) if words.plain else iter((_told(session, name, field, "is"),))

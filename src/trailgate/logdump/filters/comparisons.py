@@ -34,7 +34,7 @@ def read_comparison(words: Sequence[str]) -> tuple[Compare, list[str]]:
             if compare is not None:
                 found.append(compare)
             elif piece[0] in "<>=!":
-                raise OptionError(f"{piece!r} is no comparison")
+                raise OptionError(f"{piece!r} is not a comparison")
             else:
                 rest.append(piece)
     if len(found) > 1:

@@ -34,7 +34,7 @@ class Side:
     match_all: bool = True
 
     def mask(self, portion: Portion) -> Mask:
-        """Tell which records match."""
+        """Return which records match."""
         questions: dict[tuple[str, int], Mask] = {}
         for number, criterion in enumerate(self.criteria):
             key = (criterion.option, -1 if criterion.joins else number)
@@ -55,11 +55,11 @@ class Filters:
 
     @property
     def active(self) -> bool:
-        """Tell whether any record may be suppressed."""
+        """Return whether any record may be suppressed."""
         return self.enabled and bool(self.include.criteria or self.exclude.criteria)
 
     def mask(self, portion: Portion) -> Mask:
-        """Tell which records of a portion are shown."""
+        """Return which records of a portion are shown."""
         found = np.ones(len(portion), bool)
         if not self.active or not len(portion):
             return found

@@ -28,7 +28,7 @@ INDICATORS: Final[Mapping[str, int]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What was typed behind an option, and what it takes to understand it."""
+    """The words after an option, and what is needed to parse them."""
 
     phrases: tuple[tuple[str, ...], ...]
     offset: Offset
@@ -80,7 +80,7 @@ def type_codes(words: Sequence[str]) -> list[int]:
         elif word.isascii() and word[:1].isdigit():
             codes.append(read_number(word, 0, 255))
         else:
-            raise OptionError(f"{word[:40]!r} is no record type", hint="SHOW RECTYPE lists them")
+            raise OptionError(f"{word[:40]!r} is not a record type", hint="SHOW RECTYPE lists them")
     return codes
 
 
@@ -183,7 +183,9 @@ def _ggs_token(typed: Typed) -> Test:
     if code is None and len(name) == 1 and ord(name) < 256:
         code = ord(name)
     if code is None:
-        raise OptionError(f"{name[:40]!r} is no GGS token", hint=f"{listed(codes)}, or x and an id")
+        raise OptionError(
+            f"{name[:40]!r} is not a GGS token", hint=f"{listed(codes)}, or x and an id"
+        )
     return criteria.of_ggs_token(code, compare, value.encode())
 
 

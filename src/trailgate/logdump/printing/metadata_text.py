@@ -24,7 +24,7 @@ ATTRIBUTES: Final = tuple(field.name for field in fields(Column))
 
 
 def metadata_lines(shown: ShownRecord) -> Iterator[str]:
-    """Yield what a metadata record tells."""
+    """Yield the content of a metadata record."""
     kind = shown.record.node
     how = _KINDS.get(kind)
     if how is None:

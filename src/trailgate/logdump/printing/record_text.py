@@ -148,7 +148,7 @@ def _image_lines(image: Image, shown: ShownRecord) -> Iterator[str]:
 
 
 def column_head(column: ColumnBytes) -> str:
-    """Return the line in front of a column."""
+    """Return the line before a column."""
     size = len(column.raw)
     return f"Column {column.index:>5} (x{column.index:04x}), Len {size:>5} (x{size:04x})"
 
@@ -175,7 +175,7 @@ def _user_lines(raw: bytes, how: Shown, charset: Charset) -> Iterator[str]:
 
 
 def token_head(code: int, name: str, info: int, length: int) -> str:
-    """Return the line in front of a token's bytes."""
+    """Return the line before a token's bytes."""
     letter = visible(bytes((code,)))
     return f"TokenID x{code:02x} '{letter}' {name:<16} Info x{info:02x}  Length {length:>4}"
 

@@ -1,4 +1,4 @@
-"""Find records from where a session stands: the next ones, and the next that a test takes."""
+"""Find records from a session's position on: the next ones, and the next that passes a test."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Test = Callable[[Portion], Mask]
 
 
 def begin_of(session: Session) -> int:
-    """Return where records are read from: behind the file header, if the session stands at it."""
+    """Return the position from which records are read: after the file header if the session is at it."""
     return session.place or session.trail.header_length
 
 
 def portions(session: Session, size: int = PORTION) -> Iterator[Portion]:
-    """Yield the records from where the session stands, in its direction; it stands behind them then."""
+    """Yield the records from the session's position on, in its direction, and move the position after them."""
     place = begin_of(session)
     if session.settings.forward:
         session.place = place
@@ -44,7 +44,7 @@ def chosen(session: Session, mask: Mask) -> list[int]:
 
 
 def find(session: Session, test: Test) -> Iterator[Result]:
-    """Yield the next record that a test and the filters take, and stand behind it."""
+    """Yield the next record that passes a test and the filters, and move the position after it."""
     scanned = 0
     for portion in portions(session, SMALL):
         rows = chosen(session, test(portion) & session.filters.mask(portion))
@@ -67,20 +67,20 @@ def progress(session: Session, portion: Portion, scanned: int) -> Iterator[Resul
 
 
 def at_end(session: Session, what: str = "") -> Iterator[Result]:
-    """Yield that there is no further record, and what stands there instead."""
-    behind = session.place
+    """Yield that there is no further record, and what is there instead."""
+    end = session.place
     said = f"{what}; " if what else ""
     if not session.settings.forward:
-        yield Note(_sentence(f"{said}begin of the file"), {"end": "begin", "rba": behind})
+        yield Note(_sentence(f"{said}begin of the file"), {"end": "begin", "rba": end})
         return
-    left = session.trail.size - behind
+    left = session.trail.size - end
     more = f", {left} bytes of an unfinished record" if left else ""
     following = next_path(session.trail.path)
     if following is not None and exists(following):
         more += f"; NEXTTRAIL opens {name_of(following)}"
     yield Note(
-        _sentence(f"{said}end of the file at RBA {behind}{more}"),
-        {"end": "end", "rba": behind, "unfinished_bytes": left},
+        _sentence(f"{said}end of the file at RBA {end}{more}"),
+        {"end": "end", "rba": end, "unfinished_bytes": left},
     )
 
 

@@ -15,7 +15,7 @@ from trailgate.trail.format.record import TrailRecord
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence, and the values it tells."""
+    """A sentence, and the values in it."""
 
     text: str
     values: Mapping[str, object] | None = None
@@ -23,7 +23,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong; the session goes on."""
+    """An error; the session continues."""
 
     error: TrailgateError
 
@@ -51,7 +51,7 @@ class ShownHeader:
 
 @dataclass(frozen=True, slots=True)
 class ShownBytes:
-    """Bytes of the file as they stand there."""
+    """Bytes of the file."""
 
     offset: int
     raw: bytes
@@ -84,7 +84,7 @@ class LargeTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What COUNT tells of a file."""
+    """What COUNT found in a file."""
 
     path: str
     start: int
@@ -101,7 +101,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Rows of names and values, under a title; ``colon`` stands between them."""
+    """Rows of names and values, under a title; ``colon`` is between them."""
 
     title: str
     rows: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""A session: what is open, where it stands, what is set. One command line in, results out."""
+"""A session: the open file, the position in it, the settings. One command line in, results out."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether a file is open."""
+        """Return whether a file is open."""
         return self._trail is not None
 
     def run(self, line: str) -> Iterator[Result]:
@@ -92,12 +92,12 @@ class Session:
             if len(rows) != 1 or not name:
                 more = f": {', '.join(sorted(begins))}" if begins else ""
                 problem = f"{name[:40]!r} is more than one command{more}" if begins else ""
-                raise OptionError(problem or f"{name[:40]!r} is no command", hint=HINT)
+                raise OptionError(problem or f"{name[:40]!r} is not a command", hint=HINT)
             command = next(iter(rows.values()))
         return command, rest.strip()
 
     def open(self, path: str) -> OpenTrail:
-        """Open a file, close the one that is open, and stand at its begin."""
+        """Close the open file, open another one, and go to its start."""
         try:
             trail = OpenTrail(self.path(path))
         except StorageError as error:
@@ -130,7 +130,7 @@ class Session:
         self.settings = replace(self.settings, **values)
 
     def shown(self, portion: Portion, row: int) -> ShownRecord:
-        """Return a record to be shown, and stand at it."""
+        """Return a record to be shown, and move the position to it."""
         record = self.trail.record(portion, row)
         forward = self.settings.forward
         self.current = record.offset

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
 
-RECLEN: Final = 140  # bytes of data shown unless told otherwise, as Logdump's ENV prints it
+RECLEN: Final = 140  # bytes of data shown by default, as Logdump's ENV prints it
 TRANS_RECORDS: Final = 100
 TRANS_BYTES: Final = 10_000
 

@@ -19,7 +19,7 @@ GMT_OFFSET: Final = re.compile(r"([+-])\s*(\d{1,2})(?::?(\d{2}))?")
 
 
 def time_text(microseconds: int, offset: Offset) -> str:
-    """Return a time as ``2022/12/26 15:03:45.978.220``; what is no date as its number."""
+    """Return a time as ``2022/12/26 15:03:45.978.220``; a number that is not a date as that number."""
     try:
         at = (EPOCH + timedelta(microseconds=microseconds)).astimezone(_zone(offset))
     except (OverflowError, ValueError, OSError):
@@ -29,7 +29,7 @@ def time_text(microseconds: int, offset: Offset) -> str:
 
 
 def iso_time(microseconds: int) -> str | None:
-    """Return a time in ISO form, UTC; None for what is no date."""
+    """Return a time in ISO form, UTC; None for a number that is not a date."""
     try:
         at = EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:

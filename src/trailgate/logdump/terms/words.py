@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from trailgate.errors import OptionError
 
 QUOTES: Final = "\"'"
-# A quoted text, one between slashes behind a blank, a comma, or what stands between those.
+# A quoted text, one between slashes after a blank, a comma, or the text between those.
 WORD: Final = re.compile(r"\"[^\"]*\"|'[^']*'|(?<![^\s])/[^/]*/(?=[\s,]|$)|,|[^\s,]+")
 NUMBER: Final = re.compile(r"[+-]?(?:(0[xX])[0-9A-Fa-f]{1,16}|[0-9]{1,20})", re.ASCII)
 
@@ -19,7 +19,7 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words behind a command's name, and the text they were cut from."""
+    """The words after a command's name, and the text they were cut from."""
 
     words: tuple[str, ...]
     text: str = ""
@@ -83,7 +83,7 @@ def unquoted(word: str) -> str:
 
 
 def read_number(text: str, least: int = 0, greatest: int = 2**63 - 1) -> int:
-    """Return a number in decimal, or in hex behind 0x; raises OptionError."""
+    """Return a number in decimal, or in hex after 0x; raises OptionError."""
     matched = NUMBER.fullmatch(text)
     number = int(text, 16 if matched[1] else 10) if matched else least - 1
     if not least <= number <= greatest:
