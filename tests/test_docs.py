@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.jobs.record_files.options import OPTIONS
-
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 COMMANDS = (
@@ -90,13 +88,6 @@ def test_every_case_marked_as_assumed_is_listed() -> None:
     names = [f"{p.parent.name}/{p.stem}" for p in marked]
 
     assert [name for name in names if f"`{name}`" not in text] == []
-
-
-def test_every_option_of_the_copybook_format_is_documented() -> None:
-    page = (ROOT / "docs/copybook.md").read_text().split("All of them take these options")[1]
-    names = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
-
-    assert {name.lower() for name in names} == {row.name.replace("_", "") for row in OPTIONS}
 
 
 CITATION = re.compile(

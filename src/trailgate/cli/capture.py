@@ -14,15 +14,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.jobs.capture.job import (
-    CaptureJob,
-    CaptureOptions,
-    CaptureSummary,
-    prepare,
-    run_local,
-)
+from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
-from trailgate.storage.files.manifest import locked
+from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
+from trailgate.jobs.capture.running import run_local
+from trailgate.storage.files.lock import locked
 from trailgate.trail.format.trail_format import TrailFormat
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}

@@ -18,7 +18,7 @@ from trailgate.cli import output
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import prepare
 from trailgate.jobs.capture.loading import load
-from trailgate.storage.files.manifest import locked
+from trailgate.storage.files.lock import locked
 from trailgate.storage.reading.trails import read_trail
 
 PROPERTIES = "dirprm/shop.properties"

@@ -13,7 +13,7 @@ from trailgate.definitions.gendef import generated
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.capture.loading import load_definitions
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.manifest import write_whole
+from trailgate.storage.files.durable import write_whole
 
 
 def command(

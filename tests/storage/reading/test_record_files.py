@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from trailgate.cobol.records.framing import FrameKind, Framing, frame
 from trailgate.errors import DecodeError, StorageError, TruncatedError
 from trailgate.storage.reading.record_files import (
@@ -37,7 +38,7 @@ def read(path: Path, framing: Framing, split: int = 1 << 20, portion: int = 1 <<
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sampled_from(sorted(KINDS)),
     st.lists(st.binary(min_size=4, max_size=4).filter(lambda b: not {10, 13} & set(b)), max_size=9),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from sample_trail import DEFINITIONS, NOTES, Op, write_trail
 from trailgate.errors import OptionError, StorageError, TrailgateError, TruncatedError
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
@@ -189,7 +190,7 @@ def test_splits_hold_every_operation_once_and_in_order(
 transactions = st.lists(st.lists(st.sampled_from("IUD"), min_size=1, max_size=6), min_size=1)
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     files=st.lists(transactions, min_size=1, max_size=4),
     size=st.integers(40, 2000),

@@ -21,8 +21,7 @@ from trailgate.logdump.statistics.large_transactions import LargeTransactions
 from trailgate.logdump.terms.settings import Detail
 from trailgate.logdump.terms.times import read_time
 from trailgate.logdump.terms.words import Words, read_number
-from trailgate.storage.files.listing import name_of
-from trailgate.storage.files.trail_files import locate
+from trailgate.storage.files.addresses import locate, name_of
 
 MOST_MINUTES: Final = 100 * 366 * 24 * 60
 

@@ -16,7 +16,7 @@ from trailgate.logdump.session.session import DEEPEST, Command, Session
 from trailgate.logdump.terms.settings import Offset
 from trailgate.logdump.terms.times import time_text
 from trailgate.logdump.terms.words import Words, one_of, unquoted
-from trailgate.storage.files.trail_files import locate, read_whole
+from trailgate.storage.files.addresses import locate, read_whole
 
 
 def open_file(session: Session, words: Words) -> Iterator[Result]:

@@ -18,7 +18,7 @@ from trailgate.logdump.session.reading import begin_of
 from trailgate.logdump.session.session import Session
 from trailgate.logdump.statistics.counting import IO_COMMENT
 from trailgate.logdump.terms.words import Words, one_of, read_number
-from trailgate.storage.files.trail_files import locate
+from trailgate.storage.files.addresses import locate
 from trailgate.trail.format.record import TrailRecord, encode_record
 from trailgate.trail.format.record_layout import RECORD_HEADS
 from trailgate.trail.format.record_types import IO_METADATA

@@ -13,7 +13,7 @@ from trailgate.logdump.records.portions import Portion
 from trailgate.logdump.session.results import Note, Result
 from trailgate.logdump.session.session import Session
 from trailgate.logdump.terms.times import time_text
-from trailgate.storage.files.listing import name_of
+from trailgate.storage.files.addresses import name_of
 
 Test = Callable[[Portion], Mask]
 

@@ -15,7 +15,7 @@ from trailgate.logdump.records.portions import Portion
 from trailgate.logdump.session.results import Failure, Result, ShownRecord
 from trailgate.logdump.terms.settings import Settings
 from trailgate.logdump.terms.words import Words, split_commands, split_words
-from trailgate.storage.files.trail_files import URI
+from trailgate.storage.files.addresses import URI
 from trailgate.trail.format.metadata import MetadataKind
 from trailgate.trail.format.record import TrailRecord
 from trailgate.trail.format.record_types import IO_METADATA

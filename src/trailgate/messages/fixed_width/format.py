@@ -15,9 +15,9 @@ from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.fixed_width.cells import cells_of
 from trailgate.messages.fixed_width.cutting import cut_records
-from trailgate.messages.fixed_width.options import FixedOptions
+from trailgate.messages.fixed_width.options import FixedWidthOptions
 from trailgate.messages.fixed_width.plans import RecordPlan, check_ends, planned
-from trailgate.messages.fixed_width.records import FixedRecords, Place
+from trailgate.messages.fixed_width.records import FixedWidthRecords, Place
 from trailgate.messages.fixed_width.values import BINARY, as_it_is, text_reader
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import Faults, Reading
@@ -27,10 +27,10 @@ from trailgate.model.tables import Table
 _SHORT = "Is the header the right one, or is the record cut off?"
 
 
-class FixedFormat:
+class FixedWidthFormat:
     """Reads records by one set of options; what a table's layout decides is made once and kept."""
 
-    def __init__(self, options: FixedOptions) -> None:
+    def __init__(self, options: FixedWidthOptions) -> None:
         self.options = options
         values, header = options.values, options.header
         self._header = {
@@ -47,7 +47,7 @@ class FixedFormat:
         used = options.cutting.delimiter or b"\n"
         self._between = next(bytes([byte]) for byte in range(128) if byte not in used)
 
-    def records(self, messages: MessageBatch) -> FixedRecords:
+    def records(self, messages: MessageBatch) -> FixedWidthRecords:
         """Return the records of the messages, each with its whole header."""
         delimiter = self.options.cutting.delimiter
         if delimiter and len(delimiter) > 1 and messages.touching:
@@ -56,11 +56,11 @@ class FixedFormat:
         messages = cells.messages
         message, starts, ends = cut_records(cells, self.options.cutting)
         offset = cells.byte(starts) - messages.starts[message]
-        records = FixedRecords(messages, message, offset, cells, starts, ends, self._header)
+        records = FixedWidthRecords(messages, message, offset, cells, starts, ends, self._header)
         self._check_headers(records)
         return records
 
-    def _check_headers(self, records: FixedRecords) -> None:
+    def _check_headers(self, records: FixedWidthRecords) -> None:
         least, lengths = self.options.header.size, records.lengths
         short = np.flatnonzero(lengths < least)
         if len(short):
@@ -71,7 +71,7 @@ class FixedFormat:
 
             records.refuse(short, error)
 
-    def shapes(self, records: FixedRecords, tables: Sequence[Table], table_of: Longs) -> Longs:
+    def shapes(self, records: FixedWidthRecords, tables: Sequence[Table], table_of: Longs) -> Longs:
         """Return how many columns of each record are complete."""
         found, lengths = np.zeros(len(table_of), np.int64), records.lengths
         for number, table in enumerate(tables):
@@ -80,7 +80,7 @@ class FixedFormat:
         return found
 
     def images(
-        self, records: FixedRecords, table: Table, kind: int, rows: Longs, faults: Faults
+        self, records: FixedWidthRecords, table: Table, kind: int, rows: Longs, faults: Faults
     ) -> tuple[Image, Image]:
         """Return before and after of alike records; what is wrong is added to the faults."""
         absent = (ABSENT,) * len(table.columns)
@@ -101,7 +101,7 @@ class FixedFormat:
         return self._plans[name]
 
 
-def _column(reading: Reading[FixedRecords], place: Place) -> StateColumn:
+def _column(reading: Reading[FixedWidthRecords], place: Place) -> StateColumn:
     name = reading.table.name
 
     def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:

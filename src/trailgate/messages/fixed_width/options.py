@@ -36,7 +36,7 @@ E = TypeVar("E", bound=Enum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedOptions(MetadataOptions):
+class FixedWidthOptions(MetadataOptions):
     """How fixed-width messages are read; see ``docs/properties.md`` for each property.
 
     ``carried`` are the header's fields that are no metadata: they lead the columns of every record.
@@ -49,7 +49,9 @@ class FixedOptions(MetadataOptions):
     values: ValueOptions
 
 
-def fixed_setup(properties: Properties, files: DefinitionFiles) -> tuple[FixedOptions, Definitions]:
+def fixed_width_setup(
+    properties: Properties, files: DefinitionFiles
+) -> tuple[FixedWidthOptions, Definitions]:
     """Return the options with their layouts, and the tables that records become."""
     read = PropertyReader(properties, "fixed")
     values = _values(read)
@@ -61,7 +63,7 @@ def fixed_setup(properties: Properties, files: DefinitionFiles) -> tuple[FixedOp
     return options, Definitions(tuple(tables), schema.database)
 
 
-def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> FixedOptions:
+def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> FixedWidthOptions:
     header = schema.header
     names = tuple(slot.column.name for slot in header.slots)
     fields = HeaderFields(names, f"the header {header.name}")
@@ -69,7 +71,7 @@ def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> Fixe
     found = metadata(read, lambda name: _code(read, name, values.dialect.code_page))
     found |= {"schemaandtable": None, "table": _table(read), "schema": _schema(read)}
     found["timestamp_format"] = _timestamp_format(found, header)
-    return FixedOptions(
+    return FixedWidthOptions(
         header=header,
         carried=_carried(header, _mapped(found.values())),
         records=schema.records,

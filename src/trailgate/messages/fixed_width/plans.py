@@ -10,8 +10,8 @@ from trailgate.arrays import Longs, Mask
 from trailgate.errors import DecodeError
 from trailgate.messages.fixed_width.cells import Cells
 from trailgate.messages.fixed_width.layouts import RecordLayout
-from trailgate.messages.fixed_width.options import FixedOptions
-from trailgate.messages.fixed_width.records import FixedRecords, Place
+from trailgate.messages.fixed_width.options import FixedWidthOptions
+from trailgate.messages.fixed_width.records import FixedWidthRecords, Place
 from trailgate.messages.fixed_width.values import field_reader
 from trailgate.messages.parsing.record_groups import Reading
 
@@ -38,7 +38,7 @@ class RecordPlan:
         return found + self.carried
 
 
-def planned(layout: RecordLayout, options: FixedOptions) -> RecordPlan:
+def planned(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan:
     """Return where the columns of a table lie behind the header."""
     begin, carried = options.header.size, options.carried
     slots = [(slot, slot.offset) for slot in carried]
@@ -48,7 +48,9 @@ def planned(layout: RecordLayout, options: FixedOptions) -> RecordPlan:
     return RecordPlan(places, len(carried), np.maximum.accumulate(ends), begin + layout.size)
 
 
-def check_ends(reading: Reading[FixedRecords], plan: RecordPlan, count: int, blank: int) -> None:
+def check_ends(
+    reading: Reading[FixedWidthRecords], plan: RecordPlan, count: int, blank: int
+) -> None:
     """Add the faults of records of which so many columns are complete."""
     if count == len(plan.places):
         _refuse_surplus(reading, plan.size, blank)
@@ -60,7 +62,7 @@ def check_ends(reading: Reading[FixedRecords], plan: RecordPlan, count: int, bla
         reading.refuse(f"key column {key} is missing", _KEY, key)
 
 
-def _refuse_parts(reading: Reading[FixedRecords], place: Place) -> None:
+def _refuse_parts(reading: Reading[FixedWidthRecords], place: Place) -> None:
     """Refuse records that hold a part of a column, instead of all or nothing of it."""
     records, table, name = reading.records, reading.table.name, place.slot.column.name
     problem = f"the record ends within {name}, which has {place.slot.field.size}"
@@ -71,7 +73,7 @@ def _refuse_parts(reading: Reading[FixedRecords], place: Place) -> None:
     reading.add(reading.rows[records.lengths[reading.rows] > place.at], error)
 
 
-def _refuse_surplus(reading: Reading[FixedRecords], size: int, blank: int) -> None:
+def _refuse_surplus(reading: Reading[FixedWidthRecords], size: int, blank: int) -> None:
     """Refuse records that go on behind their end with more than blanks."""
     records, table = reading.records, reading.table.name
     long = reading.rows[records.lengths[reading.rows] > size]

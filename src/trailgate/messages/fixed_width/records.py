@@ -35,7 +35,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FixedRecords(Records):
+class FixedWidthRecords(Records):
     """Records of cells; each has its whole header."""
 
     cells: Cells

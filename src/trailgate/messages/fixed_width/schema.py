@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 from trailgate.cobol.copybook.dialect import Dialect
 from trailgate.cobol.copybook.layouts import Layout
 from trailgate.columnar.code_pages.registry import code_page
-from trailgate.errors import DefinitionError, Where
+from trailgate.errors import DefinitionError, Where, did_you_mean
 from trailgate.messages.fixed_width.layouts import RecordLayout, from_copybook, from_table, in_a_row
 from trailgate.messages.properties.definition_files import DefinitionFiles, with_userdefs
 from trailgate.messages.properties.reader import PropertyReader
@@ -145,8 +144,7 @@ def _header(read: PropertyReader, names: list[str]) -> str:
     folded = {name.casefold(): name for name in names}
     if wanted.casefold() in folded:
         return folded[wanted.casefold()]
-    near = get_close_matches(wanted.casefold(), folded, 1)
-    hint = f"Did you mean {folded[near[0]]}?" if near else f"There are {', '.join(names) or 'none'}"
+    hint = did_you_mean(wanted, names) or f"There are {', '.join(names) or 'none'}"
     raise read.error(f"no record or table {wanted} is defined", "header", hint)
 
 
