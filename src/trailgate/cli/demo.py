@@ -1,4 +1,4 @@
-"""``trailgate demo``: the whole way on sample messages, each step with its command."""
+"""``trailgate demo``: capture, show and read the sample messages, each step with its command."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _read_back(session: Any) -> None:
 
 
 def unpack(folder: Path) -> None:
-    """Copy the sample into a folder; one of an earlier demo begins anew, others are left alone."""
+    """Copy the sample into a folder; the folder of an earlier demo is replaced, others are refused."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():
             raise OptionError(f"{folder} is not empty", hint="Name another folder: --dir FOLDER")

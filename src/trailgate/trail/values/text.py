@@ -116,7 +116,9 @@ def encode_national(target: TargetColumn, found: RecordValues) -> CellWriter:
 
 def encode_fixed_national(target: TargetColumn, found: RecordValues) -> CellWriter:
     """Return texts padded with blanks, in the character set that the definition of their column names."""
-    return encode_fixed_bytes_of(target, _in_charset(target, found.held(), fixed_width(target.column)))
+    return encode_fixed_bytes_of(
+        target, _in_charset(target, found.held(), fixed_width(target.column))
+    )
 
 
 def _in_charset(target: TargetColumn, found: RecordValues, width: int | None) -> RecordValues:

@@ -48,7 +48,9 @@ class ImageWriter:
         for index in columns:
             values = image[index].values
             if values is not None:
-                cells = _cell_writer(group, index, RecordValues(values, group.rows, image[index].missing))
+                cells = _cell_writer(
+                    group, index, RecordValues(values, group.rows, image[index].missing)
+                )
                 cells.measure(self.sizes)
                 self.cells.append(cells)
 
@@ -119,7 +121,9 @@ def image_writer(group: RecordGroup) -> ImageWriter:
     """Return the writer of the one image of the records, or of the last one."""
     block = group.block
     columns = () if group.images is Images.NONE else range(len(block.table.columns))
-    return ImageWriter(group, block.before if group.images is Images.BEFORE else block.after, columns)
+    return ImageWriter(
+        group, block.before if group.images is Images.BEFORE else block.after, columns
+    )
 
 
 def record_times(group: RecordGroup) -> Longs:
