@@ -12,7 +12,7 @@ from trailgate.logdump.syntax.arguments import Arguments
 
 NONSTOP: Final = "this is about NonStop systems; files of other systems have nothing of it"
 ENCRYPTION: Final = (
-    "how trails are encrypted is not public, and no key is in the file; records of an encrypted"
+    "the encryption of trails is not public, and the file holds no key; records of an encrypted"
     " trail are shown as bytes"
 )
 BLOCKS: Final = "reading goes in portions of 4 MB; there is no block size to set"
