@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS, order_records
 from trailgate.logdump.commands.table import COMMANDS
@@ -54,7 +55,7 @@ def hurt(draw: st.DrawFn) -> bytes:
     return bytes(raw)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(raw=hurt() | st.binary(max_size=200), lines=LINES)
 def test_any_command_over_any_bytes_gives_results(raw: bytes, lines: list[str]) -> None:
     with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""``trailgate analyze``: every byte of a trail file with what it means, as TrailAnalyzer shows it."""
+"""``trailgate analyze``: every byte of a trail file with its meaning, in TrailAnalyzer's form."""
 
 from __future__ import annotations
 
@@ -20,16 +20,22 @@ from trailgate.trail.format.tokens import RECORD
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A trail file, however damaged.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A trail file; it may be damaged.")],
     *,
     start: Annotated[
         str,
         typer.Option(
-            "--from", metavar="OFFSET", help="The first record from there on; 0x for hex."
+            "--from",
+            metavar="OFFSET",
+            help="Start at the first record from this byte on; 0x for hex.",
         ),
     ] = "0",
-    records: Annotated[int | None, typer.Option(min=0, help="At most so many records.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="An object a record and line.")] = False,
+    records: Annotated[
+        int | None, typer.Option(min=0, help="The maximum number of records.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one object a record, one a line.")
+    ] = False,
 ) -> None:
     """Show every byte of a trail file with its meaning."""
     damaged = False  # also if the reader of the output stops early

@@ -13,15 +13,11 @@ import typer
 
 from trailgate.cli.capture_output import print_notes, print_summary, progress_bar
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.jobs.capture.job import (
-    CaptureJob,
-    CaptureOptions,
-    CaptureSummary,
-    prepare,
-    run_local,
-)
+from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
-from trailgate.storage.files.manifest import locked
+from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
+from trailgate.jobs.capture.running import run_local
+from trailgate.storage.files.lock import locked
 from trailgate.trail.format.trail_format import TrailFormat
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -51,28 +47,33 @@ def command(  # noqa: PLR0913  one argument an option
         str | None, typer.Option(metavar="FILE", help="The capture's properties.")
     ] = None,
     extract: Annotated[
-        str | None, typer.Option(metavar="FILE", help="An Extract parameter file naming them.")
+        str | None, typer.Option(metavar="FILE", help="An Extract parameter file that names them.")
     ] = None,
     target: Annotated[
         str | None, typer.Option("--to", metavar="PREFIX", help="The trail, as dirdat/ot.")
     ] = None,
     definitions: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Instead of those the properties name.")
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The definitions file, instead of the one that the properties name.",
+        ),
     ] = None,
     message_per: Annotated[
-        MessagePer, typer.Option(help="What a message is; .jsonl files hold one a line.")
+        MessagePer, typer.Option(help="What a message is; .jsonl files always have one a line.")
     ] = MessagePer.FILE,
     on_error: Annotated[
-        OnError, typer.Option(help="Quarantine: set bad messages aside in PREFIX.quarantine.jsonl.")
+        OnError, typer.Option(help="Stop, or move bad messages to PREFIX.quarantine.jsonl.")
     ] = OnError.STOP,
     max_size: Annotated[
-        str, typer.Option(metavar="SIZE", help="The most bytes of a trail file.")
+        str, typer.Option(metavar="SIZE", help="The maximum size of a trail file.")
     ] = "500MB",
     seq_digits: Annotated[
         int, typer.Option(metavar="9|6", help="Digits of a trail file's number.")
     ] = 9,
     format_release: Annotated[
-        str | None, typer.Option(metavar="RELEASE", help="The trail's format, as 12.2; else 11.2.")
+        str | None,
+        typer.Option(metavar="RELEASE", help="The trail's format, as 12.2; default 11.2."),
     ] = None,
     byte_order: Annotated[
         str | None, typer.Option(metavar="big|little", help="Little needs release 12.1.")
@@ -93,7 +94,9 @@ def command(  # noqa: PLR0913  one argument an option
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Parse and report, write nothing.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The summary as a JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as a JSON object.")
+    ] = False,
     master: Annotated[
         str | None, typer.Option(metavar="MASTER", help="Run on Spark, as local[2].")
     ] = None,

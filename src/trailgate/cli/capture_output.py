@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from trailgate.cli.output import console, plain_table
-from trailgate.jobs.capture.job import CaptureSummary
 from trailgate.jobs.capture.loading import Loaded
+from trailgate.jobs.capture.options import CaptureSummary
 
 KINDS: Final = {
     "I": "inserts",

@@ -24,10 +24,12 @@ def command(
     salvage_to: Annotated[
         str | None,
         typer.Option(
-            "--salvage", metavar="OUT", help="Write all whole transactions to a new trail."
+            "--salvage", metavar="OUT", help="Write all complete transactions to a new trail."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print an object, nothing else.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as a JSON object.")
+    ] = False,
 ) -> None:
     """Check whether a trail is whole; the exit code is 1 if it is not."""
     if salvage_to is not None:

@@ -28,10 +28,11 @@ def command(
     path: Annotated[Path, typer.Argument(help="The copybook.", metavar="FILE")],
     *,
     format: Annotated[  # noqa: A002  the option's name
-        LayoutFormat, typer.Option(help="JSON is an object a field, one a line.")
+        LayoutFormat, typer.Option(help="JSON is one object an item, one a line.")
     ] = LayoutFormat.TABLE,
     copy_path: Annotated[
-        list[Path] | None, typer.Option(metavar="FOLDER", help="Where COPY finds its members.")
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Where COPY members are searched; repeatable."),
     ] = None,
     source_format: Annotated[
         SourceFormat, typer.Option(help="Fixed: columns 8 to 72. Free: the whole line.")

@@ -1,4 +1,4 @@
-"""``trailgate demo``: from sample messages to a trail and back, each step with its command."""
+"""``trailgate demo``: capture, show and read the sample messages, each step with its command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trailgate.cli.row_output import print_table
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import prepare
 from trailgate.jobs.capture.loading import load
-from trailgate.storage.files.manifest import locked
+from trailgate.storage.files.lock import locked
 from trailgate.storage.reading.trails import read_trail
 
 PROPERTIES = "dirprm/shop.properties"
@@ -100,7 +100,7 @@ def _read_back(session: Any) -> None:
 
 
 def unpack(folder: Path) -> None:
-    """Copy the sample into a folder; replace that of an earlier demo, but no other folder."""
+    """Copy the sample into a folder; the folder of an earlier demo is replaced, others are refused."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():
             raise OptionError(f"{folder} is not empty", hint="Name another folder: --dir FOLDER")

@@ -20,24 +20,24 @@ TABLE_ROWS: Final = 20  # that a table shows by default
 def command(  # noqa: PLR0913  one parameter an option
     path: Annotated[str, typer.Argument(help="A file of records, or a folder of such files.")],
     *,
-    copybook: Annotated[str, typer.Option(metavar="FILE", help="What the records look like.")],
+    copybook: Annotated[str, typer.Option(metavar="FILE", help="The layout of the records.")],
     option: Annotated[
         list[str] | None,
         typer.Option(
             "--option",
             "-o",
             metavar="NAME=VALUE",
-            help="An option of the format copybook, as recordFormat=rdw or codePage=1140.",
+            help="An option of the copybook format, as recordFormat=rdw or codePage=1140.",
         ),
     ] = None,
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
     limit: Annotated[
-        int | None, typer.Option(min=0, help="At most so many records (a table: 20).")
+        int | None, typer.Option(min=0, help="The maximum number of records (a table: 20).")
     ] = None,
     to: Annotated[
         str | None,
         typer.Option(
-            metavar="FOLDER", help="Write them there as Parquet, instead of showing them."
+            metavar="FOLDER", help="Write them there as Parquet, instead of printing them."
         ),
     ] = None,
     master: Annotated[
@@ -53,7 +53,7 @@ def command(  # noqa: PLR0913  one parameter an option
         _write(path, to, options, master)
         return
     if master is not None:
-        raise OptionError("--master is for writing", hint="Add --to FOLDER")
+        raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
     batches = read_all_records(path, options)
     names = options.decoder().schema.names
     form = TableForm.of_columns(names, TABLE_ROWS)

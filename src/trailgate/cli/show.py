@@ -46,16 +46,17 @@ def command(  # noqa: PLR0913  one parameter an option
         Text, typer.Option(metavar="NAME", help="The character set of the source's texts.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=0, help="At most so many operations (a table: 100).")
+        int | None, typer.Option(min=0, help="The maximum number of operations (a table: 100).")
     ] = None,
     after: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only what is behind this position.")
+        Text, typer.Option(metavar="POSITION", help="Only operations after this position.")
     ] = None,
     from_position: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only what is here or behind it.")
+        Text, typer.Option(metavar="POSITION", help="Only operations at this position or after it.")
     ] = None,
     to_position: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only what is here or in front of it.")
+        Text,
+        typer.Option(metavar="POSITION", help="Only operations at this position or before it."),
     ] = None,
     from_csn: Annotated[
         Text, typer.Option(metavar="CSN", help="Only transactions of this CSN or a later one.")

@@ -23,7 +23,7 @@ from trailgate.logdump.statistics.large_transactions import LargeTransactions
 from trailgate.logdump.syntax.arguments import Arguments
 from trailgate.logdump.syntax.times import read_time
 from trailgate.logdump.syntax.values import read_number
-from trailgate.storage.files.listing import name_of
+from trailgate.storage.files.addresses import name_of
 
 MOST_MINUTES: Final = 100 * 366 * 24 * 60
 # The options of COUNT, by the fields of CountOptions.
@@ -164,7 +164,7 @@ ROWS: Final = (
     Command(
         ("COUNT",),
         "[DETAIL] [, START time] [, END time] [, INTERVAL minutes] [, FILE name] [, LOG files]",
-        "Count the records from here on that the filters let through: bytes, types, transactions;"
+        "Count the records from here on that pass the filters: bytes, types, transactions;"
         " DETAIL of each table, INTERVAL by time, LOG in each file of that name.",
         count,
         tuple(OPTIONS),

@@ -14,7 +14,7 @@ from trailgate.logdump.session.results import Listing, Note, Result
 from trailgate.logdump.session.session import DEEPEST, Command, Session
 from trailgate.logdump.syntax.arguments import Arguments, unquoted
 from trailgate.logdump.syntax.times import TimeOffset, time_text
-from trailgate.storage.files.trail_files import locate, read_whole
+from trailgate.storage.files.addresses import locate, read_whole
 
 
 def open_file(session: Session, arguments: Arguments) -> Iterator[Result]:

@@ -24,7 +24,7 @@ MOST_BYTES: Final = 1 << 20  # that DUMP shows at once
 
 
 def show_next(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show the next records that the filters let through."""
+    """Show the next records that pass the filters."""
     wanted = arguments.number(1)
     if wanted and _at_file_header(session):
         yield show_file_header(session)
@@ -63,7 +63,7 @@ def _passed(session: Session, portion: Portion, rows: list[int]) -> int:
 
 
 def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Skip records; with FILTER only those that the filters let through count."""
+    """Skip records; with FILTER only those that pass the filters count."""
     plain = [word.upper() for word in arguments.plain]
     filtered = "FILTER" in plain
     numbers = [word for word in plain if word != "FILTER"]
@@ -127,13 +127,13 @@ ROWS: Final = (
     Command(
         ("SKIP",),
         "[n] [FILTER]",
-        "Skip n records; with FILTER, n of those that the filters let through.",
+        "Skip n records; with FILTER, n of those that pass the filters.",
         skip,
     ),
     Command(
         ("POSITION", "POS"),
         "[rba | FIRST | LAST | EOF | FORWARD | REVERSE]",
-        "Stand at an offset in the file, or turn the direction of reading.",
+        "Go to an offset in the file, or change the direction of reading.",
         position,
     ),
     Command(("BEGIN",), "time", "Move to the first record of that time or later.", begin),

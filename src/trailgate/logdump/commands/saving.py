@@ -21,7 +21,7 @@ from trailgate.logdump.statistics.counting import IO_COMMENT
 from trailgate.logdump.syntax.arguments import Arguments
 from trailgate.logdump.syntax.codes import indicator_code
 from trailgate.logdump.syntax.values import one_of, read_number
-from trailgate.storage.files.trail_files import locate
+from trailgate.storage.files.addresses import locate
 from trailgate.trail.format.record import TrailRecord, encode_record
 from trailgate.trail.format.record_layout import RECORD_HEADS
 from trailgate.trail.format.record_types import IO_METADATA
@@ -218,7 +218,7 @@ ROWS: Final = (
     Command(
         ("SAVE",),
         "file [!] [n RECORDS | n BYTES] [COMMENT | NOCOMMENT] [TRANSIND indicator] [TRUNCATE]",
-        "Write records from here on that the filters let through, with the file header, into a new file; ! and TRUNCATE replace one.",
+        "Write the records from here on that pass the filters, with the file header, into a new file; ! and TRUNCATE replace an existing one.",
         save_records,
     ),
     Command(

@@ -15,7 +15,7 @@ from trailgate.logdump.session.results import Note, Result
 from trailgate.logdump.session.session import Session
 from trailgate.logdump.session.showing import show_record
 from trailgate.logdump.syntax.times import time_text
-from trailgate.storage.files.listing import name_of
+from trailgate.storage.files.addresses import name_of
 
 
 def portions(session: Session, size: int = PORTION) -> Iterator[Portion]:

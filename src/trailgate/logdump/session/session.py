@@ -15,7 +15,7 @@ from trailgate.logdump.records.open_trail import OpenTrail
 from trailgate.logdump.session.results import Failure, Result
 from trailgate.logdump.session.settings import Settings
 from trailgate.logdump.syntax.arguments import Arguments, read_arguments, split_commands
-from trailgate.storage.files.trail_files import URI
+from trailgate.storage.files.addresses import URI
 
 KEYWORD: Final = re.compile(r"[A-Z]{2,}")
 DEEPEST: Final = 8  # command files that call each other
@@ -107,7 +107,7 @@ class Session:
         if rows:
             names = ", ".join(sorted(found))
             raise OptionError(f"{name[:40]!r} is more than one command: {names}", hint=HINT)
-        raise OptionError(f"{name[:40]!r} is no command", hint=HINT)
+        raise OptionError(f"{name[:40]!r} is not a command", hint=HINT)
 
     def open(self, path: str) -> OpenTrail:
         """Open a file at its beginning, and close the one that is open."""
