@@ -12,20 +12,21 @@ from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError, StorageError
 from trailgate.storage.reading.message_files import (
-    MessageSource,
-    Place,
+    START,
+    MessageFiles,
+    MessagePlace,
     find_messages,
     plan_ranges,
-    read_messages,
 )
+from trailgate.storage.reading.message_reading import read_messages
 
-Found = list[tuple[Place, bytes]]
+Found = list[tuple[MessagePlace, bytes]]
 
 
-def read(source: MessageSource, start: Place = (0, 0), portion: int = 64) -> Found:
+def read(source: MessageFiles, start: MessagePlace = START, portion: int = 64) -> Found:
     return [
         (
-            (int(batch.files[i]), int(batch.offsets[i])),
+            MessagePlace(int(batch.files[i]), int(batch.offsets[i])),
             bytes(batch.data[int(batch.starts[i]) : int(batch.ends[i])]),
         )
         for batch, _ in read_messages(source, start, portion)
@@ -57,7 +58,7 @@ def test_ranges_hold_each_line_once(
         for line in data.split(b"\n"):
             body = line.removesuffix(b"\r") if line != b"\r" else b""
             if body:
-                expected.append(((number, offset), body))
+                expected.append((MessagePlace(number, offset), body))
             offset += len(line) + 1
     source = find_messages(folder, per_line=True)
     ranges = plan_ranges(source, split)
