@@ -1,4 +1,4 @@
-"""What all tests share: the profiles of the laws.
+"""What all tests share: the profiles of the laws, and the width of the terminal.
 
 Laws are judged by what they find, not by how busy the machine is. ``--hypothesis-profile=fast`` tries a tenth of the
 examples, for the inner loop; ``make test`` and continuous integration try all.
@@ -23,3 +23,5 @@ for name, count in {"full": FULL, "fast": FAST}.items():
         derandomize="CI" in os.environ,
     )
 settings.load_profile("full")
+
+os.environ["COLUMNS"] = "140"  # tables are printed for this width, whatever the terminal is

@@ -12,4 +12,6 @@ FAST: Final = 10
 
 def examples(full: int) -> int:
     """Return the number of examples under the loaded profile of a law that needs ``full`` of them."""
-    return max(5, full * settings.default.max_examples // FULL)
+    profile = settings.default
+    assert profile is not None
+    return max(5, full * profile.max_examples // FULL)

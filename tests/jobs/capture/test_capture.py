@@ -41,7 +41,7 @@ def test_each_operation_is_in_the_trail_once(place: Place) -> None:
     assert summary.files == ("ot000000000",)
 
 
-@pytest.mark.parametrize("split", [1, 7, 50, 333, 1 << 20])
+@pytest.mark.parametrize("split", [pytest.param(1, marks=pytest.mark.slow), 7, 50, 333, 1 << 20])
 def test_splits_change_no_record(place: Place, split: int) -> None:
     lines = place.folder / "lines.txt"
     lines.write_text("".join(row(i) for i in range(50)))

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from framed_files import frame
 from laws import examples
-from trailgate.cobol.records.framing import FrameKind, Framing, frame
+from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, StorageError, TruncatedError
 from trailgate.storage.reading.record_files import (
     RecordFile,

@@ -94,7 +94,7 @@ def test_what_is_wrong_inside_a_record_is_told_in_its_row(tmp_path: Path) -> Non
     assert dict(found[4]["tokens"]) == {"LOGCSN": "fffe"}
 
 
-@pytest.mark.parametrize("size", [1, 60, 200, 1000])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 60, 200, 1000])
 def test_splits_hold_every_record_once(tmp_path: Path, size: int) -> None:
     trail = find_trail(write_files(tmp_path / "ot", [KINDS, [], KINDS]))
     options = ReadOptions.of({"records": "all"})

@@ -53,7 +53,7 @@ def test_what_comes_again_is_read_once(tmp_path: Path, files: list[list[bytes]])
     trail = find_trail(write_files(tmp_path / "ot", files))
 
     assert keys(read_trail(trail)) == ["1", "2", "3", "4", "5", "6"]
-    for size in (1, 100, 300, 1000):
+    for size in (11, 100, 300, 1000):
         splits = plan_splits(trail, size)
         assert [key for split in splits for key in keys(read_split(trail, split))] == [
             "1", "2", "3", "4", "5", "6",

@@ -173,7 +173,7 @@ def test_a_damaged_record_is_an_error_with_its_file(prefix: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [False, True])
-@pytest.mark.parametrize("size", [1, 50, 300, 1 << 20])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 50, 300, 1 << 20])
 def test_splits_hold_every_operation_once_and_in_order(
     tmp_path: Path, size: int, *, torn: bool
 ) -> None:

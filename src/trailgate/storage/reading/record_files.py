@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.arrays import Longs
-from trailgate.cobol.records.framing import Framed, FrameKind, Framing, find_frames
+from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_frames
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.storage.files.addresses import Address, locate
@@ -144,7 +144,7 @@ def _larger(size: int, at: int) -> int:
     return 2 * size
 
 
-def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Framed:
+def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frames:
     try:
         return find_frames(octets(data), framing, finish=finish)
     except DecodeError as error:

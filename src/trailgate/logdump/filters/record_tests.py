@@ -1,79 +1,86 @@
-"""What a filter asks of records, as masks over a portion."""
+"""The tests of filters: each takes a portion of records and returns a mask of those that match."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError
-from trailgate.logdump.filters.comparisons import Compare, compare_texts
 from trailgate.logdump.records.images import images_of
 from trailgate.logdump.records.portions import Portion
 from trailgate.logdump.records.token_columns import steps
+from trailgate.logdump.syntax.comparisons import Comparison, compare_texts
+from trailgate.logdump.syntax.values import ByteRange
 from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.user_tokens import read_user_tokens
 
-Test = Callable[[Portion], Mask]
-Span = tuple[int, int | None]  # of bytes in the data, both ends included
-
-WHOLE: Span = (0, None)
+RecordTest = Callable[[Portion], Mask]
 
 
-def of_types(codes: Sequence[int]) -> Test:
-    """Ask for record types."""
+def any_of(tests: Sequence[RecordTest]) -> RecordTest:
+    """Return a test for records that pass any of some tests."""
+    return lambda portion: np.asarray(np.logical_or.reduce([test(portion) for test in tests]))
+
+
+def all_of(tests: Sequence[RecordTest]) -> RecordTest:
+    """Return a test for records that pass all of some tests."""
+    return lambda portion: np.asarray(np.logical_and.reduce([test(portion) for test in tests]))
+
+
+def of_types(codes: Sequence[int]) -> RecordTest:
+    """Return a test for record types."""
     table = np.zeros(256, bool)
     table[list(codes)] = True
     return lambda portion: table[portion.heads["io_type"]]
 
 
-def of_names(patterns: Sequence[str]) -> Test:
-    """Ask for table names; each pattern may hold ``*`` and ``?``."""
-
-    def test(portion: Portion) -> Mask:
-        masks = [portion.names.like(pattern) for pattern in patterns]
-        found: Mask = np.logical_or.reduce(masks)
-        return found
-
-    return test
+def of_names(patterns: Sequence[str]) -> RecordTest:
+    """Return a test for table names; each pattern may hold ``*`` and ``?``."""
+    return any_of([partial(_is_named, pattern) for pattern in patterns])
 
 
-def of_field(name: str, compare: Compare, value: int) -> Test:
-    """Ask for a value of a member of the header."""
+def _is_named(pattern: str, portion: Portion) -> Mask:
+    return portion.names.like(pattern)
+
+
+def of_field(name: str, compare: Comparison, value: int) -> RecordTest:
+    """Return a test for the value of a header field."""
     return lambda portion: np.asarray(compare(portion.heads[name], value), bool)
 
 
-def of_indicator(compare: Compare, value: int) -> Test:
-    """Ask for a place in the transaction."""
+def of_indicator(compare: Comparison, value: int) -> RecordTest:
+    """Return a test for the transaction indicator."""
     return lambda portion: np.asarray(compare(portion.indicators, value), bool)
 
 
-def of_offset(compare: Compare, value: int) -> Test:
-    """Ask for records by their RBA."""
+def of_offset(compare: Comparison, value: int) -> RecordTest:
+    """Return a test for the RBA."""
     return lambda portion: np.asarray(compare(portion.base + portion.offsets, value), bool)
 
 
-def of_time(compare: Compare, value: int) -> Test:
-    """Ask for records by their IO time."""
+def of_time(compare: Comparison, value: int) -> RecordTest:
+    """Return a test for the IO time."""
     return lambda portion: np.asarray(compare(portion.io_time, value), bool)
 
 
-def of_image(*, before: bool) -> Test:
-    """Ask for before images, or after images."""
+def of_image(*, before: bool) -> RecordTest:
+    """Return a test for before images, or for after images."""
     return lambda portion: portion.is_before == before
 
 
-def of_transaction(place: int, compare: Compare, value: bytes) -> Test:
-    """Ask for whole transactions by TRANID (place 0) or LOGCSN (place 1)."""
+def of_transaction(place: int, compare: Comparison, value: bytes) -> RecordTest:
+    """Return a test for whole transactions by TRANID (place 0) or LOGCSN (place 1)."""
     return lambda portion: portion.transactions.which(
         lambda ids: compare_texts(compare, ids[place], value)
     )
 
 
-def of_syskey(compare: Compare, value: int) -> Test:
-    """Ask for the system key that some NonStop records begin with."""
+def of_syskey(compare: Comparison, value: int) -> RecordTest:
+    """Return a test for the system key that some NonStop records begin with."""
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
@@ -88,11 +95,10 @@ def of_syskey(compare: Compare, value: int) -> Test:
     return test
 
 
-def of_bytes(needle: bytes, span: Span, *, fold: bool = False) -> Test:
-    """Ask for records whose data hold some bytes; ``fold`` takes letters in either case."""
+def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordTest:
+    """Return a test for bytes in the data; ``fold`` matches letters in either case."""
     if not needle:
         raise OptionError("nothing to look for")
-    first, last = span
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
@@ -104,16 +110,16 @@ def of_bytes(needle: bytes, span: Span, *, fold: bool = False) -> Test:
         place = whole.find(sought)
         while place >= 0:
             row = bisect_right(offsets, place) - 1
-            low, high = starts[row] + first, ends[row]
-            if last is not None:
-                high = min(high, starts[row] + last + 1)
+            low, high = starts[row] + limits.first, ends[row]
+            if limits.last is not None:
+                high = min(high, starts[row] + limits.last + 1)
             if place < low < high:
                 place = whole.find(sought, low)
                 continue
-            # Later hits in the same record lie further right still: on to the next record.
+            # Later hits in the same record lie even further right: continue with the next record.
             found[row] |= low <= place <= high - len(sought)
-            behind = offsets[row] + int(portion.lengths[row])
-            place = whole.find(sought, max(behind, place + 1))
+            end = offsets[row] + int(portion.lengths[row])
+            place = whole.find(sought, max(end, place + 1))
             if row + 1 == len(offsets):
                 break
         return found
@@ -121,8 +127,8 @@ def of_bytes(needle: bytes, span: Span, *, fold: bool = False) -> Test:
     return test
 
 
-def of_ggs_token(code: int, compare: Compare | None, value: bytes) -> Test:
-    """Ask for a GGS token, and for its value where a comparison is given."""
+def of_ggs_token(code: int, compare: Comparison | None, value: bytes) -> RecordTest:
+    """Return a test for a GGS token and, given a comparison, for its value."""
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
@@ -138,8 +144,8 @@ def of_ggs_token(code: int, compare: Compare | None, value: bytes) -> Test:
     return test
 
 
-def of_user_token(name: str, compare: Compare | None, value: str) -> Test:
-    """Ask for a user token, and for its value where a comparison is given."""
+def of_user_token(name: str, compare: Comparison | None, value: str) -> RecordTest:
+    """Return a test for a user token and, given a comparison, for its value."""
 
     def has(payload: bytes) -> bool:
         for own, text in read_user_tokens(payload) or ():
@@ -157,8 +163,8 @@ def of_user_token(name: str, compare: Compare | None, value: str) -> Test:
     return test
 
 
-def of_column(index: int, compare: Compare | None, value: str) -> Test:
-    """Ask for records that hold a column, and for its value where a comparison is given."""
+def of_column(index: int, compare: Comparison | None, value: str) -> RecordTest:
+    """Return a test for a column and, given a comparison, for its value."""
 
     def has(portion: Portion, row: int) -> bool:
         record = decode_record(portion.data, int(portion.offsets[row]), order=portion.order)
@@ -182,7 +188,7 @@ def of_column(index: int, compare: Compare | None, value: str) -> Test:
 
 
 def column_texts(raw: bytes, order: str) -> list[bytes]:
-    """Return what a column's bytes may mean as text: counted text, plain text, a number."""
+    """Return what a column's bytes may mean: counted text, plain text, a number."""
     body = raw[2:]
     if raw[:2] != b"\0\0":
         return [b"NULL"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.errors import TrailgateError
 from trailgate.logdump.printing.hex_dump import dump
 from trailgate.logdump.printing.record_text import RULE, record_lines, token_head
-from trailgate.logdump.session.file_header import groups
+from trailgate.logdump.records.file_header import header_groups
 from trailgate.logdump.session.results import (
     Counts,
     Edit,
@@ -22,10 +22,10 @@ from trailgate.logdump.session.results import (
     ShownBytes,
     ShownHeader,
     ShownRecord,
-    Tally,
 )
-from trailgate.logdump.terms.settings import Offset, Shown
-from trailgate.logdump.terms.times import time_text
+from trailgate.logdump.session.settings import Display
+from trailgate.logdump.statistics.tallies import Tally
+from trailgate.logdump.syntax.times import TimeOffset, time_text
 from trailgate.trail.format.file_header import GROUPS
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER
 
@@ -44,7 +44,7 @@ LEAF_NAMES: Final = {
 
 
 def text_lines(result: Result) -> Iterator[str]:
-    """Yield a result's lines; what would move a terminal's cursor is escaped."""
+    """Yield the lines of a result, with control characters escaped."""
     for line in FORMS[type(result)](result):
         yield line if line.isprintable() else "".join(map(_escaped, line))
 
@@ -53,25 +53,12 @@ def _escaped(letter: str) -> str:
     return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
 
 
-def _note(note: Note) -> Iterator[str]:
-    yield note.text
-
-
-def _failure(failure: Failure) -> Iterator[str]:
-    yield f"error: {failure.error}"
-
-
 def _listing(listing: Listing) -> Iterator[str]:
     if listing.title:
         yield listing.title
     width = max((len(name) for name, _ in listing.rows), default=0)
     for name, value in listing.rows:
         yield f"{name:<{width}}{listing.colon} {value}".rstrip()
-
-
-def _lines(lines: Lines) -> Iterator[str]:
-    yield lines.title
-    yield from lines.lines
 
 
 def _bytes(shown: ShownBytes) -> Iterator[str]:
@@ -84,10 +71,10 @@ def _header(shown: ShownHeader) -> Iterator[str]:
     created = 0 if shown.header is None else shown.header.trail.creation_time
     inner = shown.raw[FRAME:-FRAME]
     yield RULE
-    yield f"{time_text(created, settings.offset)} FileHeader           Len {len(inner):>5} RBA 0"
+    yield f"{time_text(created, settings.time_offset)} FileHeader           Len {len(inner):>5} RBA 0"
     yield "Name: *FileHeader*"
     yield from dump(inner, settings.dump_charset, settings.reclen)
-    if settings.file_header is Shown.DETAIL:
+    if settings.file_header is Display.DETAIL:
         yield ""
         yield from _header_tokens(shown)
     yield ""
@@ -97,11 +84,11 @@ def _header_tokens(shown: ShownHeader) -> Iterator[str]:
     length = len(shown.raw)
     yield token_head(FILE_HEADER, "File Header", shown.raw[1], length)
     try:
-        found = groups(shown.raw, shown.order)
+        found = list(header_groups(shown.raw, shown.order))
     except TrailgateError as error:
         yield f"error: {error}"
         return
-    for group, leaves in found:
+    for group, leaves, _ in found:
         name = GROUP_NAMES.get(group.code, "unknown")
         head = token_head(group.code, name, group.info, len(group.payload))
         yield head.replace("TokenID", "GroupID", 1)
@@ -113,7 +100,7 @@ def _header_tokens(shown: ShownHeader) -> Iterator[str]:
 
 
 def _counts(counts: Counts) -> Iterator[str]:
-    offset = counts.settings.offset
+    offset = counts.settings.time_offset
     for interval in counts.intervals:
         yield from _interval(interval, offset)
     yield f"LogTrail {counts.path} has {counts.total.records} records from RBA {counts.start}"
@@ -131,7 +118,7 @@ def _counts(counts: Counts) -> Iterator[str]:
         yield from _large(counts)
 
 
-def _interval(tally: Tally, offset: Offset) -> Iterator[str]:
+def _interval(tally: Tally, offset: TimeOffset) -> Iterator[str]:
     begin, end = time_text(tally.begin or 0, offset), time_text(tally.end or 0, offset)
     yield f"Interval from {begin} to {end}"
     yield f"{'Recs':<24} {tally.records:>10}"
@@ -169,31 +156,22 @@ def _large(counts: Counts) -> Iterator[str]:
     limits = f"{settings.trans_records} records or {settings.trans_bytes} bytes"
     yield f"Transactions of at least {limits}"
     for one in counts.large:
-        time = time_text(one.time, settings.offset)
+        time = time_text(one.time, settings.time_offset)
         sizes = f"{one.records:>10} records {one.data_bytes:>12} bytes"
         yield f"{time} RBA {one.offset:>12} {sizes}"
 
 
-def _nothing(result: Edit | Goodbye) -> Iterator[str]:
-    del result
-    return iter(())
-
-
-def _edit(edit: Edit) -> Iterator[str]:
-    yield edit.line
-
-
-FORMS: Final[Mapping[type, Callable[[Any], Iterator[str]]]] = MappingProxyType(
+FORMS: Final[Mapping[type, Callable[[Any], Iterable[str]]]] = MappingProxyType(
     {
-        Note: _note,
-        Failure: _failure,
+        Note: lambda note: (note.text,),
+        Failure: lambda failure: (f"error: {failure.error}",),
         ShownRecord: record_lines,
         ShownHeader: _header,
         ShownBytes: _bytes,
         Counts: _counts,
         Listing: _listing,
-        Lines: _lines,
-        Edit: _edit,
-        Goodbye: _nothing,
+        Lines: lambda lines: (lines.title, *lines.lines),
+        Edit: lambda edit: (edit.line,),
+        Goodbye: lambda _: (),
     }
 )

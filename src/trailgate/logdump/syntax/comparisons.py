@@ -1,4 +1,4 @@
-"""The comparisons that filters take: ``>= 100``, ``100 GE``, ``100``."""
+"""The comparisons of filters: ``>= 100``, ``100 GE``, ``100``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from trailgate.errors import OptionError
 
-Compare = Callable[[Any, Any], Any]
-OPERATORS: Final[Mapping[str, Compare]] = MappingProxyType(
+Comparison = Callable[[Any, Any], Any]
+OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
     {
         **dict.fromkeys(("=", "==", "EQ"), operator.eq),
         **dict.fromkeys(("<>", "!=", "NE"), operator.ne),
@@ -24,9 +24,9 @@ OPERATORS: Final[Mapping[str, Compare]] = MappingProxyType(
 SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
 
 
-def read_comparison(words: Sequence[str]) -> tuple[Compare, list[str]]:
-    """Return the comparison among some words, equality where there is none, and the other words."""
-    found: list[Compare] = []
+def read_comparison(words: Sequence[str]) -> tuple[Comparison, list[str]]:
+    """Return the comparison among some words, equality if there is none, and the other words."""
+    found: list[Comparison] = []
     rest = []
     for word in words:
         for piece in SIGN.findall(word):
@@ -34,7 +34,7 @@ def read_comparison(words: Sequence[str]) -> tuple[Compare, list[str]]:
             if compare is not None:
                 found.append(compare)
             elif piece[0] in "<>=!":
-                raise OptionError(f"{piece!r} is no comparison")
+                raise OptionError(f"{piece!r} is not a comparison")
             else:
                 rest.append(piece)
     if len(found) > 1:
@@ -42,8 +42,8 @@ def read_comparison(words: Sequence[str]) -> tuple[Compare, list[str]]:
     return (found or [operator.eq])[0], rest
 
 
-def compare_texts(compare: Compare, left: bytes, right: bytes) -> bool:
-    """Compare two values as numbers where both are digits, else as text; none matches nothing."""
+def compare_texts(compare: Comparison, left: bytes, right: bytes) -> bool:
+    """Compare two values as numbers if both are digits, else as text; an empty left never matches."""
     if not left:
         return False
     if left.isdigit() and right.isdigit():

@@ -1,4 +1,4 @@
-"""What a session shows and how: the switches that commands set."""
+"""What a session shows and how: the settings that commands change."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
 
-RECLEN: Final = 140  # bytes of data shown unless told otherwise, as Logdump's ENV prints it
+from trailgate.logdump.syntax.times import GMT, TimeOffset
+
+RECLEN: Final = 140  # bytes of data shown by default, as Logdump's ENV prints it
 TRANS_RECORDS: Final = 100
 TRANS_BYTES: Final = 10_000
 
 
-class Shown(StrEnum):
+class Display(StrEnum):
     """How much of something is shown."""
 
     OFF = "off"
@@ -27,8 +29,8 @@ class Detail(StrEnum):
     DATA = "data"
 
 
-class Metadata(StrEnum):
-    """How a table definition in a trail is shown."""
+class MetadataForm(StrEnum):
+    """The form in which a table definition in a trail is shown."""
 
     DETAIL = "detail"
     DEFGEN = "defgenformat"
@@ -38,43 +40,29 @@ class Metadata(StrEnum):
 
 
 class Charset(Enum):
-    """What the text column of a dump is read as."""
+    """The character set of the text beside a dump's hex digits."""
 
     ASCII = "latin-1"
     EBCDIC = "cp037"
 
 
 @dataclass(frozen=True, slots=True)
-class Offset:
-    """How times are shown: in the machine's zone, or so many minutes east of GMT."""
-
-    minutes: int | None = 0  # None: the machine's zone
-
-    def __str__(self) -> str:
-        if self.minutes is None:
-            return "LOCAL"
-        hours, minutes = divmod(abs(self.minutes), 60)
-        sign = "-" if self.minutes < 0 else "+"
-        return f"GMT {sign}{hours:02}:{minutes:02}" if self.minutes else "GMT"
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
-    """The switches, as a session begins with them."""
+    """All settings; the defaults are those of a new session."""
 
     ghdr: bool = False
     detail: Detail = Detail.OFF
-    ggs_tokens: Shown = Shown.OFF
-    user_tokens: Shown = Shown.OFF
-    header_tokens: Shown = Shown.OFF
-    file_header: Shown = Shown.OFF
-    metadata: Metadata = Metadata.DETAIL
+    ggs_tokens: Display = Display.OFF
+    user_tokens: Display = Display.OFF
+    header_tokens: Display = Display.OFF
+    file_header: Display = Display.OFF
+    metadata: MetadataForm = MetadataForm.DETAIL
     reclen: int = RECLEN
     column_length: int | None = None
     data_charset: Charset = Charset.ASCII
     header_charset: Charset = Charset.ASCII
     dump_charset: Charset = Charset.ASCII
-    offset: Offset = Offset()
+    time_offset: TimeOffset = GMT
     forward: bool = True
     notify: int = 0
     scrolling: bool = True
