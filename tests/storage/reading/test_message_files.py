@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
@@ -116,3 +116,16 @@ def test_nothing_to_read_is_told(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "absent"):
         with pytest.raises(StorageError):
             find_messages(path)
+
+
+@pytest.mark.parametrize("sizes", [[200_000], [90_000, 20_000, 90_000], [1] * 5 + [199_995]])
+def test_ranges_are_of_one_size(tmp_path: Path, sizes: list[int]) -> None:
+    for number, size in enumerate(sizes):
+        (tmp_path / f"f{number}").write_bytes(b"x\n" * (size // 2) + b"x" * (size % 2))
+    files = find_messages(tmp_path, per_line=True)
+
+    ranges = plan_ranges(files, 134_000)
+
+    before = [0, *accumulate(sizes)]
+    ends = [before[own.end.file] + own.end.offset for own in ranges]
+    assert ends == [100_000, 200_000]

@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 from pyarrow import fs
 
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import Address, locate
+from trailgate.storage.reading.even_cuts import even_cuts
 
 SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
 LONGEST: Final = 256 << 20  # a message is held in memory: who has longer ones says so
@@ -100,18 +101,14 @@ def _file(path: str, size: int) -> MessageFile:
 
 
 def plan_ranges(messages: MessageFiles, split_bytes: int = SPLIT_BYTES) -> tuple[MessageRange, ...]:
-    """Return consecutive ranges that cover everything: small files packed, large ones split."""
-    if split_bytes < 1:
-        raise OptionError(f"a split of {split_bytes} bytes is too small")
-    cuts: list[MessagePlace] = [START]
-    held = 0
-    for number, file in enumerate(messages.files):
-        if held and held + file.size > split_bytes:
-            cuts.append(MessagePlace(number, 0))
-            held = 0
-        if messages.lined(number) and file.size > split_bytes:
-            cuts += [MessagePlace(number, at) for at in range(split_bytes, file.size, split_bytes)]
-            held = file.size - cuts[-1][1]
-        else:
-            held += max(file.size, 1)
+    """Return consecutive ranges of about one size that cover everything; only files of lines are split."""
+    cuts = [START]
+    for number, offset in even_cuts([max(file.size, 1) for file in messages.files], split_bytes):
+        size = messages.files[number].size
+        if messages.lined(number):
+            place = MessagePlace(number, offset)
+        else:  # the nearer end of the file
+            place = MessagePlace(number if 2 * offset < size else number + 1, 0)
+        if cuts[-1] < place < messages.end:
+            cuts.append(place)
     return tuple(MessageRange(*ends) for ends in pairwise([*cuts, messages.end]))
