@@ -1,10 +1,9 @@
-"""How files of records are read by a copybook: one frozen value, made of text at one place."""
+"""The options of files of records, parsed once into one frozen value."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Self
@@ -24,7 +23,7 @@ from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.record_kinds import KindsDecoder, RecordKinds, layout_named
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
 from trailgate.columnar.code_pages.registry import code_page
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, did_you_mean
 from trailgate.storage.files.copybooks import copy_members, read_source
 from trailgate.storage.reading.options import OptionRow, read_options
 from trailgate.storage.reading.record_files import SPLIT_BYTES
@@ -36,7 +35,7 @@ def _choice(kind: type[Enum]) -> Callable[[str], Any]:
             return kind(text.casefold())
         except ValueError:
             known = ", ".join(str(member.value) for member in kind)
-            raise OptionError(f"{text!r} is none of {known}") from None
+            raise OptionError(f"{text!r} is not one of {known}") from None
 
     return read
 
@@ -115,11 +114,11 @@ OPTIONS: Final = (
     OptionRow("floats", _choice(FloatFormat), "form of COMP-1 and COMP-2"),
     OptionRow("signs", _choice(Signs), "sign nibbles and overpunches: strict or lenient"),
     OptionRow("source_format", _choice(SourceFormat), "of the copybook: fixed, free, auto"),
-    OptionRow("record_format", _choice(FrameKind), "how records stand in the file"),
+    OptionRow("record_format", _choice(FrameKind), "how records follow each other in the file"),
     OptionRow("record_length", _number, "bytes of a record; else the copybook's"),
-    OptionRow("delimiter", _delimiter, r"behind each line; \n if not said"),
+    OptionRow("delimiter", _delimiter, r"after each line; \n by default"),
     OptionRow("little_endian", _flag, "true: descriptor words and length fields are so"),
-    OptionRow("adjustment", _number, "added to lengths: 4 where an RDW leaves itself out"),
+    OptionRow("adjustment", _number, "added to lengths: 4 where an RDW does not count itself"),
     OptionRow("length_offset", _number, "where the length field begins in the record"),
     OptionRow("length_width", _number, "bytes of the length field: 1, 2, 4 or 8"),
     OptionRow("skip_first", _number, "records of a file's header, left out"),
@@ -163,11 +162,11 @@ class CopybookOptions:
         )
         records = RecordOptions(
             values,
-            given.get("shape", shape),
-            given.get("depending", Depending.REAL),
-            given.get("columns"),
-            given.get("errors", OnError.STOP),
-            given.get("raw", False),
+            shape=given.get("shape", shape),
+            depending=given.get("depending", Depending.REAL),
+            columns=given.get("columns"),
+            errors=given.get("errors", OnError.STOP),
+            raw=given.get("raw", False),
         )
         kinds, record = given.get("kinds"), given.get("record")
         if kinds is not None and record is not None:
@@ -204,8 +203,7 @@ def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[
     known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
     for name in pages:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]}?" if near else ""
+            hint = did_you_mean(name, known)
             raise OptionError(f"codePages: no item {name} in the copybook", hint=hint)
     return tuple(Layout(_paged(layout.root, pages, None)) for layout in layouts)
 
@@ -219,12 +217,12 @@ def _paged(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
 def _framing(given: Mapping[str, Any], length: int) -> Framing:
     return Framing(
         given.get("record_format", FrameKind.FIXED),
-        given.get("record_length", length),
-        given.get("delimiter", b"\n"),
-        given.get("little_endian", False),
-        given.get("adjustment", 0),
-        given.get("length_offset", 0),
-        given.get("length_width", 4),
-        given.get("skip_first", 0),
-        given.get("skip_last", 0),
+        length=given.get("record_length", length),
+        delimiter=given.get("delimiter", b"\n"),
+        little=given.get("little_endian", False),
+        adjustment=given.get("adjustment", 0),
+        field_offset=given.get("length_offset", 0),
+        field_width=given.get("length_width", 4),
+        skip_first=given.get("skip_first", 0),
+        skip_last=given.get("skip_last", 0),
     )
