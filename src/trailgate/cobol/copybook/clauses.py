@@ -16,7 +16,7 @@ from trailgate.cobol.copybook.entries import (
 )
 from trailgate.cobol.copybook.layouts import Condition, Occurs, Sign, Usage
 from trailgate.cobol.copybook.picture import PictureError, parse_picture
-from trailgate.cobol.copybook.scanner import Kind, Token
+from trailgate.cobol.copybook.scanner import Token, TokenKind
 
 # Spellings of USAGE, without hyphens' variants; what each means is the sizes pass's part.
 USAGES: Final[Mapping[str, str]] = MappingProxyType(
@@ -60,10 +60,10 @@ class _Cursor:
         comments: list[Token] = []
         while self._place < len(self._tokens):
             token = self._tokens[self._place]
-            if token.kind is Kind.COMMENT:
+            if token.kind is TokenKind.COMMENT:
                 comments.append(token)
                 self._place += 1
-            elif token.kind is Kind.PERIOD:
+            elif token.kind is TokenKind.PERIOD:
                 self._place += 1
             else:
                 entry = self._entry()
@@ -73,7 +73,7 @@ class _Cursor:
 
     def _entry(self) -> Entry:
         token = self._tokens[self._place]
-        if token.kind is not Kind.WORD or not token.text.isdigit():
+        if token.kind is not TokenKind.WORD or not token.text.isdigit():
             raise token.error(f"a level number was expected, not {token.text}")
         level = int(token.text)
         if not (1 <= level <= 49 or level in (RENAMES, STAND_ALONE, CONDITION)):
@@ -91,12 +91,12 @@ class _Cursor:
 
     def _clauses(self, entry: Entry) -> None:
         while (token := self._peek()) is not None:
-            if token.kind is Kind.PERIOD:
+            if token.kind is TokenKind.PERIOD:
                 self._place += 1
                 return
             if self._entry_follows():
                 return  # the period is missing, as in the manual's own examples
-            if token.kind is Kind.COMMENT:
+            if token.kind is TokenKind.COMMENT:
                 self._place += 1
                 continue
             clause = _CLAUSES.get(token.upper)
@@ -109,7 +109,7 @@ class _Cursor:
     def _entry_follows(self) -> bool:
         """Return whether, comments aside, an entry begins here."""
         place = self._place
-        while place < len(self._tokens) and self._tokens[place].kind is Kind.COMMENT:
+        while place < len(self._tokens) and self._tokens[place].kind is TokenKind.COMMENT:
             place += 1
         return place < len(self._tokens) and _begins_entry(self._tokens[place])
 
@@ -122,7 +122,7 @@ class _Cursor:
 
     def _word(self) -> Token | None:
         token = self._peek()
-        return token if token is not None and token.kind is Kind.WORD else None
+        return token if token is not None and token.kind is TokenKind.WORD else None
 
     def _skip(self, *words: str) -> bool:
         token = self._word()
@@ -137,7 +137,7 @@ class _Cursor:
 
     def _need(self, what: str, after: Token) -> Token:
         token = self._peek()
-        if token is None or token.kind in (Kind.PERIOD, Kind.COMMENT):
+        if token is None or token.kind in (TokenKind.PERIOD, TokenKind.COMMENT):
             raise (token or after).error(f"{what} was expected behind {after.text}")
         self._place += 1
         return token
@@ -248,7 +248,7 @@ class _Cursor:
             entry.conditions.append(Condition(entry.name, tuple(found)))
 
     def _ends_values(self, value: Token) -> bool:
-        if value.kind in (Kind.PERIOD, Kind.COMMENT):
+        if value.kind in (TokenKind.PERIOD, TokenKind.COMMENT):
             return True
         return value.upper in _CLAUSES or (self._at_entry() and not self._more_values())
 
@@ -256,7 +256,7 @@ class _Cursor:
         """Return whether a number that begins a line is a value: no name or clause behind it."""
         behind = self._place + 1
         following = self._tokens[behind] if behind < len(self._tokens) else None
-        return following is None or following.kind is not Kind.WORD or following.text.isdigit()
+        return following is None or following.kind is not TokenKind.WORD or following.text.isdigit()
 
     def renames(self, _: Entry, token: Token) -> None:
         self._need("an item", token)

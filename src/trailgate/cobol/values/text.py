@@ -84,7 +84,7 @@ def encode_text(field: Field, options: ValueOptions) -> Encoder:
 
 
 def explain_text(field: Field, options: ValueOptions) -> Explain:
-    """Return what tells why bytes are no text."""
+    """Return what explains why bytes are not a text."""
     page = text_page(field, options)
 
     def explain(raw: bytes) -> Reason:
