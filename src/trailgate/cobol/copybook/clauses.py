@@ -18,7 +18,7 @@ from trailgate.cobol.copybook.layouts import Condition, Occurs, Sign, Usage
 from trailgate.cobol.copybook.picture import PictureError, parse_picture
 from trailgate.cobol.copybook.scanner import Token, TokenKind
 
-# Spellings of USAGE, without hyphens' variants; what each means is the sizes pass's part.
+# Spellings of USAGE without variants of hyphens; sizes are computed by layout_passes.
 USAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{
@@ -50,7 +50,7 @@ def parse_entries(tokens: list[Token]) -> list[Entry]:
 
 
 class _Cursor:
-    """Reads entries off tokens, one after the other."""
+    """Reads entries from tokens."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
@@ -77,7 +77,7 @@ class _Cursor:
             raise token.error(f"a level number was expected, not {token.text}")
         level = int(token.text)
         if not (1 <= level <= 49 or level in (RENAMES, STAND_ALONE, CONDITION)):
-            raise token.error(f"{token.text} is no level number", "1 to 49, 66, 77 and 88 are")
+            raise token.error(f"{token.text} is not a level number", "1 to 49, 66, 77 and 88 are")
         self._place += 1
         entry = Entry(level, "", token)
         named = self._word()
@@ -138,17 +138,17 @@ class _Cursor:
     def _need(self, what: str, after: Token) -> Token:
         token = self._peek()
         if token is None or token.kind in (TokenKind.PERIOD, TokenKind.COMMENT):
-            raise (token or after).error(f"{what} was expected behind {after.text}")
+            raise (token or after).error(f"{what} was expected after {after.text}")
         self._place += 1
         return token
 
     def _number(self, what: str, after: Token) -> int:
         token = self._need(what, after)
         if not token.text.isdecimal():
-            raise token.error(f"{what} was expected behind {after.text}, not {token.text}")
+            raise token.error(f"{what} was expected after {after.text}, not {token.text}")
         return int(token.text)
 
-    # The clauses. Each is called behind its first word.
+    # The clauses. Each is called after its first word.
 
     def picture(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
@@ -164,7 +164,7 @@ class _Cursor:
         self._skip("IS")
         named = self._need("a usage", token)
         if named.upper not in USAGES:
-            raise named.error(f"{named.text} is no usage", f"known: {', '.join(sorted(USAGES))}")
+            raise named.error(f"{named.text} is not a usage", f"known: {', '.join(sorted(USAGES))}")
         entry.usage = USAGES[named.upper]
 
     def usage(self, entry: Entry, token: Token) -> None:
@@ -194,7 +194,7 @@ class _Cursor:
         self._occurs_keys()
 
     def _occurs_keys(self) -> None:
-        """Pass over ASCENDING KEY IS names and INDEXED BY names."""
+        """Skip ASCENDING KEY IS names and INDEXED BY names."""
         while self._skip("ASCENDING", "DESCENDING", "INDEXED"):
             self._skip("BY")
             self._noise()
@@ -253,9 +253,9 @@ class _Cursor:
         return value.upper in _CLAUSES or (self._at_entry() and not self._more_values())
 
     def _more_values(self) -> bool:
-        """Return whether a number that begins a line is a value: no name or clause behind it."""
-        behind = self._place + 1
-        following = self._tokens[behind] if behind < len(self._tokens) else None
+        """Return whether a number that begins a line is a value: no name or clause follows."""
+        after = self._place + 1
+        following = self._tokens[after] if after < len(self._tokens) else None
         return following is None or following.kind is not TokenKind.WORD or following.text.isdigit()
 
     def renames(self, _: Entry, token: Token) -> None:
@@ -264,7 +264,7 @@ class _Cursor:
             self._need("an item", token)
 
     def nothing(self, entry: Entry, token: Token) -> None:
-        """Pass over a word that says nothing of the layout."""
+        """Skip a word that does not concern the layout."""
 
 
 def _begins_entry(token: Token) -> bool:

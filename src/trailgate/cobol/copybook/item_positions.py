@@ -209,7 +209,7 @@ class _Walk:
             return None, None
         found = self.counts.get(occurs.counter.upper())
         if found is None:
-            problem = f"its counter {occurs.counter} does not stand in front of it"
+            problem = f"its counter {occurs.counter} does not come before it"
             raise DefinitionError(problem, where=Where(field=field.name))
         count, unread = found
         bad = (count < occurs.least) | (count > occurs.most)

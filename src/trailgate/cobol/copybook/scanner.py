@@ -1,4 +1,4 @@
-"""Logical lines to tokens: words, literals, periods, and the comments that say something."""
+"""Logical lines to tokens: words, literals, periods, and comments."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Token:
 
 # A literal may have a prefix: X"C1", N'..', G'..', Z'..', NX'..'.
 _LITERAL: Final = re.compile(r"(?:[XNGZU]|NX|BX)?([\"'])", re.IGNORECASE)
-# A word ends before a blank, a quote, "==", or a period, comma or semicolon with a blank behind.
+# A word ends before a blank, a quote, "==", or a period, comma or semicolon before a blank.
 _WORD: Final = re.compile(r"(?:(?![.,;](?:\s|$))(?!==)[^\s\"'])+")
 _SEPARATOR: Final = re.compile(r"[\s,;]+")
 
@@ -65,7 +65,7 @@ def scan(lines: list[SourceLine], source: str) -> list[Token]:
 
 
 def _joined(lines: list[SourceLine]) -> Iterator[SourceLine]:
-    """Yield lines with their continuations put behind them."""
+    """Yield lines with their continuations appended."""
     held: SourceLine | None = None
     waiting: list[SourceLine] = []  # comments in between
     for line in lines:
@@ -88,7 +88,7 @@ def _flush(held: SourceLine | None, waiting: list[SourceLine]) -> Iterator[Sourc
 
 
 def _continued(text: str, more: str) -> str:
-    """Return a text with its continuation: a literal goes on behind the first quote."""
+    """Return a text with its continuation: a literal continues after the first quote."""
     quote = _open_quote(text)
     if quote is None:
         return text.rstrip() + more.strip()

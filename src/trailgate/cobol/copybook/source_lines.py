@@ -1,4 +1,4 @@
-"""Copybook text to logical lines: columns cut, comments told apart, continuations joined."""
+"""Copybook text to logical lines: columns cut, comments and continuations marked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIRECTIVE: Final = re.compile(r"(EJECT|SKIP[123]|TITLE|\*?CBL|\*CONTROL|PROCESS
 class SourceLine:
     """The text of one line: ``column`` is that of its first character, both counted from 1.
 
-    ``continued``: the text goes on with that of the line before.
+    ``continued``: the text continues that of the line before.
     """
 
     number: int
@@ -53,10 +53,10 @@ def _can_be_fixed(line: str) -> bool:
     head = line[:INDICATOR].ljust(INDICATOR)
     if not _SEQUENCE.fullmatch(head):
         return False
-    behind = line[INDICATOR : INDICATOR + 1] or " "
-    # "01 HEADER." has a D in column 7; what is behind a real D, a blank, tells them apart.
+    indicator = line[INDICATOR : INDICATOR + 1] or " "
+    # "01 HEADER." has a D in column 7; a real D is followed by a blank.
     entry = re.match(r"\d{1,2} ", head) and not head[2:].isdigit()
-    return not entry and (behind in _INDICATORS or (behind.isdigit() and not head.strip()))
+    return not entry and (indicator in _INDICATORS or (indicator.isdigit() and not head.strip()))
 
 
 def _fixed(lines: list[str]) -> Iterator[SourceLine]:
@@ -80,7 +80,7 @@ def _fixed(lines: list[str]) -> Iterator[SourceLine]:
         elif _CONTINUED.match(text):
             yield SourceLine(number, TEXT + 1, text[1:], continued=True)  # likewise
         elif text.strip():
-            # A literal may go on in the next line: blanks up to the last column count then.
+            # A literal may continue on the next line: blanks up to the last column count then.
             yield SourceLine(number, TEXT + 1, text.ljust(END - TEXT))
 
 

@@ -96,7 +96,7 @@ def _capped(field: Field, form: NumberForm) -> bool:
 
 
 def load_words(matrix: Octets, *, little: bool, signed: bool) -> Longs:
-    """Return the rows as 64-bit integers (unsigned ones as such)."""
+    """Return the rows as 64-bit integers (unsigned ones as uint64)."""
     rows, size = matrix.shape
     order, kind = "<" if little else ">", "i" if signed else "u"
     if size in (1, 2, 4, 8) and (size == 1 or matrix.strides[1] == 1):

@@ -14,10 +14,10 @@ from trailgate.errors import DefinitionError, Where
 
 
 class PositionKind(Enum):
-    """What stands in a position."""
+    """What a position holds."""
 
     DIGIT = "digit"  # 9
-    SUPPRESSED = "suppressed"  # Z and *: a digit, or the filler in front of the first one
+    SUPPRESSED = "suppressed"  # Z and *: a digit, or the filler before the first one
     FLOATING = "floating"  # + - $ more than once: a digit, a blank, or the symbol itself
     FLOAT_BEGIN = "float begin"  # the first of them: no digit
     INSERTED = "inserted"  # , . B 0 /
