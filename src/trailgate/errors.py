@@ -107,6 +107,12 @@ class MissingDependencyError(TrailgateError, ImportError):
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return a hint that gives the nearest known name, whatever its case; empty if none is near."""
+    near = nearest(name, known, cutoff=cutoff)
+    return f"Did you mean {near}?" if near else ""
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return the known name that is most like a name, whatever its case; empty if none is."""
     folded = {one.casefold(): one for one in known}
     near = get_close_matches(name.casefold(), folded, 1, cutoff)
-    return f"Did you mean {folded[near[0]]}?" if near else ""
+    return folded[near[0]] if near else ""

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framed_files import frame
+from laws import examples
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, OptionError, TrailgateError, TruncatedError
@@ -90,7 +91,7 @@ def test_a_framing_that_cannot_be_is_a_wrong_option() -> None:
             framing.check()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=60), st.sampled_from(sorted(FRAMINGS)), st.booleans())
 def test_any_bytes_give_records_or_our_error(data: bytes, name: str, finish: bool) -> None:
     with contextlib.suppress(TrailgateError):

@@ -15,8 +15,8 @@ from trailgate.arrays import Longs
 from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_frames
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
+from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.files.trail_files import Place, locate
 
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # the arrays of a portion stay in cache
@@ -51,7 +51,7 @@ class RecordPortion:
     base: int
 
 
-def find_record_files(path: Place) -> tuple[RecordFile, ...]:
+def find_record_files(path: Address) -> tuple[RecordFile, ...]:
     """Return a file, or a folder's files by name; hidden ones and empty ones are left out.
 
     Raises StorageError where there is neither.
