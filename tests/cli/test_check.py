@@ -69,7 +69,7 @@ def test_salvage_reports_what_it_saved(
     assert run(["show", str(tmp_path / "new"), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["tx_id"] == "tx0"
     assert run(["check", bad, "--salvage", str(tmp_path / "new")]) == 1
-    assert "not written over" in capsys.readouterr().err
+    assert "not overwritten" in capsys.readouterr().err
 
 
 def test_many_files_and_findings_fit_on_a_screen(

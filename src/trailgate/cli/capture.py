@@ -166,7 +166,7 @@ def run(job: CaptureJob, master: Any = None, *, show: bool = True) -> CaptureSum
         with progress_bar(len(job.ranges), show=show) as progress:
             return run_local(job, progress)
     try:
-        from trailgate.spark.jobs.capture import run_capture  # noqa: PLC0415  Spark is heavy
+        from trailgate.spark.capture_job import run_capture  # noqa: PLC0415  Spark is heavy
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("pyspark"):
             raise

@@ -75,7 +75,7 @@ def _write(path: str, to: str, options: CopybookOptions, master: str | None) -> 
     if master is None:
         rows = run_local(job)
     else:
-        from trailgate.spark.jobs.copybook import run_parquet  # noqa: PLC0415  only with Spark
+        from trailgate.spark.parquet_job import run_parquet  # noqa: PLC0415  only with Spark
 
         rows = run_parquet(master, job)
     print(f"{rows:,} records in {len(job.parts)} files: {to}")

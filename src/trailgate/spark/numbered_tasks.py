@@ -1,4 +1,4 @@
-"""Work that is numbered and done one task a number: what both jobs run on.
+"""Numbered work, one task a number: what both jobs run on.
 
 Only the DataFrame API is used, so a session over Spark Connect will do.
 """
