@@ -60,7 +60,9 @@ def test_a_value_reads_and_writes_as_its_case(case: dict[str, Any]) -> None:
 
     assert found.equals(value)
     if case.get("direction") != "read":
-        writer = codec.encode(TargetColumn("T", column, 5, order), RecordValues(value, np.arange(1)))
+        writer = codec.encode(
+            TargetColumn("T", column, 5, order), RecordValues(value, np.arange(1))
+        )
         sizes = np.zeros(1, np.int64)
         writer.measure(sizes)
         body = np.zeros(int(sizes[0]) + SPARE, np.uint8)

@@ -166,9 +166,7 @@ class FilledCells:
 class WordCells:
     """Cells that hold the last ``width`` bytes of a word of each value, big-endian; NULL has a word too."""
 
-    def __init__(
-        self, target: TargetColumn, found: RecordValues, words: Words, width: int
-    ) -> None:
+    def __init__(self, target: TargetColumn, found: RecordValues, words: Words, width: int) -> None:
         self.found, self.words, self.width = found, words, width
         self.states = states_of(found)
         self.head = target.head(INDICATOR_BYTES + width)

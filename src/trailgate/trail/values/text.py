@@ -13,8 +13,8 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.views import rows_at, words
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
-from trailgate.trail.values.charsets import UTF_8, charset_of, decoded_texts, encoded_texts
 from trailgate.trail.values.cell_writers import FilledCells, VaryingCells
+from trailgate.trail.values.charsets import UTF_8, charset_of, decoded_texts, encoded_texts
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
     NULL,
@@ -116,7 +116,9 @@ def encode_national(target: TargetColumn, found: RecordValues) -> CellWriter:
 
 def encode_fixed_national(target: TargetColumn, found: RecordValues) -> CellWriter:
     """Return texts padded with blanks, in the character set that the definition of their column names."""
-    return encode_fixed_bytes_of(target, _in_charset(target, found.held(), fixed_width(target.column)))
+    return encode_fixed_bytes_of(
+        target, _in_charset(target, found.held(), fixed_width(target.column))
+    )
 
 
 def _in_charset(target: TargetColumn, found: RecordValues, width: int | None) -> RecordValues:

@@ -63,7 +63,9 @@ def _records(group: RecordGroup) -> Iterator[bytes]:
     before, image, tokens = before_writer(group), image_writer(group), TokenAreas(group)
     befores = [None] * len(group.rows) if before is None else _written(before)
     areas = zip(_written(tokens), tokens.ggs_sizes.tolist(), strict=True)
-    for record, (first, last, (area, ggs_size)) in enumerate(zip(befores, _written(image), areas, strict=True)):
+    for record, (first, last, (area, ggs_size)) in enumerate(
+        zip(befores, _written(image), areas, strict=True)
+    ):
         whole = _whole(group, record, first, last)
         user = area[2 * FRAME + ggs_size :]
         others = [Token(GGS_TOKENS, area[FRAME : FRAME + ggs_size])]

@@ -21,10 +21,10 @@ from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, StateColumn
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.values.charsets import UTF_8, charset_of, encoded_texts
 from trailgate.trail.format.record_types import IO_LARGE_OBJECT
 from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.values.cell_writers import TextBytes
+from trailgate.trail.values.charsets import UTF_8, charset_of, encoded_texts
 from trailgate.trail.values.codec import MAX_CELL, VARIABLE_HEAD
 from trailgate.trail.writing.kernels import add_piece_sizes, write_pieces
 from trailgate.trail.writing.record_groups import (

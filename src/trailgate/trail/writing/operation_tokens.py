@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.hexadecimal import from_hex
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.changes import ChangeBlock

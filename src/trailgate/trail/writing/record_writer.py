@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -13,7 +12,7 @@ from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.errors import DefinitionError
-from trailgate.model.changes import Image, StateColumn
+from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record import NO_NODE
@@ -50,7 +49,9 @@ class ImageWriter:
         for index in columns:
             values = image[index].values
             if values is not None:
-                cells = _cell_writer(group, index, RecordValues(values, group.rows, image[index].missing))
+                cells = _cell_writer(
+                    group, index, RecordValues(values, group.rows, image[index].missing)
+                )
                 cells.measure(self.sizes)
                 self.cells.append(cells)
 
@@ -121,7 +122,9 @@ def image_writer(group: RecordGroup) -> ImageWriter:
     """Return the writer of the one image of the records, or of the last one."""
     block = group.block
     columns = () if group.images is Images.NONE else range(len(block.table.columns))
-    return ImageWriter(group, block.before if group.images is Images.BEFORE else block.after, columns)
+    return ImageWriter(
+        group, block.before if group.images is Images.BEFORE else block.after, columns
+    )
 
 
 def record_times(group: RecordGroup) -> Longs:
