@@ -57,7 +57,9 @@ class TextBytes:
         data, begin, end = octets(buffer or b""), int(offsets[0]), int(offsets[-1])
         if end + SPARE <= len(data):
             return cls(offsets, data)
-        return cls(offsets - offsets[0], np.concatenate([data[begin:end], np.zeros(SPARE, np.uint8)]))
+        return cls(
+            offsets - offsets[0], np.concatenate([data[begin:end], np.zeros(SPARE, np.uint8)])
+        )
 
 
 def states_of(found: RecordValues) -> Octets:

@@ -31,19 +31,19 @@ def add_sizes(
     Returns the bytes of the longest value and its record; 0 and record 0 where no value has any. Without
     ``offsets`` values have no bytes.
     """
-    longest, at = 0, 0
+    longest, at = np.int64(0), 0
     for record in range(len(rows)):
         row = rows[record]
         state = states[row] if len(states) else PRESENT
         if state == MISSING:
             continue
-        size = 0
+        size = np.int64(0)
         if state == PRESENT and len(offsets):
             size = np.int64(offsets[row + 1]) - np.int64(offsets[row])
             if size > longest:
                 longest, at = size, record
-        sizes[record] += base + (size if counted else 0)
-    return longest, at
+        sizes[record] += base + size if counted else base
+    return int(longest), at
 
 
 @kernel(writes=("body", "places"))
@@ -72,7 +72,7 @@ def write_varying(
         size = np.int64(offsets[row + 1]) - start
         mark = 0
         if state == NULL_VALUE:
-            size, mark = 0, NULL_MARK
+            size, mark = np.int64(0), NULL_MARK
         at = places[record]
         head = _half(column, big) | _half(front + size, big) << 16 | mark << 32
         if counted:

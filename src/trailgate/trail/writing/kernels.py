@@ -249,9 +249,9 @@ def write_pieces(
         start = np.int64(offsets[rows[value]])
         whole = np.int64(offsets[rows[value] + 1]) - start
         count = (whole + PIECE_BYTES - 1) // PIECE_BYTES
-        at, done = places[records[value]], 0
+        at, done = places[records[value]], np.int64(0)
         for piece in range(1, count + 1):
-            size = PIECE_BYTES if piece > 1 else whole - (count - 1) * PIECE_BYTES
+            size = np.int64(PIECE_BYTES) if piece > 1 else whole - (count - 1) * PIECE_BYTES
             length = head + FRAME + PIECE_HEAD + size + 2 * FRAME
             last = piece == count
             copy_bytes(body, at, model, 0, head)
@@ -260,7 +260,7 @@ def write_pieces(
             _write_number(body, at + TIME_AT, times[value], 8, big)
             body[at + INDICATOR_AT] = last_indicators[value] if last else MIDDLE
             body[at + CONTINUED_AT] = 0 if last else 1
-            body[at + COUNT_AT] = min(count, MAX_COUNT)
+            body[at + COUNT_AT] = min(int(count), MAX_COUNT)
             at += head
             _write_frame(body, at, DATA, NORMAL, PIECE_HEAD + size, big)
             at += FRAME
@@ -297,7 +297,7 @@ def _write_ended(body: Octets, at: int, offsets: Offsets, data: Octets, entry: i
     size = np.int64(offsets[entry + 1]) - start
     copy_bytes(body, at, data, start, size)
     body[at + size] = 0
-    return at + size + 1
+    return int(at + size + 1)
 
 
 @inner
