@@ -64,15 +64,15 @@ def command(  # noqa: PLR0913  one parameter an option
         return
     if master is not None:
         raise OptionError("--master is for writing", hint="Add --to FOLDER")
-    batches = read_all_records(path, options)
-    names = options.decoder().schema.names
+    rows = read_all_records(path, options)
+    names = rows.schema.names
     with output.quiet_pipe():
         if format is Format.JSON:
-            output.print_json(output.limited(batches, limit))
+            output.print_json(output.limited(rows, limit))
         elif format is Format.CSV:
-            output.print_csv(output.limited(batches, limit), names)
+            output.print_csv(output.limited(rows, limit), names)
         else:
-            output.print_rows(batches, TABLE_ROWS if limit is None else limit, names)
+            output.print_rows(rows, TABLE_ROWS if limit is None else limit, names)
 
 
 def _named(given: list[str]) -> dict[str, str]:

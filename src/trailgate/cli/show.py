@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Final
@@ -15,7 +14,7 @@ from trailgate.errors import DefinitionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.tables import find_table
-from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen, schema_of
+from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen
 
 TABLE_ROWS: Final = 100  # what a terminal shows unless told otherwise
 
@@ -94,7 +93,7 @@ def command(  # noqa: PLR0913  one parameter an option
     trail = find_trail(path, definitions)
     if table is not None:
         options = replace(options, tables=TablePatterns((_name(trail, table),)))
-    _show(read_chosen(trail, options), schema_of(trail, options), (format, limit))
+    _show(read_chosen(trail, options), format, limit)
 
 
 def _name(trail: TrailFiles, table: str) -> str:
@@ -107,16 +106,14 @@ def _name(trail: TrailFiles, table: str) -> str:
         return table
 
 
-def _show(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, how: tuple[Format, int | None]
-) -> None:
-    form, limit = how
+def _show(rows: pa.RecordBatchReader, form: Format, limit: int | None) -> None:
+    names, most = rows.schema.names, TABLE_ROWS if limit is None else limit
     with output.quiet_pipe():
         if form is Format.JSON:
-            output.print_json(output.limited(batches, limit))
+            output.print_json(output.limited(rows, limit))
         elif form is Format.CSV:
-            output.print_csv(output.limited(batches, limit), schema.names)
-        elif "io_type" in schema.names:
-            record_output.print_table(batches, TABLE_ROWS if limit is None else limit)
+            output.print_csv(output.limited(rows, limit), names)
+        elif "io_type" in names:
+            record_output.print_table(rows, most)
         else:
-            output.print_table(batches, TABLE_ROWS if limit is None else limit)
+            output.print_table(rows, most)
