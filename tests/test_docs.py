@@ -127,3 +127,14 @@ def test_sections_that_a_reference_names_within_itself_exist(path: Path) -> None
     text = re.sub(CITATION, "", path.read_text())
     if numbers := re.findall(r"§(\d+(?:\.\d+)*)", re.sub(r"`[^`]*`", "", text)):
         assert set(numbers) <= headings(path.stem)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_that_a_document_names_exist(path: Path) -> None:
+    named = re.findall(r"`((?:\w+/)+\w+\.(?:py|toml))\b", path.read_text())
+
+    assert [
+        name
+        for name in named
+        if not any((ROOT / folder / name).is_file() for folder in ("", "src/trailgate"))
+    ] == []

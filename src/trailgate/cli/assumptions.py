@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tomllib
 from collections.abc import Iterable
 from importlib import resources
@@ -93,18 +92,13 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _print() -> None:
-    from rich.console import Console  # noqa: PLC0415  only a table needs it
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    width = shutil.get_terminal_size((output.WIDTH, 24)).columns
-    console = Console(width=width, highlight=False)
+    console = output.console()
     for area, rows in _by_area():
-        table = Table(box=None, pad_edge=False, header_style="bold", title=area)
+        table = output.plain_table(title=area)
         for name in ("name", "assumption", "why", "where", "tests"):
             table.add_column(name, overflow="fold")
         for row in rows:
             why = f"{row.why} ({row.source})" if row.source else row.why
             cells = (row.name, row.statement, why, "\n".join(row.where), "\n".join(row.tests))
-            table.add_row(*(Text(cell) for cell in cells))
+            table.add_row(*output.as_cells(*cells))
         console.print(table)

@@ -1,4 +1,4 @@
-"""What the Tab key offers: commands, the words behind them, and files."""
+"""What the Tab key offers: commands, the words that may follow them, and files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Commands(Completer):
             command, _ = self._session.find(name)
         except OptionError:
             return
-        words = command.words
+        words = command.keywords
         if command.names[0] == "HELP":
             words = tuple(self._session.commands)
         yield from _matching(rest.rpartition(" ")[2], words)

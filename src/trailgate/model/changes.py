@@ -29,8 +29,8 @@ class StateColumn:
     """A column in three states, one slot a row.
 
     ``values`` has the column's block type (``Column.arrow_type``), null where the value is NULL
-    or missing; None says that it is missing in every row. ``missing`` marks the missing rows;
-    None says that no row misses it (or, where ``values`` is None, that all do).
+    or missing; None means that it is missing in every row. ``missing`` marks the missing rows;
+    None means that no row misses it (or, where ``values`` is None, that all do).
     """
 
     values: pa.Array | None

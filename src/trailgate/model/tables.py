@@ -85,7 +85,7 @@ class Column:
 
     @property
     def zoned(self) -> bool:
-        """Return whether a datetime column has room for a time zone behind nanoseconds."""
+        """Return whether a datetime column has room for a time zone after nanoseconds."""
         return self.family is Family.DATETIME and self.external_length > NANOSECONDS
 
     @property
@@ -98,7 +98,7 @@ class Column:
 class Table:
     """One table definition: its name (SCHEMA.TABLE) and columns in order.
 
-    ``guessed`` says that nothing defines it: its columns are numbered, their values as the bytes look.
+    ``guessed`` means that nothing defines it: its columns are numbered, their values guessed from the bytes.
     """
 
     name: str

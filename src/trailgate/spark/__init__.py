@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from trailgate.errors import MissingDependencyError
 
 if TYPE_CHECKING:
+    from trailgate.spark.capture_job import capture_runner
     from trailgate.spark.captured_frame import capture
     from trailgate.spark.copybook_column import decode_copybook
-    from trailgate.spark.jobs.capture import capture_runner
     from trailgate.spark.local_session import session
     from trailgate.spark.registration import register
 
@@ -23,7 +23,7 @@ __all__ = ["capture", "capture_runner", "decode_copybook", "register", "session"
 _MODULES = MappingProxyType(
     {
         "capture": "trailgate.spark.captured_frame",
-        "capture_runner": "trailgate.spark.jobs.capture",
+        "capture_runner": "trailgate.spark.capture_job",
         "decode_copybook": "trailgate.spark.copybook_column",
         "register": "trailgate.spark.registration",
         "session": "trailgate.spark.local_session",

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from fixed_files import fixed_capture
+from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.messages.capture import Capture
-from trailgate.messages.fixed_width.cutting import Cut, Cutting
 from trailgate.messages.fixed_width.options import FixedWidthOptions
 from trailgate.messages.properties.rows import SourceKind
 
@@ -54,7 +54,7 @@ def test_the_least_file_takes_defaults() -> None:
     assert isinstance(least, FixedWidthOptions)
     assert least.seqid.kind is SourceKind.SEQ_ID
     assert least.timestamp.kind is SourceKind.TIMESTAMP
-    assert least.cutting == Cutting(Cut.LINE)
+    assert least.framing == Framing(FrameKind.LINE, returns=True)
     assert least.values.dialect.code_page == "utf-8"
     assert [slot.column.name for slot in least.carried] == ["AT"]
     assert [table.name for table in capture.definitions] == ["ROW"]

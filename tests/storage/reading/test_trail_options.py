@@ -47,7 +47,7 @@ def test_an_option_has_one_name_in_all_spellings(name: str) -> None:
         ({"after": "12"}, "'12' is not a position"),
         ({"records": "some"}, "operations or all"),
         ({"table": "A.B", "tables": "C.*"}, "both given"),
-        ({"tables": ""}, "no list of tables"),
+        ({"tables": ""}, "not a list of tables"),
         ({"records": "all", "table": "A.B"}, "table is about operations"),
         ({"fromCsn": ""}, "empty"),
     ],

@@ -94,7 +94,7 @@ def _from_copybook(
 
 
 def _text_bytes(read: PropertyReader, name: str) -> int:
-    """Return how many bytes of UTF-8 a character may need: as told, or what the page's widest needs.
+    """Return how many bytes of UTF-8 a character may need: as given, or what the page's widest needs.
 
     Messages in UTF-8 are taken for ASCII here, so that CHAR(n) stays n bytes.
     """
@@ -109,13 +109,13 @@ def _text_bytes(read: PropertyReader, name: str) -> int:
 
 
 def _check_depending(layout: Layout) -> None:
-    """Refuse fields behind a varying one, since compilers differ in whether they move with it."""
+    """Refuse fields after a varying one, since compilers differ in whether they move with it."""
     for field in layout.root.walk():
         varies = field.occurs is not None and field.occurs.counter is not None
         if varies and field.offset + field.extent < layout.size:
             problem = f"{field.name} occurs depending on a field and is not last in its record"
             where = Where(table=layout.name, field=field.name)
-            hint = "If what is behind it does not move, say fixed.depending=most"
+            hint = "If what follows it does not move, set fixed.depending=most"
             raise DefinitionError(problem, where=where, hint=hint)
 
 
