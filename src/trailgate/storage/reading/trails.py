@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from trailgate.storage.reading.records import read_records
 from trailgate.storage.reading.rows import chosen_rows, of_tables
 from trailgate.storage.reading.splits import SPLIT_BYTES, SplitReader, TrailSplit, plan_splits
 from trailgate.storage.reading.tables import find_table
+from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.reading.transaction_spans import last_begin
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
 
@@ -38,25 +40,39 @@ __all__ = [
 ]
 
 EVERYTHING: Final = ReadOptions()
+THREAD_BYTES: Final = 16 << 20  # of a trail that a thread reads at once
 
 
 def read_trail(
-    path: Address | TrailFiles, *, limit: int | None = None, **options: Any
+    path: Address | TrailFiles,
+    *,
+    limit: int | None = None,
+    threads: int | None = None,
+    **options: Any,
 ) -> Iterator[pa.RecordBatch]:
     """Yield a trail's operations in order, or with ``table`` that table's rows in their types.
 
-    The options are those of ``ReadOptions``. ``limit`` ends after that many rows.
+    The options are those of ``ReadOptions``. ``limit`` ends after that many rows. ``threads`` None: one a core.
     """
-    return read_chosen(path, ReadOptions.of(options), limit)
+    return read_chosen(path, ReadOptions.of(options), limit, threads)
 
 
 def read_chosen(
-    path: Address | TrailFiles, options: ReadOptions, limit: int | None = None
+    path: Address | TrailFiles,
+    options: ReadOptions,
+    limit: int | None = None,
+    threads: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield what the options ask for, in order."""
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
-    start, end = _bounds(trail, options)
-    return _limited(read_split(trail, TrailSplit(start, end, whole=True), options), limit)
+    many = thread_count(threads)
+    start, end = bounds = _bounds(trail, options)
+    splits = [TrailSplit(start, end, whole=True)]
+    if many > 1 and limit is None:
+        splits = plan_splits(trail, THREAD_BYTES, bounds)
+    table = wanted_table(trail, options)
+    read = partial(read_split, trail, options=options, table=table)
+    return _limited(in_order(read, splits, min(many, len(splits))), limit)
 
 
 def plan_reading(
