@@ -69,7 +69,7 @@ def test_records_of_several_kinds_are_a_struct_a_kind(tmp_path: Path, copybook: 
     assert found[0]["HEADER"] == {"KIND": "H", "CREATED": "20260105"}
     assert found[0]["DETAIL"] is None
     assert found[2]["DETAIL"]["AMOUNT"] == Decimal("-0.07")
-    with pytest.raises(DecodeError, match=r"'X' is no kind of record .*record 2, byte 29"):
+    with pytest.raises(DecodeError, match=r"'X' is not a kind of record .*record 2, byte 29"):
         rows(data, copybook, record_format="rdw", kinds="KIND: H=HEADER, D=DETAIL")
 
 
@@ -106,7 +106,7 @@ def test_an_item_has_a_code_page_of_its_own_and_numbers_keep_their_zeros(
     ("options", "message"),
     [
         ({}, "the copybook has 2 records.*HEADER, DETAIL"),
-        ({"record": "DETIAL"}, "no record DETIAL .*Known: DETAIL"),
+        ({"record": "DETIAL"}, "no record DETIAL .*Did you mean DETAIL"),
         ({"record": "DETAIL", "shap": "flat"}, "format copybook has no option shap.*shape"),
         ({"record": "DETAIL", "shape": "round"}, "shape must be flat or tree, not 'round'"),
         ({"record": "DETAIL", "raw": "yes"}, "raw must be true or false, not 'yes'"),

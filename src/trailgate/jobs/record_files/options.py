@@ -185,11 +185,11 @@ class CopybookOptions:
         )
         records = RecordOptions(
             values,
-            given["shape"] or shape,
-            given["depending"],
-            given["columns"],
-            given["errors"],
-            given["raw"],
+            shape=given["shape"] or shape,
+            depending=given["depending"],
+            columns=given["columns"],
+            errors=given["errors"],
+            raw=given["raw"],
         )
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:

@@ -24,15 +24,15 @@ from trailgate.storage.reading.record_files import (
 def read_records(path: Address, copybook: Address, **options: Any) -> Iterator[pa.RecordBatch]:
     """Yield the records of a file, or of a folder's files by name, as columns.
 
-    ``options`` are those of the Spark format ``copybook``, in Python's spelling, as texts or values' names. Raises
-    DecodeError with file, record, byte offset, field and raw bytes where a field is no value.
+    ``options`` are those of the Spark format ``copybook``, in Python's spelling, as text or as values. Raises
+    DecodeError with file, record, byte offset, field and raw bytes where a field is not a value.
     """
     texts = {name: str(value) for name, value in options.items()}
     yield from read_all_records(path, CopybookOptions.of({"copybook": str(copybook), **texts}))
 
 
 def read_all_records(path: Address, options: CopybookOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a file or folder by options that are read already."""
+    """Yield the records of a file or folder by parsed options."""
     decoder = options.decoder()
     for split in plan_record_splits(find_record_files(path), options.framing, options.split_bytes):
         yield from read_copybook_split(split, options, decoder)
