@@ -14,6 +14,7 @@ from trailgate.errors import TrailgateError
 if TYPE_CHECKING:
     from trailgate.jobs.capture.loading import load_capture, messages_from
     from trailgate.jobs.record_files.reading import read_records
+    from trailgate.jobs.record_files.writing import write_records
     from trailgate.messages.capture import Capture, MessageBatch, Parsed
     from trailgate.storage.live.appender import TrailAppender
     from trailgate.storage.reading.options import ReadOptions
@@ -31,6 +32,7 @@ __all__ = [
     "messages_from",
     "read_records",
     "read_trail",
+    "write_records",
 ]
 
 _ROOMS = MappingProxyType(
@@ -44,6 +46,7 @@ _ROOMS = MappingProxyType(
         "load_capture": "trailgate.jobs.capture.loading",
         "messages_from": "trailgate.jobs.capture.loading",
         "read_records": "trailgate.jobs.record_files.reading",
+        "write_records": "trailgate.jobs.record_files.writing",
         "read_trail": "trailgate.storage.reading.trails",
     }
 )
