@@ -114,7 +114,7 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Fram
 
 
 def frames_in(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> StretchFrames:
-    """Return the records of the stretches data[start:end], which are of lines or of fixed length.
+    """Return the records of ascending stretches data[start:end], which are of lines or of fixed length.
 
     The last record of a stretch may be shorter, or lack its delimiter. An empty stretch has no record.
     """
@@ -138,9 +138,10 @@ def _lines_in(
 ) -> tuple[StretchFrames, int]:
     assert not len(starts) or (starts.min() >= 0 and ends.max() <= len(data))
     mark = np.frombuffer(framing.delimiter, np.uint8)
-    most = np.count_nonzero(data == mark[0]) + len(starts)
+    candidates = np.flatnonzero(data == mark[0])
+    most = len(candidates) + len(starts)
     found = StretchFrames(*(np.empty(most, np.int64) for _ in StretchFrames._fields))
-    count, end = line_records(data, starts, ends, mark, finish, *found)
+    count, end = line_records(data, candidates, starts, ends, mark, finish, *found)
     stretch, begins, stops = (column[:count] for column in found)
     if framing.returns and count:
         stops -= (stops > begins) & (data[stops - 1] == _RETURN)
