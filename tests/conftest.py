@@ -19,7 +19,7 @@ for name, count in {"full": FULL, "fast": FAST}.items():
         name,
         deadline=None,
         max_examples=count,
-        suppress_health_check=[HealthCheck.too_slow],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         derandomize="CI" in os.environ,
     )
 settings.load_profile("full")

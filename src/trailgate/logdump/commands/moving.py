@@ -133,7 +133,7 @@ ROWS: Final = (
     Command(
         ("POSITION", "POS"),
         "[rba | FIRST | LAST | EOF | FORWARD | REVERSE]",
-        "Stand at an offset in the file, or turn the direction of reading.",
+        "Go to an offset in the file, or change the direction of reading.",
         position,
     ),
     Command(("BEGIN",), "time", "Move to the first record of that time or later.", begin),

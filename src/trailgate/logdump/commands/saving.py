@@ -218,7 +218,7 @@ ROWS: Final = (
     Command(
         ("SAVE",),
         "file [!] [n RECORDS | n BYTES] [COMMENT | NOCOMMENT] [TRANSIND indicator] [TRUNCATE]",
-        "Write records from here on that the filters let through, with the file header, into a new file; ! and TRUNCATE replace one.",
+        "Write the records from here on that pass the filters, with the file header, into a new file; ! and TRUNCATE replace an existing one.",
         save_records,
     ),
     Command(

@@ -58,7 +58,7 @@ class Number(NamedTuple):
 
 
 SETTINGS: Final[tuple[Switch | Number, ...]] = (
-    Switch(("GHDR",), "ghdr", FLAG, "The record header in front of a record."),
+    Switch(("GHDR",), "ghdr", FLAG, "The record header before a record."),
     Switch(
         ("DETAIL", "DET"),
         "detail",

@@ -10,13 +10,13 @@ from trailgate.logdump.session.results import Note, Result
 from trailgate.logdump.session.session import Command, Session
 from trailgate.logdump.syntax.arguments import Arguments
 
-NONSTOP: Final = "this is about NonStop systems; files of other systems have nothing of it"
+NONSTOP: Final = "it applies only to NonStop systems"
 ENCRYPTION: Final = (
-    "how trails are encrypted is not public, and no key is in the file; records of an encrypted"
+    "the encryption of trails is not public, and the file holds no key; records of an encrypted"
     " trail are shown as bytes"
 )
-BLOCKS: Final = "reading goes in portions of 4 MB; there is no block size to set"
-EXACT: Final = "counts of each table are always exact; there is no hash table to set or clear"
+BLOCKS: Final = "files are read in portions of 4 MB; there is no block size to set"
+EXACT: Final = "counts per table are always exact; there is no hash table to set or clear"
 
 
 class Unsupported(NamedTuple):
@@ -48,7 +48,7 @@ UNSUPPORTED: Final = (
     Unsupported(("HASHCLEAR",), EXACT, refused=False),
     Unsupported(
         ("TRAILFORMAT",),
-        "the format of a file is found in it; the one from before release 6 is not public",
+        "a file states its format; the one before release 6 is not public",
     ),
     Unsupported(
         ("DEBUG",), "there is no debugger; TRAILGATE_DEBUG=1 in the environment shows tracebacks"

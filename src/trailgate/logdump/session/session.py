@@ -107,7 +107,7 @@ class Session:
         if rows:
             names = ", ".join(sorted(found))
             raise OptionError(f"{name[:40]!r} is more than one command: {names}", hint=HINT)
-        raise OptionError(f"{name[:40]!r} is no command", hint=HINT)
+        raise OptionError(f"{name[:40]!r} is not a command", hint=HINT)
 
     def open(self, path: str) -> OpenTrail:
         """Open a file at its beginning, and close the one that is open."""
