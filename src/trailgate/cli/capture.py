@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from trailgate.cli.capture_output import print_notes, print_summary, progress_bar
-from trailgate.errors import MissingDependencyError, OptionError
+from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
@@ -165,13 +165,6 @@ def run(job: CaptureJob, master: Any = None, *, show: bool = True) -> CaptureSum
     if master is None:
         with progress_bar(len(job.ranges), show=show) as progress:
             return run_local(job, progress)
-    try:
-        from trailgate.spark.jobs.capture import run_capture  # noqa: PLC0415  Spark is heavy
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("pyspark"):
-            raise
-        raise MissingDependencyError(
-            "PySpark is not installed", hint="pip install 'trailgate[spark]'"
-        ) from None
-    summary: CaptureSummary = run_capture(master, job)
-    return summary
+    from trailgate.spark import capture_runner  # noqa: PLC0415  Spark is heavy
+
+    return capture_runner(master)(job)

@@ -49,11 +49,11 @@ _WIDTH: Final[Mapping[str, int]] = MappingProxyType(
 
 
 class PictureError(ValueError):
-    """A picture is wrong; whoever knows its place says where."""
+    """A picture is wrong; the caller adds its place."""
 
 
 def parse_picture(text: str) -> Picture:
-    """Return what a picture says; raises PictureError."""
+    """Return a parsed picture; raises PictureError."""
     symbols = _expanded(text)
     used = {symbol for symbol, _ in symbols}
     characters = sum(_WIDTH[symbol] * count for symbol, count in symbols)
@@ -77,7 +77,7 @@ def _expanded(text: str) -> list[tuple[str, int]]:
         part = _PART.match(upper, place)
         symbol = part[1] if part else upper[place]
         if part is None or symbol not in _SYMBOLS:
-            raise PictureError(f"{symbol!r} in the picture {text} is no picture symbol")
+            raise PictureError(f"{symbol!r} in the picture {text} is not a picture symbol")
         count = int(part[2] or 1)
         if not count:
             raise PictureError(f"the picture {text} repeats {symbol} no time")
@@ -97,16 +97,16 @@ def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> Pictu
 
 
 def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
-    """Return how many digits are held and how many stand behind the decimal point."""
+    """Return how many digits are held and how many of them are decimal places."""
     floats = _floating(symbols)
-    digits = behind = lead = trail = 0
+    digits = decimals = lead = trail = 0
     point = False
     for symbol, count in symbols:
         if symbol in ("V", "."):
             point = True
         elif symbol == "P":
             if digits and not point:
-                trail += count  # 9(9)PPP: the digits stand left of the point
+                trail += count  # 9(9)PPP: the digits are left of the point
             else:
                 lead, point = lead + count, True  # SPPP9(9), VPP9: right of it
         elif symbol in "9Z*" or symbol in floats:
@@ -114,14 +114,14 @@ def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
             if floats.get(symbol):
                 held, floats[symbol] = count - 1, 0  # the first one is the sign or currency itself
             digits += held
-            behind += held if point else 0
+            decimals += held if point else 0
     if not digits:
         raise PictureError(f"the picture {text} has no digit")
-    return digits, behind + lead - trail
+    return digits, decimals + lead - trail
 
 
 def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
-    """Return the symbols of _FLOATING that occur more than once: they stand for digits."""
+    """Return the symbols of _FLOATING that occur more than once: they are places of digits."""
     totals: dict[str, int] = {}
     for symbol, count in symbols:
         if symbol in _FLOATING:

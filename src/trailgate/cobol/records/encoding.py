@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Octets
+from trailgate.cobol.copybook.flat_columns import column_names
+from trailgate.cobol.copybook.item_positions import Counts, Item, columns_below, place_items
 from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.records.decoding import Depending, RecordOptions
-from trailgate.cobol.records.item_positions import Leaf, leaves, place
-from trailgate.cobol.records.record_bytes import Records
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.values.codecs import encoder
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import EncodeError, Where
@@ -23,9 +24,10 @@ class RecordEncoder:
 
     def __init__(self, layout: Layout, options: RecordOptions | None = None) -> None:
         self.layout, self.options = layout, options or RecordOptions()
+        self._names = column_names(layout)
         self._spare = _overlaid(layout.root)
 
-    def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> Records:
+    def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> RecordBytes:
         """Return the records; raises EncodeError with record and field.
 
         Every column must be there, but for those whose bytes are another's (REDEFINES); of two for the same
@@ -35,7 +37,9 @@ class RecordEncoder:
             columns = dict(zip(columns.schema.names, columns.columns, strict=True))
         rows = len(next(iter(columns.values()), ()))
         real = self.options.depending is Depending.REAL
-        placed = place(self.layout, lambda leaf: _count(columns, leaf), real=real)
+        placed = place_items(
+            self.layout, self._names, lambda item: _count(columns, item), real=real
+        )
         for bad in placed.bad_counts:
             problem = f"{bad.counter} is outside of what {bad.field.name} allows"
             where = Where(record=int(np.argmax(bad.rows)), field=bad.counter)
@@ -43,29 +47,29 @@ class RecordEncoder:
         page = code_page(self.options.values.dialect.code_page)
         matrix = np.empty((rows, self.layout.size), np.uint8)
         matrix[:] = np.resize(np.frombuffer(page.blank, np.uint8), self.layout.size)
-        for leaf in leaves(placed.root):
-            if leaf.name in columns:
-                self._write(matrix, leaf, columns[leaf.name])
-            elif leaf.field not in self._spare:
-                raise EncodeError("no column for a field", where=Where(field=leaf.name))
+        for item in columns_below(placed.root):
+            if item.name in columns:
+                self._write(matrix, item, columns[item.name])
+            elif item.field not in self._spare:
+                raise EncodeError("no column for a field", where=Where(field=item.name))
         return _cut(matrix, placed.extent)
 
-    def _write(self, matrix: Octets, leaf: Leaf, values: pa.Array) -> None:
-        rows = np.arange(len(matrix)) if leaf.active is None else np.flatnonzero(leaf.active)
+    def _write(self, matrix: Octets, item: Item, values: pa.Array) -> None:
+        rows = np.arange(len(matrix)) if item.active is None else np.flatnonzero(item.active)
         if not len(rows):
             return
-        if leaf.active is not None:
-            values = values.filter(pa.array(leaf.active))
+        if item.active is not None:
+            values = values.filter(pa.array(item.active))
         try:
-            made = encoder(leaf.field, self.options.values)(values)
+            made = encoder(item.field, self.options.values)(values)
         except EncodeError as error:
             record = error.where.record
             if record is not None:
-                where = Where(record=int(rows[record]), field=leaf.name)
+                where = Where(record=int(rows[record]), field=item.name)
                 raise EncodeError(error.problem, where=where, hint=error.hint) from None
-            raise error.located(field=leaf.name) from None
-        at = leaf.at if isinstance(leaf.at, int) else leaf.at[rows]
-        matrix[rows[:, None], np.reshape(at, (-1, 1)) + np.arange(leaf.field.size)] = made
+            raise error.located(field=item.name) from None
+        at = item.offset if isinstance(item.offset, int) else item.offset[rows]
+        matrix[rows[:, None], np.reshape(at, (-1, 1)) + np.arange(item.field.size)] = made
 
 
 def _overlaid(root: Field) -> frozenset[Field]:
@@ -79,19 +83,19 @@ def _overlaid(root: Field) -> frozenset[Field]:
     return frozenset(found)
 
 
-def _count(columns: Mapping[str, pa.Array], leaf: Leaf) -> tuple[Longs, Mask | None]:
-    values = columns.get(leaf.name)
+def _count(columns: Mapping[str, pa.Array], item: Item) -> Counts:
+    values = columns.get(item.name)
     if values is None:
-        raise EncodeError("no column for a counter", where=Where(field=leaf.name))
+        raise EncodeError("no column for a counter", where=Where(field=item.name))
     counts = pc.cast(values, pa.int64()).fill_null(0)
-    return counts.to_numpy(zero_copy_only=False), None
+    return Counts(counts.to_numpy(zero_copy_only=False))
 
 
-def _cut(matrix: Octets, extent: int | Longs) -> Records:
+def _cut(matrix: Octets, extent: int | Longs) -> RecordBytes:
     rows, width = matrix.shape
     if isinstance(extent, int):
         starts = np.arange(rows, dtype=np.int64) * width
-        return Records(matrix.reshape(-1), starts, starts + width, step=width)
+        return RecordBytes(matrix.reshape(-1), starts, starts + width, step=width)
     ends = np.cumsum(np.broadcast_to(extent, rows))
     inside = np.arange(width) < np.broadcast_to(extent, rows)[:, None]
-    return Records(matrix[inside], ends - extent, ends)
+    return RecordBytes(matrix[inside], ends - extent, ends)

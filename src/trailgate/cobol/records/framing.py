@@ -32,7 +32,7 @@ _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
         NO_RECORD: "no record descriptor word: length {}",
         NO_BLOCK: "no block descriptor word: length {}",
         OVERRUN: "a record runs over its block",
-        NO_LENGTH: "a length field of {} ends in front of itself",
+        NO_LENGTH: "a length field of {} ends before its own end",
     }
 )
 

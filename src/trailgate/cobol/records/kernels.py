@@ -121,7 +121,7 @@ def _number(data: Octets, at: int, width: int, little: bool) -> int:
 
 @inner
 def _block_length(data: Octets, place: int, little: bool) -> int:
+    word: int = _number(data, place, 2 if little else DESCRIPTOR, little)
     if little:
-        return _number(data, place, 2, True)
-    word = _number(data, place, DESCRIPTOR, False)
+        return word
     return word - _EXTENDED if word >= _EXTENDED else word >> 16

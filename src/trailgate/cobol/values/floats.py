@@ -110,6 +110,6 @@ def _refuse(wrong: npt.NDArray[np.bool_], numbers: Doubles) -> None:
 
 
 def explain_float(field: Field, options: ValueOptions) -> Explain:
-    """Return what would tell why bytes are no such number; all are one."""
+    """Return what would explain bad bytes; no bytes are."""
     del field, options
     return lambda raw: Reason(f"{len(raw)} bytes, not a floating point number")

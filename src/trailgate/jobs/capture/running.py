@@ -14,9 +14,9 @@ from dataclasses import asdict, replace
 from trailgate.errors import StorageError, TransactionError
 from trailgate.jobs.capture.job import CaptureJob
 from trailgate.jobs.capture.options import CaptureSummary
-from trailgate.jobs.capture.range_reader import OwnedMessages
+from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.jobs.capture.range_run import RangeReport, RangeRun
-from trailgate.storage.reading.message_files import Place
+from trailgate.storage.reading.message_files import MessagePlace
 from trailgate.storage.writing.counts import Counts, added
 from trailgate.storage.writing.publishing import Staged
 from trailgate.storage.writing.publishing import publish as publish_staged
@@ -26,7 +26,7 @@ def run_range(job: CaptureJob, index: int) -> RangeReport:
     """Capture one range into the staging folder; an error is part of the report."""
     stem = f"{index:06d}-{uuid.uuid4().hex[:8]}"
     writer = None if job.options.dry_run else job.target.writer(stem)
-    owned = OwnedMessages(job.capture, job.source, job.ranges[index])
+    owned = RangeReader(job.capture, job.source, job.ranges[index])
     stop = job.options.on_error == "stop"
     return RangeRun(owned, job.source, writer, job.target.encoding(), stop=stop).run(index)
 
@@ -93,7 +93,7 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     if [report.index for report in reports] != list(range(len(job.ranges))):
         raise StorageError("not every range of the messages was run")
     _check_id_lengths(reports)
-    reached: Place | None = None
+    reached: MessagePlace | None = None
     for report in reports:
         if report.start is None:
             continue

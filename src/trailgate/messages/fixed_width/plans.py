@@ -17,7 +17,7 @@ from trailgate.messages.parsing.record_groups import Reading
 
 _CUT = "A shorter record ends after a complete column"
 _KEY = "Only columns without key may be missing at the end of a record"
-_LONG = "Is it another table's record, or are several records not told apart (fixed.records)?"
+_LONG = "Is it another table's record, or are several records taken for one (fixed.records)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _refuse_surplus(reading: Reading[FixedWidthRecords], size: int, blank: int) 
     long = long[_not_blank(records.units, records.starts[long] + size, records.ends[long], blank)]
 
     def error(row: int) -> DecodeError:
-        problem = f"more than blanks behind the {size} of header and record"
+        problem = f"more than blanks after the {size} of header and record"
         return records.error(row, problem, _LONG, table=table)
 
     reading.add(long, error)

@@ -140,7 +140,7 @@ class MessageParser:
 
             records.refuse(np.flatnonzero(bad), error)
         # In the order of names, so that errors do not depend on what else is in the batch.
-        order = sorted(range(len(tables)), key=lambda code: tables[code].name)
+        order = sorted(range(len(tables)), key=lambda code: (tables[code].name, found[code]))
         return [tables[code] for code in order], np.argsort(order)[codes]
 
     def _codes(
