@@ -16,8 +16,9 @@ from trailgate.arrays import Longs, Mask
 from trailgate.jobs.checking.file_walk import FileBegun, FileEnded, Gap, Portion, Step
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
-from trailgate.trail.checking.transactions import BEGINS, stands_apart
+from trailgate.trail.checking.transactions import is_apart
 from trailgate.trail.format.record_types import Role
+from trailgate.trail.format.transactions import begins_of
 
 SUSPECT: Final = "the next record goes on with the transaction behind its end"
 
@@ -155,8 +156,8 @@ class Rescue:
             own = first + np.flatnonzero(~groups.apart[first:behind])
             left = LeftOut(
                 step.number,
-                step.base + int(step.found.offsets[first]),
-                int(step.found.lengths[own].sum()),
+                step.base + int(step.found.view.offsets[first]),
+                int(step.found.view.lengths[own].sum()),
                 groups.why_dropped(group),
                 _transaction(step, int(own[-1]), first),
             )
@@ -165,8 +166,8 @@ class Rescue:
     def _leave_apart(self, step: Portion, groups: _Groups, span: tuple[int, int]) -> None:
         start, stop = span
         for row in (start + np.flatnonzero(groups.dropped_apart[start:stop])).tolist():
-            place = step.base + int(step.found.offsets[row])
-            length = int(step.found.lengths[row])
+            place = step.base + int(step.found.view.offsets[row])
+            length = int(step.found.view.lengths[row])
             self.leave(LeftOut(step.number, place, length, groups.why(row)))
 
     def _settle(self, open_because: str, *, suspect: bool = False) -> None:
@@ -220,7 +221,7 @@ class _Groups:
         reason = np.full(count, -1)
         for number, (_, rows) in reversed(list(enumerate(errors))):
             reason[rows] = number
-        apart = stands_apart(found)
+        apart = is_apart(found)
         at = np.flatnonzero(followed.starts)
         firsts = followed.rows[at]
         closes = np.zeros(count, bool)
@@ -228,8 +229,8 @@ class _Groups:
         lasts = followed.rows[np.append(at[1:], len(followed.rows)) - 1] if len(at) else firsts
         bad = reason >= 0
         faulty = np.logical_or.reduceat(bad[followed.rows], at) if len(at) else np.zeros(0, bool)
-        restart = found.role == Role.ABEND
-        headed = np.isin(found.trans_ind[firsts], BEGINS) | restart[firsts]
+        restart = found.view.role == Role.ABEND
+        headed = begins_of(found.trans_ind[firsts]) | restart[firsts]
         headless = followed.headless[at]
         whole = headed & closes[lasts] & ~faulty
         suspect = np.append(headless[1:], [False]) if len(at) else headless
@@ -281,8 +282,8 @@ def _runs(step: Portion, rows: Longs) -> Iterator[tuple[int, int]]:
     """Yield the byte ranges of records, those that follow each other as one."""
     if not len(rows):
         return
-    starts = step.found.offsets[rows]
-    ends = starts + step.found.lengths[rows]
+    starts = step.found.view.offsets[rows]
+    ends = starts + step.found.view.lengths[rows]
     breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1
     firsts = np.concatenate([[0], breaks])
     lasts = np.concatenate([breaks, [len(rows)]]) - 1

@@ -79,7 +79,7 @@ def skip(session: Session, words: Words) -> Iterator[Result]:
     numbers = [word for word in plain if word != "FILTER"]
     wanted = left = read_number(numbers[0]) if numbers else 1
     for portion in portions(session, SMALL):
-        mask = session.filters.mask(portion) if filtered else portion.heads["g_id"] > 0
+        mask = session.filters.mask(portion) if filtered else portion.view.lengths > 0
         rows = chosen(session, mask)[:left]
         left -= len(rows)
         if not left and rows:
@@ -115,9 +115,9 @@ def begin(session: Session, words: Words) -> Iterator[Result]:
     """Stand at the first record of a time or later."""
     time = read_time(" ".join(words.plain), session.settings.offset, session.now())
     for portion in session.trail.forward(session.trail.header_length, SMALL):
-        rows = portion.io_time >= time
+        rows = portion.view.io_time >= time
         if rows.any():
-            session.place = portion.base + int(portion.offsets[rows.argmax()])
+            session.place = portion.source.base + int(portion.view.offsets[rows.argmax()])
             yield Note(f"Reading forward from RBA {session.place}", {"rba": session.place})
             return
         session.place = portion.end
@@ -149,12 +149,12 @@ def scan_for_end(session: Session, words: Words) -> Iterator[Result]:
     del words
     _forward_only(session)
     for portion in portions(session, SMALL):
-        indicator = portion.indicators
+        indicator = portion.view.indicator
         ends = (indicator == LAST) | (indicator == ONLY)
         rows = chosen(session, ends & ~portion.aside)
         if rows:
-            place = portion.base + int(portion.offsets[rows[0]])
-            session.place = place + int(portion.lengths[rows[0]])
+            place = portion.source.base + int(portion.view.offsets[rows[0]])
+            session.place = place + int(portion.view.lengths[rows[0]])
             yield Note(f"End of Transaction found at RBA {place}", {"rba": place})
             break
     else:
@@ -171,7 +171,7 @@ def scan_for_next(session: Session, words: Words) -> Iterator[Result]:
     del words
 
     def begins(portion: Portion) -> Mask:
-        indicator = portion.indicators
+        indicator = portion.view.indicator
         found: Mask = ((indicator == FIRST) | (indicator == ONLY)) & ~portion.aside
         return found
 

@@ -122,16 +122,16 @@ def _write(session: Session, options: SaveOptions, stream: Any) -> tuple[int, in
         size += stream.write(_comment(trail, f"Saved from {trail.path}, RBA {start}"))
     records = data = 0
     for portion in trail.forward(start):
-        mask = session.filters.mask(portion) | (portion.heads["io_type"] == IO_METADATA)
+        mask = session.filters.mask(portion) | (portion.view.io_type == IO_METADATA)
         rows = _limited(portion, np.flatnonzero(mask), options, (records, data))
         size += stream.write(_bytes_of(portion, rows, options.indicator))
         records += len(rows)
-        data += int(portion.data_length[rows].sum())
+        data += int(portion.view.data_length[rows].sum())
         session.place = portion.end
         if _enough(options, records, data):
             last = int(rows[-1]) if len(rows) else 0
-            behind = portion.offsets[last] + portion.lengths[last] if len(rows) else 0
-            session.place = portion.base + int(behind)
+            behind = portion.view.offsets[last] + portion.view.lengths[last] if len(rows) else 0
+            session.place = portion.source.base + int(behind)
             break
     if options.comments:
         size += stream.write(_comment(trail, f"End of what was saved, {records} records"))
@@ -142,7 +142,9 @@ def _limited(portion: Portion, rows: Longs, options: SaveOptions, done: tuple[in
     if options.records is not None:
         rows = rows[: options.records - done[0]]
     if options.data_bytes is not None:
-        before = done[1] + np.cumsum(portion.data_length[rows]) - portion.data_length[rows]
+        before = (
+            done[1] + np.cumsum(portion.view.data_length[rows]) - portion.view.data_length[rows]
+        )
         rows = rows[before < options.data_bytes]
     return rows
 
@@ -153,18 +155,18 @@ def _enough(options: SaveOptions, records: int, data: int) -> bool:
 
 
 def _bytes_of(portion: Portion, rows: Longs, indicator: int | None) -> bytes:
-    data = portion.data
+    data = portion.source.data
     if indicator is not None:
         data = data.copy()
-        at = RECORD_HEADS[portion.order].fields["trans_ind"][1]  # type: ignore[index]
-        changed = rows[portion.heads["io_type"][rows] != IO_METADATA]
-        data[portion.offsets[changed] + at] = indicator
+        at = RECORD_HEADS[portion.source.order].fields["trans_ind"][1]  # type: ignore[index]
+        changed = rows[portion.view.io_type[rows] != IO_METADATA]
+        data[portion.view.offsets[changed] + at] = indicator
     keep: Mask = np.zeros(len(portion), bool)
     keep[rows] = True
     edges = np.flatnonzero(np.diff(np.concatenate(([False], keep, [False]))))
     starts, lasts = edges[::2], edges[1::2] - 1
-    ends = portion.offsets[lasts] + portion.lengths[lasts]
-    spans = zip(portion.offsets[starts].tolist(), ends.tolist(), strict=True)
+    ends = portion.view.offsets[lasts] + portion.view.lengths[lasts]
+    spans = zip(portion.view.offsets[starts].tolist(), ends.tolist(), strict=True)
     return b"".join(data[start:end].tobytes() for start, end in spans)
 
 

@@ -12,8 +12,8 @@ from trailgate.errors import OptionError
 from trailgate.logdump.filters.comparisons import Compare, compare_texts
 from trailgate.logdump.records.images import images_of
 from trailgate.logdump.records.portions import Portion
-from trailgate.logdump.records.token_columns import steps
 from trailgate.trail.format.record import decode_record
+from trailgate.trail.format.token_places import find_token
 from trailgate.trail.format.user_tokens import read_user_tokens
 
 Test = Callable[[Portion], Mask]
@@ -26,7 +26,7 @@ def of_types(codes: Sequence[int]) -> Test:
     """Ask for record types."""
     table = np.zeros(256, bool)
     table[list(codes)] = True
-    return lambda portion: table[portion.heads["io_type"]]
+    return lambda portion: table[portion.view.io_type]
 
 
 def of_names(patterns: Sequence[str]) -> Test:
@@ -47,22 +47,24 @@ def of_field(name: str, compare: Compare, value: int) -> Test:
 
 def of_indicator(compare: Compare, value: int) -> Test:
     """Ask for a place in the transaction."""
-    return lambda portion: np.asarray(compare(portion.indicators, value), bool)
+    return lambda portion: np.asarray(compare(portion.view.indicator, value), bool)
 
 
 def of_offset(compare: Compare, value: int) -> Test:
     """Ask for records by their RBA."""
-    return lambda portion: np.asarray(compare(portion.base + portion.offsets, value), bool)
+    return lambda portion: np.asarray(
+        compare(portion.source.base + portion.view.offsets, value), bool
+    )
 
 
 def of_time(compare: Compare, value: int) -> Test:
     """Ask for records by their IO time."""
-    return lambda portion: np.asarray(compare(portion.io_time, value), bool)
+    return lambda portion: np.asarray(compare(portion.view.io_time, value), bool)
 
 
 def of_image(*, before: bool) -> Test:
     """Ask for before images, or after images."""
-    return lambda portion: portion.is_before == before
+    return lambda portion: portion.view.is_before == before
 
 
 def of_transaction(place: int, compare: Compare, value: bytes) -> Test:
@@ -77,11 +79,11 @@ def of_syskey(compare: Compare, value: int) -> Test:
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
-        starts, ends = portion.areas.data
+        source, areas = portion.source, portion.view.data
         for width in (4, 8):
-            has = (portion.heads["syskey_length"] == width) & (ends - starts >= width)
+            has = (portion.heads["syskey_length"] == width) & (areas.sizes >= width)
             rows = np.flatnonzero(has)
-            keys = portion.order.words(portion.data, f"u{width}")[starts[rows]]
+            keys = source.order.words(source.data, f"u{width}")[areas.starts[rows]]
             found[rows] = compare(keys, value)
         return found
 
@@ -96,11 +98,12 @@ def of_bytes(needle: bytes, span: Span, *, fold: bool = False) -> Test:
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
-        whole = portion.data.tobytes()
+        whole = portion.source.data.tobytes()
         sought = needle.lower() if fold else needle
         whole = whole.lower() if fold else whole
-        offsets = portion.offsets.tolist()
-        starts, ends = (part.tolist() for part in portion.areas.data)
+        offsets = portion.view.offsets.tolist()
+        areas = portion.view.data
+        starts, ends = areas.starts.tolist(), areas.ends.tolist()
         place = whole.find(sought)
         while place >= 0:
             row = bisect_right(offsets, place) - 1
@@ -112,8 +115,8 @@ def of_bytes(needle: bytes, span: Span, *, fold: bool = False) -> Test:
                 continue
             # Later hits in the same record lie further right still: on to the next record.
             found[row] |= low <= place <= high - len(sought)
-            behind = offsets[row] + int(portion.lengths[row])
-            place = whole.find(sought, max(behind, place + 1))
+            following = offsets[row] + int(portion.view.lengths[row])
+            place = whole.find(sought, max(following, place + 1))
             if row + 1 == len(offsets):
                 break
         return found
@@ -125,14 +128,12 @@ def of_ggs_token(code: int, compare: Compare | None, value: bytes) -> Test:
     """Ask for a GGS token, and for its value where a comparison is given."""
 
     def test(portion: Portion) -> Mask:
+        token = find_token(portion.source, portion.view.tokens, code)
         found = np.zeros(len(portion), bool)
-        for rows, starts, ends in steps(portion.data, portion.areas.tokens, portion.order, code):
-            if compare is None:
-                found[rows] = True
-                continue
-            for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
-                payload = portion.data[start:end].tobytes()
-                found[row] |= compare_texts(compare, payload, value)
+        for row in token.rows.tolist():
+            start, end = token.spans.starts[row], token.spans.ends[row]
+            payload = portion.source.data[start:end].tobytes()
+            found[row] = compare is None or compare_texts(compare, payload, value)
         return found
 
     return test
@@ -149,9 +150,9 @@ def of_user_token(name: str, compare: Compare | None, value: str) -> Test:
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
-        starts, ends = portion.areas.user
-        for row in np.flatnonzero(ends > starts).tolist():
-            found[row] = has(portion.data[starts[row] : ends[row]].tobytes())
+        areas = portion.view.user
+        for row in np.flatnonzero(areas.sizes).tolist():
+            found[row] = has(portion.source.data[areas.starts[row] : areas.ends[row]].tobytes())
         return found
 
     return test
@@ -161,20 +162,22 @@ def of_column(index: int, compare: Compare | None, value: str) -> Test:
     """Ask for records that hold a column, and for its value where a comparison is given."""
 
     def has(portion: Portion, row: int) -> bool:
-        record = decode_record(portion.data, int(portion.offsets[row]), order=portion.order)
+        record = decode_record(
+            portion.source.data, int(portion.view.offsets[row]), order=portion.source.order
+        )
         for image in images_of(record):
             for column in image.columns:
                 if column.index == index:
                     if compare is None:
                         return True
-                    texts = column_texts(column.raw, portion.order.label)
+                    texts = column_texts(column.raw, portion.source.order.label)
                     if any(compare_texts(compare, text, value.encode()) for text in texts):
                         return True
         return False
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
-        for row in np.flatnonzero(portion.data_length > 0).tolist():
+        for row in np.flatnonzero(portion.view.data_length > 0).tolist():
             found[row] = has(portion, row)
         return found
 

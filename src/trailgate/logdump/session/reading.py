@@ -34,7 +34,7 @@ def portions(session: Session, size: int = PORTION) -> Iterator[Portion]:
     else:
         for portion in session.trail.backward(place, size):
             yield portion
-            session.place = portion.base + int(portion.offsets[0])
+            session.place = portion.source.base + int(portion.view.offsets[0])
 
 
 def chosen(session: Session, mask: Mask) -> list[int]:
@@ -60,8 +60,8 @@ def progress(session: Session, portion: Portion, scanned: int) -> Iterator[Resul
     """Yield how far a scan has come, if NOTIFY asked for it."""
     every = session.settings.notify
     if every and scanned // every > (scanned - len(portion)) // every:
-        place = portion.base + int(portion.offsets[-1])
-        time = time_text(int(portion.io_time[-1]), session.settings.offset)
+        place = portion.source.base + int(portion.view.offsets[-1])
+        time = time_text(int(portion.view.io_time[-1]), session.settings.offset)
         values = {"scanned": scanned, "rba": place}
         yield Note(f"Scanned {scanned:>10} records, RBA {place}, {time}", values)
 

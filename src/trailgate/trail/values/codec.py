@@ -16,11 +16,11 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.tables import Column
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record_header import Source
+from trailgate.trail.format.trail_bytes import TrailBytes
 
 NULL: Final = 0xFFFF
 INDICATOR_BYTES: Final = 2
-CELL_HEAD: Final = 4  # column index and length, in front of each value
+CELL_HEAD: Final = 4  # column index and length, before each value
 MAX_CELL: Final = 0xFFFF  # a value's length is u16
 
 
@@ -28,7 +28,7 @@ MAX_CELL: Final = 0xFFFF  # a value's length is u16
 class Cells:
     """Where the values of one column lie: the offset of each null indicator, and its length."""
 
-    source: Source
+    source: TrailBytes
     table: str
     column: Column
     starts: Longs
