@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.jobs.record_files.options import OPTIONS
-
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 COMMANDS = (
@@ -92,8 +90,51 @@ def test_every_case_marked_as_assumed_is_listed() -> None:
     assert [name for name in names if f"`{name}`" not in text] == []
 
 
-def test_every_option_of_the_copybook_format_is_documented() -> None:
-    page = (ROOT / "docs/copybook.md").read_text().split("All of them take these options")[1]
-    names = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+CITATION = re.compile(
+    r"\b(trail format|capture properties|copybooks|event publishing) ((?:§[\d.]+(?:, | and | to )?)+)"
+)
+CITED = sorted(
+    path
+    for folder in ("src", "tests", "benchmarks", "docs")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".py", ".md", ".toml", ".txt"}
+)
 
-    assert {name.lower() for name in names} == {row.name.replace("_", "") for row in OPTIONS}
+
+def headings(document: str) -> set[str]:
+    """Return the numbers of a reference's sections."""
+    path = ROOT / "docs/reference" / f"{document.replace(' ', '-')}.md"
+    return set(re.findall(r"^#+ (\d+(?:\.\d+)*)\.? ", path.read_text(), re.MULTILINE))
+
+
+def test_every_citation_of_the_reference_is_one_of_its_sections() -> None:
+    known = {name: headings(name) for name in ("trail format", "capture properties", "copybooks")}
+    cited = [
+        (str(path.relative_to(ROOT)), name, number.rstrip("."))
+        for path in CITED
+        for name, numbers in CITATION.findall(path.read_text())
+        for number in re.findall(r"§([\d.]+)", numbers)
+    ]
+
+    assert len(cited) > 100
+    assert [row for row in cited if row[2] not in known.get(row[1], ())] == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs/reference").glob("*.md")), ids=lambda path: path.name
+)
+def test_sections_that_a_reference_names_within_itself_exist(path: Path) -> None:
+    text = re.sub(CITATION, "", path.read_text())
+    if numbers := re.findall(r"§(\d+(?:\.\d+)*)", re.sub(r"`[^`]*`", "", text)):
+        assert set(numbers) <= headings(path.stem)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_that_a_document_names_exist(path: Path) -> None:
+    named = re.findall(r"`((?:\w+/)+\w+\.(?:py|toml))\b", path.read_text())
+
+    assert [
+        name
+        for name in named
+        if not any((ROOT / folder / name).is_file() for folder in ("", "src/trailgate"))
+    ] == []

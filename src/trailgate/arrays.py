@@ -11,6 +11,9 @@ Octets: TypeAlias = npt.NDArray[
     np.uint8
 ]  # bytes of a buffer, or a matrix of them with one row a value
 Longs: TypeAlias = npt.NDArray[np.int64]  # offsets, lengths, row numbers
+Offsets: TypeAlias = npt.NDArray[
+    np.int32
+]  # of an Arrow array: where each value starts, and the end
 Mask: TypeAlias = npt.NDArray[np.bool_]  # which rows
 Words: TypeAlias = npt.NDArray[np.uint64]  # eight bytes each, unsigned
 Structs: TypeAlias = npt.NDArray[np.void]  # fixed layouts, one a row

@@ -23,7 +23,7 @@ from prompt_toolkit.output import DummyOutput
 from trailgate.cli import logdump
 from trailgate.cli.logdump_completion import completer
 from trailgate.logdump.conversation import Conversation
-from trailgate.logdump.terms.times import EPOCH
+from trailgate.logdump.syntax.times import EPOCH
 
 
 @pytest.fixture
@@ -66,6 +66,15 @@ def test_json_is_one_object_a_result(file: str, capsys: pytest.CaptureFixture[st
     assert counts["types"] == {"Insert": 1, "FieldComp": 1}
     assert counts["tables"]["MY.ORDERS"]["records"] == 2
     assert end["result"] == "goodbye"
+
+
+def test_the_file_header_is_an_object_too(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["logdump", file, "--json", "-c", "FILEHEADER ON", "-c", "N"]) == 0
+
+    *_, shown = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (shown["result"], shown["byte_order"]) == ("file_header", "big")
+    assert shown["header"]["order"] == "big"
+    assert shown["header"]["trail"]["signature"] == "47470d0a544c0a0d"
 
 
 def test_a_failure_is_told_and_the_exit_code_says_so(

@@ -118,7 +118,7 @@ def test_definitions_can_be_elsewhere(prefix: str, capsys: pytest.CaptureFixture
         (["show", "PREFIX", "--table", "MY.ORDER"], 1, "MY.ORDERS"),
         (["show", "PREFIX", "--after", "7"], 2, "error: '7' is not a position"),
         (["show", "PREFIX", "--format", "xml"], 2, "xml"),
-        (["show", "PREFIX", "--tables", "A.B,,"], 2, "no list of tables"),
+        (["show", "PREFIX", "--tables", "A.B,,"], 2, "not a list of tables"),
         (["show", "PREFIX", "--charset", "klingon"], 2, "klingon"),
         (["show"], 2, "path"),
         (["shew"], 2, "shew"),

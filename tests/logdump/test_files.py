@@ -103,7 +103,7 @@ def test_save_writes_what_the_filters_leave(tmp_path: Path) -> None:
     whole = [encode_record(record) for record in order_records()]
     assert saved(tmp_path, "sv000000001") == [whole[1], whole[4]]
     assert "Saved 2 records" in results[-1].text  # type: ignore[union-attr]
-    assert session.place == 1036
+    assert session.position == 1036
 
 
 def test_a_saved_file_says_its_own_size(tmp_path: Path) -> None:

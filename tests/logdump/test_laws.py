@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS, order_records
 from trailgate.logdump.commands.table import COMMANDS
 from trailgate.logdump.filters.options import OPTIONS_BY_NAME
-from trailgate.logdump.printing.as_json import as_json
-from trailgate.logdump.printing.text import text_lines
+from trailgate.logdump.printing.result_json import json_values
+from trailgate.logdump.printing.result_text import text_lines
 from trailgate.logdump.records import open_trail
 from trailgate.logdump.records.transaction_numbers import number_transactions
 from trailgate.logdump.session.results import Counts, Failure, Note
@@ -28,7 +29,7 @@ from trailgate.trail.format.record import TrailRecord, encode_record
 LETTERS = st.text("abcxyzABZ0123456789 \"',;:=<>!*?[]-", max_size=12)
 WRITING = {"LOG", "SAVE", "WRITELOG"}
 KEYWORDS = sorted(
-    {word for row in COMMANDS.values() for word in row.words} | {"1", "5", "-1", "0x10"}
+    {word for row in COMMANDS.values() for word in row.keywords} | {"1", "5", "-1", "0x10"}
 )
 TYPED = st.builds(
     lambda name, words: " ".join((name, *words)),
@@ -54,7 +55,7 @@ def hurt(draw: st.DrawFn) -> bytes:
     return bytes(raw)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(raw=hurt() | st.binary(max_size=200), lines=LINES)
 def test_any_command_over_any_bytes_gives_results(raw: bytes, lines: list[str]) -> None:
     with TemporaryDirectory() as folder:
@@ -72,7 +73,7 @@ def test_any_command_over_any_bytes_gives_results(raw: bytes, lines: list[str]) 
         ]
         for result in answers(session, *show, *lines, *after):
             assert all(line.isprintable() for line in text_lines(result))
-            json.dumps(as_json(result))
+            json.dumps(json_values(result))
 
 
 @given(raw=hurt())

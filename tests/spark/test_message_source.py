@@ -179,7 +179,7 @@ def test_a_transaction_that_does_not_end_is_an_error(spark: SparkSession, tmp_pa
     ("options", "problem"),
     [
         ({}, "needs the option properties"),
-        ({"properties": "x", "messagePer": "page"}, "messagePer is file or line"),
+        ({"properties": "x", "messagePer": "page"}, "messagePer must be file or line"),
         ({"properties": "x", "onError": "quarantine"}, "stops at the first bad message"),
         ({"properties": "x", "splitBytes": "0"}, "splitBytes must be a number"),
     ],

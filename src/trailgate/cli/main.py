@@ -21,11 +21,11 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "capture": "Capture messages into a trail.",
         "show": "Show the operations of a trail.",
         "analyze": "Show every byte of a trail file with its meaning.",
-        "check": "Tell whether a trail is whole, and save what is.",
+        "check": "Check whether a trail is whole, and save what is.",
         "copybook": "Show the layout of a copybook's records.",
         "gendef": "Write the definitions file of a capture's tables.",
-        "logdump": "Look into trail files with Logdump's commands.",
-        "assumptions": "List what is assumed about formats, with reason and test.",
+        "logdump": "Inspect trail files with Logdump's commands.",
+        "assumptions": "List what is assumed about formats, with reasons and tests.",
         "records": "Show files of fixed-width records, or write them as Parquet.",
         "demo": "Capture the sample messages into a trail and show it.",
     }
@@ -56,7 +56,7 @@ def run(arguments: list[str]) -> int:
 def _program(arguments: list[str]) -> Callable[..., object]:
     """Return the program with all commands named and the one asked for imported."""
     try:
-        import typer  # noqa: PLC0415  a missing one is told, and nobody else loads it
+        import typer  # noqa: PLC0415  a missing one is reported below, and no other module loads it
     except ImportError:
         raise MissingDependencyError(
             "the command line needs typer and rich", hint="pip install 'trailgate[cli]'"
@@ -78,7 +78,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 
     @program.callback()
     def options(*, version: bool = version) -> None:
-        """Take the options in front of a command."""
+        """Take the options before a command."""
 
     return program
 
@@ -90,7 +90,7 @@ def _imported(name: str) -> Callable[..., object]:
 
 
 def _stub() -> None:
-    """Stand for a command that is only listed."""
+    """Represent a command that is only listed."""
 
 
 def _version(*, asked: bool) -> None:

@@ -28,7 +28,7 @@ def table_of(layout: Layout, name: str | None = None) -> Table:
 
 
 def column_of(column: FlatColumn) -> Column:
-    """Return a column's definition by the type translation of the capture reference (5.1, 9.4)."""
+    """Return a column's definition translated as in capture properties §5.1 and §9.4."""
     field = column.field
     return replace(_typed(field), name=column.name, key=field.key, nullable=not field.key)
 

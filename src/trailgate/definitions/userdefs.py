@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final, Protocol
 
 from trailgate.definitions.defgen.sourcedefs import complete
 from trailgate.definitions.defgen.text import CONTROL
-from trailgate.errors import OptionError, Where
+from trailgate.errors import OptionError, Where, did_you_mean, nearest
 from trailgate.model.tables import Column, Table
 
 USERDEFS: Final = "delim.userdefs."
@@ -105,8 +104,8 @@ def _sort_in(entry: Written, layouts: Mapping[Parts, _Layout], prefix: str) -> N
 def _unlisted(
     table: str, entry: Written, layouts: Mapping[Parts, _Layout], prefix: str
 ) -> OptionError:
-    near = _nearest(table, [layout.name for layout in layouts.values()])
-    hint = f"Did you mean {near}?" if near else f"Name it in {prefix}{_TABLES}"
+    near = did_you_mean(table, [layout.name for layout in layouts.values()])
+    hint = near or f"Name it in {prefix}{_TABLES}"
     return _error(f"table {table} is not listed in {prefix}{_TABLES}", entry, hint)
 
 
@@ -121,15 +120,14 @@ def _table(layout: _Layout, listing: Written) -> Table:
             raise _error(f"{name} is named twice", listing)
         entry = layout.types.get(name.casefold())
         if entry is None:
-            near = _nearest(name, [_parts(e.written)[-1] for e in layout.types.values()])
+            near = nearest(name, [_parts(e.written)[-1] for e in layout.types.values()])
             hint = f"There is one of {near}" if near else f"Say {_base(listing)}.{written}=vchar N"
             raise _error(f"column {name} of {layout.name} has no type", listing, hint)
         columns[name.casefold()] = Column(name, _TEXT, _length(entry))
     for folded, entry in layout.types.items():
         if folded not in columns:
             name = _parts(entry.written)[-1]
-            near = _nearest(name, [column.name for column in columns.values()])
-            hint = f"Did you mean {near}?" if near else ""
+            hint = did_you_mean(name, [column.name for column in columns.values()])
             raise _error(f"column {name} is not listed in {listing.written}", entry, hint)
     return complete(Table(layout.name, tuple(columns.values())))
 
@@ -166,12 +164,6 @@ def _joined(parts: Parts) -> str:
 
 def _base(listing: Written) -> str:
     return listing.written.rpartition(".")[0]
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    folded = {one.casefold(): one for one in known}
-    found = get_close_matches(name.casefold(), folded, 1)
-    return folded[found[0]] if found else ""
 
 
 def _error(problem: str, entry: Written | None, hint: str = "") -> OptionError:

@@ -1,4 +1,4 @@
-"""Positions: where an operation stands, as 20 digits whose text order is their order."""
+"""Positions of operations: 20 digits whose text order is the operations' order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
     files = np.broadcast_to(np.asarray(numbers, np.int64), (rows,))
     for part in (files, offsets):
         if rows and (part.min() < 0 or part.max() >= _LIMIT):
-            raise OptionError(f"a position's part is not of 1 to {DIGITS} digits")
+            raise OptionError(f"a part of a position does not have 1 to {DIGITS} digits")
     matrix = np.empty((2 * DIGITS, rows), np.uint8)
     for start, part in ((0, files), (DIGITS, offsets)):
         # Two halves of five digits: 32 bit division is several times faster than 64 bit.

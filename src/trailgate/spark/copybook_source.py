@@ -13,9 +13,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from trailgate.errors import OptionError
-from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
 from trailgate.jobs.record_files.reading import read_copybook_split
+from trailgate.spark.options import read_with_path
 from trailgate.storage.reading.record_files import (
     RecordSplit,
     find_record_files,
@@ -35,17 +35,16 @@ class CopybookSource(DataSource):  # type: ignore[misc]  # pyspark's types are n
 
     def schema(self) -> StructType:
         """Return the copybook's schema."""
-        return from_arrow_schema(_options(self.options).decoder().schema)
+        return from_arrow_schema(_read(self.options)[1].decoder().schema)
 
     def reader(self, schema: StructType) -> CopybookReader:
         """Return the batch reader."""
-        return CopybookReader(str(self.options["path"]), _options(self.options), schema)
+        return CopybookReader(*_read(self.options), schema)
 
 
-def _options(options: Mapping[str, Any]) -> CopybookOptions:
-    if not options.get("path"):
-        raise OptionError("the format copybook needs a path", hint='As in .load("data/")')
-    return CopybookOptions.of(dict(options))
+def _read(options: Mapping[str, Any]) -> tuple[str, CopybookOptions]:
+    path, values = read_with_path(OPTIONS, options, '.load("data/")')
+    return path, CopybookOptions.of_values(values)
 
 
 class CopybookPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed

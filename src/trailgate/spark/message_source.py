@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Self
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -21,6 +21,8 @@ from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.operations.shapes import to_operations, to_typed, typed_schema
+from trailgate.options import COUNT, TEXT, Kind, Option, Options, choice
+from trailgate.spark.options import read_with_path
 from trailgate.storage.reading.message_files import (
     SPLIT_BYTES,
     MessageSource,
@@ -30,41 +32,50 @@ from trailgate.storage.reading.message_files import (
 )
 
 
+def _stop(text: str) -> str:
+    if text != "stop":
+        problem = "reading stops at the first bad message"
+        raise OptionError(problem, hint="The capture job can quarantine bad messages")
+    return text
+
+
+OPTIONS: Final = Options(
+    "message_capture",
+    (
+        Option("properties", TEXT, "the capture's properties"),
+        Option("extract", TEXT, "an Extract parameter file that names them"),
+        Option("table", TEXT, "this table's operations in the types of its columns"),
+        Option(
+            "message_per",
+            choice({"file": "file", "line": "line"}),
+            "what a message is; .jsonl files hold one a line",
+            "file",
+        ),
+        Option("on_error", Kind("stop", _stop), "stop: at the first bad message", "stop"),
+        Option("split_bytes", COUNT, "how many bytes of messages a task reads", SPLIT_BYTES),
+    ),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
     """What messages are read by."""
 
     path: str
-    properties: str | None = None
-    extract: str | None = None
-    table: str | None = None
-    per_line: bool = False
-    split_bytes: int = SPLIT_BYTES
+    properties: str | None
+    extract: str | None
+    table: str | None
+    message_per: str
+    on_error: str
+    split_bytes: int
 
     @classmethod
-    def read(cls, options: Any) -> MessageOptions:
+    def of(cls, options: Mapping[str, Any]) -> Self:
         """Return the options of Spark's texts; raises OptionError."""
-        if not options.get("path"):
-            raise OptionError("the format message_capture needs a path", hint='.load("messages/")')
-        if not options.get("properties") and not options.get("extract"):
+        path, values = read_with_path(OPTIONS, options, '.load("messages/")')
+        if values["properties"] is None and values["extract"] is None:
             raise OptionError("the format message_capture needs the option properties or extract")
-        per = options.get("messagePer", "file")
-        if per not in ("file", "line"):
-            raise OptionError(f"messagePer is file or line, not {per!r}")
-        if options.get("onError", "stop") != "stop":
-            problem = "reading stops at the first bad message"
-            raise OptionError(problem, hint="The capture job can put bad messages aside")
-        size = options.get("splitBytes", str(SPLIT_BYTES))
-        if not size.isdecimal() or int(size) < 1:
-            raise OptionError(f"splitBytes must be a number of bytes, not {size!r}")
-        return cls(
-            options["path"],
-            options.get("properties"),
-            options.get("extract"),
-            options.get("table"),
-            per == "line",
-            int(size),
-        )
+        return cls(path, **values)
 
     def capture(self) -> Capture:
         """Return what parses the messages."""
@@ -81,7 +92,7 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
 
     def schema(self) -> StructType:
         """Return the operations' schema, or the table's."""
-        options = MessageOptions.read(self.options)
+        options = MessageOptions.of(self.options)
         if options.table is None:
             return from_arrow_schema(OPERATIONS_SCHEMA)
         table = options.capture().definitions.table(options.table)
@@ -89,7 +100,7 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
-        return MessageReader(MessageOptions.read(self.options), schema)
+        return MessageReader(MessageOptions.of(self.options), schema)
 
 
 class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
@@ -113,7 +124,7 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
         """Return the partitions: large files split, small ones packed together."""
         options = self._options
         capture = options.capture()
-        source = find_messages(options.path, options.per_line)
+        source = find_messages(options.path, options.message_per == "line")
         ranges = plan_ranges(source, options.split_bytes)
         return [MessagePartition(capture, source, own) for own in ranges]
 

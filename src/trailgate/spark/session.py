@@ -28,7 +28,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 # Spark prints a remark where the level of this one is not said and the same.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
-# A failed task is an exception of the driver as well, and is told there.
+# A failed task is an exception of the driver as well, and reported there.
 logger.executor.name = org.apache.spark.executor
 logger.executor.level = off
 logger.scheduler.name = org.apache.spark.scheduler

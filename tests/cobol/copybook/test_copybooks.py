@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from trailgate.cobol.copybook.dialect import BinarySizes, Dialect, SourceFormat
 from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.copybook.reader import read_copybook
@@ -150,14 +151,14 @@ WORDS: Final = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.tuples(WORDS, st.sampled_from([" ", "\n", "\n      ", ". ", "\n      -"]))))
 def test_any_words_give_layouts_or_our_error(words: list[tuple[str, str]]) -> None:
     text = "".join(word + gap for word, gap in words)
     _read(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_gives_layouts_or_our_error(text: str) -> None:
     _read(text)

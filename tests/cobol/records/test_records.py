@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cobol.items import layout_of
+from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cobol.copybook.dialect import Dialect
 from trailgate.cobol.copybook.layouts import Layout, Usage
@@ -218,7 +219,7 @@ def nested_rows(draw: st.DrawFn) -> dict[str, Any]:
     return {**row, "A_Z": draw(st.integers(0, 9))}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(nested_rows(), min_size=1, max_size=6), st.sampled_from(Depending))
 def test_records_are_read_as_they_were_written(
     rows: list[dict[str, Any]], depending: Depending
@@ -241,7 +242,7 @@ def test_records_are_read_as_they_were_written(
         assert (records.ends - records.starts).tolist() == sizes
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.text("0123ab", max_size=14), max_size=5),
     st.sampled_from(Depending),
@@ -263,7 +264,7 @@ def test_any_records_give_columns_or_our_error(
     found.validate(full=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.binary(min_size=11, max_size=11), max_size=8))
 def test_columns_are_what_the_oracle_reads(raws: list[bytes]) -> None:
     layout = layout_of(PLAIN)

@@ -108,8 +108,8 @@ def test_an_item_has_a_code_page_of_its_own_and_numbers_keep_their_zeros(
         ({}, "the copybook has 2 records.*HEADER, DETAIL"),
         ({"record": "DETIAL"}, "no record DETIAL .*Known: DETAIL"),
         ({"record": "DETAIL", "shap": "flat"}, "format copybook has no option shap.*shape"),
-        ({"record": "DETAIL", "shape": "round"}, "'round' is none of flat, tree"),
-        ({"record": "DETAIL", "raw": "yes"}, "true or false was expected"),
+        ({"record": "DETAIL", "shape": "round"}, "shape must be flat or tree, not 'round'"),
+        ({"record": "DETAIL", "raw": "yes"}, "raw must be true or false, not 'yes'"),
         ({"record": "DETAIL", "kinds": "KIND: D=DETAIL"}, "record and kinds are both given"),
         ({"kinds": "KIND"}, "kinds are written"),
         ({"kinds": "KIND: D"}, "VALUE=RECORD was expected"),
@@ -120,7 +120,7 @@ def test_an_item_has_a_code_page_of_its_own_and_numbers_keep_their_zeros(
         ({"record": "DETAIL", "code_pages": "KIND"}, "ITEM=PAGE was expected"),
         ({"record": "DETAIL", "code_pages": "KINT=1140"}, "no item KINT.*Did you mean KIND"),
         ({"record": "DETAIL", "code_pages": "KIND=9x9"}, "9x9"),
-        ({"record": "DETAIL", "split_bytes": "0"}, "splitBytes must be above 0"),
+        ({"record": "DETAIL", "split_bytes": "0"}, "splitBytes must be a number above 0"),
     ],
 )
 def test_wrong_options_are_named(

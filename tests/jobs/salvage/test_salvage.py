@@ -21,6 +21,7 @@ from damaged_trails import (
     transaction,
     write_files,
 )
+from laws import examples
 from trailgate.columnar.views import octets
 from trailgate.errors import OptionError, StorageError, TrailgateError
 from trailgate.jobs.checking.report import check_trail
@@ -222,7 +223,7 @@ def damaged(data: bytes, how: list[tuple[str, int, int]]) -> bytes:
     damages(),
     st.sampled_from((300, 1000, 4 << 20)),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_what_is_saved_of_any_damaged_trail_checks_clean(
     tmp_path_factory: pytest.TempPathFactory,
     order: ByteOrder,

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trailgate.cobol.records.framing import FrameKind, Framing, frame
+from framed_files import frame
+from laws import examples
+from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, StorageError, TruncatedError
 from trailgate.storage.reading.record_files import (
     RecordFile,
@@ -37,7 +39,7 @@ def read(path: Path, framing: Framing, split: int = 1 << 20, portion: int = 1 <<
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sampled_from(sorted(KINDS)),
     st.lists(st.binary(min_size=4, max_size=4).filter(lambda b: not {10, 13} & set(b)), max_size=9),

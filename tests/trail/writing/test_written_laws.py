@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from trail.batches import COMPARED
 from trail.written_formats import (
     DEFINITIONS,
@@ -20,7 +21,7 @@ from trailgate.trail.format.record_types import ROLE_OF, Role
 from trailgate.trail.format.trail_format import TrailFormat
 
 MODEST = settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

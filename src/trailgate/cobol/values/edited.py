@@ -17,12 +17,18 @@ from trailgate.cobol.copybook.layouts import Field
 from trailgate.cobol.values.codec import Decoded, Decoder, Encoder, Explain, page_of
 from trailgate.cobol.values.digit_text import Written, digits_of
 from trailgate.cobol.values.edited_picture import Kind, Position, positions, printed_zero
-from trailgate.cobol.values.number_form import finished, number_form, number_of
+from trailgate.cobol.values.kernels import MINUS, WRONG
+from trailgate.cobol.values.number_form import DigitBytes, decode_digits, number_form, number_of
 from trailgate.cobol.values.number_reasons import explain_number
 from trailgate.cobol.values.options import ValueOptions
-from trailgate.cobol.values.zoned import zone_of
-from trailgate.cobol.values.zoned_digits import to_words, zoned_digits
+from trailgate.cobol.values.zoned import digit_table, zone_of
 
+# What is read of a position is a digit; what is read of the sign, a number of _SIGNS.
+_DIGITS: Final = digit_table(bytes(range(10)))
+_SIGNS: Final = np.full(256, WRONG)
+_SIGNS[:2] = 0, MINUS
+_BAD: Final = 2
+_HOLDING_DIGITS: Final = (Kind.DIGIT, Kind.SUPPRESSED, Kind.FLOATING)
 _SYMBOLS: Final = "0123456789 +-$*,./CRDB"
 _FLOATED: Final = {"+": "+- ", "-": "- ", "$": "$ "}
 
@@ -56,6 +62,7 @@ def decode_edited(field: Field, options: ValueOptions) -> Decoder:
     for character in _SYMBOLS:
         back[table[ord(character)]] = ord(character)
     zero = printed_zero(places)
+    held = DigitBytes(_DIGITS, 10, _SIGNS, sign_at=sum(p.kind in _HOLDING_DIGITS for p in places))
     template = None if zero is None else np.frombuffer(zero.encode(), np.uint8)
 
     def decode(matrix: Octets) -> Decoded:
@@ -67,9 +74,9 @@ def decode_edited(field: Field, options: ValueOptions) -> Decoder:
         state.bad |= _torn_credit(shown, places)
         if template is not None:
             state.bad &= ~(shown == template).all(axis=1)
-        digits = to_words(np.column_stack(state.digits), 0)
-        found = zoned_digits(digits, 0, state.negative, state.bad)
-        return finished(form, found, matrix)
+        signs = np.where(state.bad, _BAD, state.negative).astype(np.uint8)
+        digits = np.column_stack([*state.digits, signs])
+        return decode_digits(form, held, digits, written=matrix)
 
     return decode
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field as member
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+from numpy.lib.stride_tricks import as_strided
 
 from trailgate.arrays import Longs, Mask, Octets, Words
 from trailgate.cobol.copybook.layouts import Field, Number
 from trailgate.cobol.values.codec import Decoded, page_of
+from trailgate.cobol.values.kernels import WRONG, narrow_numbers, wide_numbers
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
-from trailgate.columnar.wide_integers import Wide, negated, pairs, plus, times, widened
 from trailgate.errors import DefinitionError, Where
 
 INT64_DIGITS: Final = 18
 DECIMAL_DIGITS: Final = 38
-_WORD_POWER: Final = 19  # the greatest power of ten in a word without a sign
+NOWHERE: Final = -1  # of a sign that has no byte
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +59,50 @@ def number_form(field: Field, options: ValueOptions, digits: int | None = None) 
     return NumberForm(kind, zeros, page_of(field, options).blank, blank_is)
 
 
-@dataclass(frozen=True, slots=True)
-class Digits:
-    """Words of digits, the most significant first; ``widths`` are the digits of those behind it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class DigitBytes:
+    """What the bytes of a field of decimal digits hold; see ``kernels`` for the tables."""
 
-    words: tuple[Words, ...]
-    widths: tuple[int, ...]
-    negative: Mask | None
-    bad: Mask | None
-
-
-def finished(form: NumberForm, found: Digits, matrix: Octets) -> Decoded:
-    """Return the column of decoded digits; ``matrix`` are the bytes they come from."""
-    bad, nulls = found.bad, None
-    if bad is not None and bad.any():
-        for word in found.words:
-            word[bad] = 0
-        bad, nulls = without_blanks(form, matrix, bad)
-    else:
-        bad = None
-    if form.narrow:
-        return Decoded(_narrow(form, found, nulls), bad)
-    return Decoded(_wide(form, found, nulls), bad)
+    digits: Longs
+    base: int
+    signs: Longs = member(default_factory=lambda: np.full(256, WRONG))
+    sign_at: int = NOWHERE
+    sign_base: int = 1
+    most_first: int = 0xFF
 
 
-def without_blanks(form: NumberForm, matrix: Octets, bad: Mask) -> tuple[Mask | None, Mask]:
+def decode_digits(
+    form: NumberForm, held: DigitBytes, matrix: Octets, written: Octets | None = None
+) -> Decoded:
+    """Return the column of a field of decimal digits, one row of ``matrix`` a value.
+
+    ``written`` are the field's own bytes where the matrix has been made of them.
+    """
+    rows, size = matrix.shape
+    data, step = _flat(matrix)
+    words = 1 if pa.types.is_int64(form.type) else 2
+    numbers = np.empty(rows * words, np.int64 if form.narrow else np.uint64)
+    bad = np.empty(rows, bool)
+    fill = narrow_numbers if form.narrow else wide_numbers
+    tables = (held.most_first, held.digits, held.base, held.signs, held.sign_at, held.sign_base)
+    if not fill(data, step, size, *tables, form.zeros, numbers, bad):
+        return Decoded(column_of(form, numbers, rows))
+    still, nulls = _without_blanks(form, matrix if written is None else written, bad)
+    return Decoded(column_of(form, numbers, rows, nulls), still)
+
+
+def _flat(matrix: Octets) -> tuple[Octets, int]:
+    """Return the bytes from the first row's first one to the last row's last one, and the rows' distance."""
+    rows, size = matrix.shape
+    if not rows:
+        return np.zeros(0, np.uint8), size
+    if matrix.strides[1] != 1 or matrix.strides[0] < 1:
+        matrix = np.ascontiguousarray(matrix)
+    step = matrix.strides[0]
+    return as_strided(matrix, ((rows - 1) * step + size,), (1,)), step
+
+
+def _without_blanks(form: NumberForm, matrix: Octets, bad: Mask) -> tuple[Mask | None, Mask]:
     """Return which bad rows stay bad, and which are null: blank rows are bad, NULL or zero."""
     rows = np.flatnonzero(bad)
     blank = np.resize(np.frombuffer(form.blank, np.uint8), matrix.shape[1])
@@ -96,63 +115,11 @@ def without_blanks(form: NumberForm, matrix: Octets, bad: Mask) -> tuple[Mask | 
     return (still if still.any() else None), nulls
 
 
-def _narrow(form: NumberForm, found: Digits, nulls: Mask | None) -> pa.Array:
-    value = found.words[0]
-    for word, width in zip(found.words[1:], found.widths, strict=True):
-        value = value * np.uint64(10**width) + word
-    if form.zeros:
-        value = value * np.uint64(10**form.zeros)
-    signed = value.view(np.int64)
-    if found.negative is not None:
-        signed = apply_sign(signed, found.negative)
-    return from_longs(form, signed, nulls)
-
-
-def apply_sign(values: Longs, negative: Mask) -> Longs:
-    """Return the values, negated in the rows of ``negative``."""
-    flip = -negative.view(np.int8).astype(np.int64)  # all ones, or zero
-    values = values ^ flip
-    values -= flip
-    return values
-
-
-def _wide(form: NumberForm, found: Digits, nulls: Mask | None) -> pa.Array:
-    value = widened(found.words[0])
-    for word, width in zip(found.words[1:], found.widths, strict=True):
-        value = plus(times(value, 10**width), word)
-    for step in range(0, form.zeros, _WORD_POWER):
-        value = times(value, 10 ** min(_WORD_POWER, form.zeros - step))
-    if found.negative is not None:
-        value = negated(value, found.negative)
-    return from_wide(form, value, nulls)
-
-
-def from_longs(form: NumberForm, values: Longs, nulls: Mask | None) -> pa.Array:
-    """Return a column of unscaled 64-bit values."""
-    if pa.types.is_int64(form.type):
-        return _array(form.type, np.ascontiguousarray(values), nulls)
-    found = np.empty((len(values), 2), np.int64)
-    found[:, 0] = values
-    np.right_shift(values, 63, out=found[:, 1])
-    return _array(form.type, found, nulls)
-
-
-def from_wide(form: NumberForm, values: Wide, nulls: Mask | None) -> pa.Array:
-    """Return a decimal column of unscaled 128-bit values."""
-    return _array(form.type, pairs(values), nulls)
-
-
-def _array(kind: pa.DataType, values: npt.NDArray[np.generic], nulls: Mask | None) -> pa.Array:
+def column_of(
+    form: NumberForm, words: Longs | Words, rows: int, nulls: Mask | None = None
+) -> pa.Array:
+    """Return the column whose values are in ``words``, one or two a row."""
     bitmap = None
     if nulls is not None and nulls.any():
         bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(values), [bitmap, pa.py_buffer(values)])
-
-
-def merged(masks: Sequence[Words]) -> Mask:
-    """Return in which rows one of the words is not 0."""
-    found = masks[0]
-    for mask in masks[1:]:
-        found = found | mask
-    bad: Mask = found != 0
-    return bad
+    return pa.Array.from_buffers(form.type, rows, [bitmap, pa.py_buffer(words)])

@@ -14,13 +14,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import cached_property
-from time import perf_counter
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 import numba
 import numpy as np
 
-SLOW: Final = 1.0  # seconds of compiling in one process, from which on a line says so
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -112,10 +110,10 @@ class Kernel:
         dispatcher = _jitted(self.function)
         if dispatcher is self.function:  # NUMBA_DISABLE_JIT: the function as it is written
             return dispatcher
-        begin = perf_counter()
         dispatcher.compile(tuple(row.type for row in self.contract.values()))
         dispatcher.disable_compile()
-        _TIME.add(perf_counter() - begin)
+        if not dispatcher.stats.cache_hits:
+            _NOTICE.say()
         compiled: Callable[..., Any] = dispatcher
         return compiled
 
@@ -133,20 +131,20 @@ def _jitted(function: Callable[..., Any]) -> Any:
         return numba.njit(nogil=True, error_model="numpy")(function)
 
 
-class _CompileTime:
-    """Seconds spent on compiling in this process; a line is logged once they are many."""
+class _Notice:
+    """Logs once a process that loops are compiled, since that takes seconds."""
 
     def __init__(self) -> None:
-        self.spent = 0.0
+        self.said = False
 
-    def add(self, seconds: float) -> None:
-        """Add seconds, and say so when they reach ``SLOW``."""
-        before, self.spent = self.spent, self.spent + seconds
-        if before < SLOW <= self.spent:
+    def say(self) -> None:
+        """Log the line, if that was not done yet."""
+        if not self.said:
             _LOG.info("compiling loops for this machine; they are kept for the next time")
+        self.said = True
 
 
-_TIME: Final = _CompileTime()
+_NOTICE: Final = _Notice()
 
 
 def kernel(*, writes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Kernel]:

@@ -19,7 +19,6 @@ from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.reading.message_files import MessageSource, Place, Range, read_messages
-from trailgate.storage.writing.segments import selected
 
 TAIL: Final = 64  # messages looked at first for the end of a stretch behind a range's end
 NOTHING: Final = ChangeBatch((), 0)
@@ -120,7 +119,7 @@ class OwnedMessages:
         inside = (parsed.message >= begin) & (parsed.message < stop)
         yield Piece(
             batch.slice(begin, stop),
-            selected(parsed.batch, inside),
+            parsed.batch.where(inside),
             parsed.message[inside] - begin,
             parsed.starts_unit[begin:stop],
             {at: problems[at] for at in sorted(problems)},

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -13,18 +12,14 @@ from trailgate.errors import TrailgateError
 from trailgate.jobs.capture.quarantine_writer import write_aside
 from trailgate.jobs.capture.range_reader import OwnedMessages, Piece, located, place_of
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.files.quarantine import error_fields
 from trailgate.storage.reading.message_files import MessageSource, Place
+from trailgate.storage.writing.counts import Counts, added, counted
 from trailgate.storage.writing.segments import (
-    Counts,
     Encoding,
     Mark,
     Segment,
     SegmentWriter,
-    added,
-    counted,
     encoded_or_blamed,
-    selected,
 )
 from trailgate.trail.writing.writer import Encoded
 
@@ -44,23 +39,10 @@ class RangeReport:
     operations: int = 0
     quarantined: int = 0
     quarantine: str | None = None
-    error: Mapping[str, Any] | None = None
+    error: TrailgateError | None = None
     start: Place | None = None
     end: Place | None = None
     id_length: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as what JSON can hold."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> RangeReport:
-        """Return the report of such fields."""
-        known = dict(fields)
-        known["segments"] = tuple(Segment(**segment) for segment in known["segments"])
-        for name in ("start", "end"):
-            known[name] = None if known[name] is None else (known[name][0], known[name][1])
-        return cls(**known)
 
 
 @dataclass(slots=True)
@@ -100,7 +82,7 @@ class RangeRun:
             error = self._take(piece)
             if error is not None:
                 self._close()
-                return RangeReport(index, error=error_fields(error))
+                return RangeReport(index, error=error)
         return self._report(index)
 
     def _take(self, piece: Piece) -> TrailgateError | None:
@@ -117,7 +99,7 @@ class RangeRun:
         operations, message = piece.operations, piece.message
         good = kept[message]
         if encoded is None or not good.all():
-            operations, message = selected(operations, good), message[good]
+            operations, message = operations.where(good), message[good]
             encoded, _ = encoded_or_blamed(self._encoding, operations, message)
         assert encoded is not None
         if len(unit):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trailgate.jobs.checking.file_walk import Portion
-from trailgate.storage.files.listing import name_of
+from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.trail.format.record_types import IO_UPDATE, Role, type_name
 from trailgate.trail.format.transactions import begins_of

@@ -8,7 +8,8 @@ from typing import Final
 
 from trailgate.arrays import Octets
 from trailgate.errors import DecodeError, TrailgateError
-from trailgate.storage.files.listing import FoundTrail, name_of
+from trailgate.storage.files.addresses import name_of
+from trailgate.storage.files.found_trail import FoundTrail
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.annotation.file_header import header_order

@@ -23,7 +23,8 @@ from trailgate.jobs.checking.file_walk import (
     Step,
     steps,
 )
-from trailgate.storage.files.listing import FoundTrail, look_at, name_of
+from trailgate.storage.files.addresses import name_of
+from trailgate.storage.files.found_trail import FoundTrail, look_at
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Finding, Findings, Kind, Severity

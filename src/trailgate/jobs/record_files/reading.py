@@ -12,7 +12,7 @@ from trailgate.cobol.records.record_bytes import records_at
 from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.errors import TrailgateError
 from trailgate.jobs.record_files.options import CopybookOptions
-from trailgate.storage.files.trail_files import Place
+from trailgate.storage.files.addresses import Address
 from trailgate.storage.reading.record_files import (
     RecordSplit,
     find_record_files,
@@ -21,7 +21,7 @@ from trailgate.storage.reading.record_files import (
 )
 
 
-def read_records(path: Place, copybook: Place, **options: Any) -> Iterator[pa.RecordBatch]:
+def read_records(path: Address, copybook: Address, **options: Any) -> Iterator[pa.RecordBatch]:
     """Yield the records of a file, or of a folder's files by name, as columns.
 
     ``options`` are those of the Spark format ``copybook``, in Python's spelling, as texts or values' names. Raises
@@ -31,7 +31,7 @@ def read_records(path: Place, copybook: Place, **options: Any) -> Iterator[pa.Re
     yield from read_all_records(path, CopybookOptions.of({"copybook": str(copybook), **texts}))
 
 
-def read_all_records(path: Place, options: CopybookOptions) -> Iterator[pa.RecordBatch]:
+def read_all_records(path: Address, options: CopybookOptions) -> Iterator[pa.RecordBatch]:
     """Yield the records of a file or folder by options that are read already."""
     decoder = options.decoder()
     for split in plan_record_splits(find_record_files(path), options.framing, options.split_bytes):

@@ -24,18 +24,15 @@ from trailgate.jobs.checking.file_walk import FileBegun, FileEnded, Step
 from trailgate.jobs.checking.report import Report, checked
 from trailgate.jobs.salvage.selection import LeftOut, Part, Rescue
 from trailgate.model.tables import Definitions, Table
-from trailgate.storage.files.listing import FoundTrail, look_at, name_of
-from trailgate.storage.files.manifest import (
-    Manifest,
-    Published,
-    file_header,
-    locked,
-    manifest_path,
-    sync_folder,
-    write_manifest,
-)
-from trailgate.storage.files.trail_files import NUMBERED, URI, TrailFile
+from trailgate.storage.files.addresses import URI, name_of
+from trailgate.storage.files.durable import sync_folder
+from trailgate.storage.files.found_trail import FoundTrail, look_at
+from trailgate.storage.files.listing import files_on_disk, number_digits
+from trailgate.storage.files.lock import locked
+from trailgate.storage.files.manifest import Manifest, Published, manifest_path, write_manifest
+from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.writing.target import file_header
 from trailgate.trail.checking.findings import SEQNO, SIZE, Finding, Findings, Severity
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import decode_header, encode_header
@@ -83,13 +80,9 @@ def _prefix(out: str) -> str:
 
 
 def _refuse_existing(prefix: str) -> None:
-    target = Path(prefix)
     beside = [_list_path(prefix), manifest_path(prefix), Path(f"{prefix}.def")]
     there = [path for path in beside if path.exists()]
-    for path in target.parent.iterdir():
-        matched = NUMBERED.fullmatch(path.name)
-        if matched and matched["prefix"] == target.name:
-            there.append(path)
+    there += [Path(file.path) for file in files_on_disk(prefix)]
     if there:
         problem = "something lies there already, and is not written over"
         raise StorageError(problem, where=Where(source=str(there[0])), hint="Name a new prefix")
@@ -113,8 +106,7 @@ class _Work:
     """The files in the making: bodies are appended as they come, headers are filled in at the end."""
 
     def __init__(self, folder: Path, prefix: str, files: tuple[TrailFile, ...]) -> None:
-        matched = NUMBERED.fullmatch(name_of(files[0].path)) if files else None
-        self.digits = len(matched["number"]) if matched else 9
+        self.digits = (number_digits(files[0].path) if files else 0) or 9
         self.first = files[0].number if files else 0
         self.folder, self.prefix, self.files = folder, prefix, files
         self.now = time_ns() // 1000

@@ -9,9 +9,9 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.logdump.records.portions import Portion
 from trailgate.logdump.records.transaction_numbers import BEFORE
-from trailgate.logdump.session.results import Tally
 from trailgate.logdump.statistics.large_transactions import LargeTransactions
 from trailgate.logdump.statistics.sums import TYPES, Counted, Groups, Sums
+from trailgate.logdump.statistics.tallies import Tally
 from trailgate.trail.format.record_types import IO_METADATA, IO_RESTART_ABEND, IO_RESTART_OK
 
 MICROSECONDS: Final = 60_000_000  # of a minute

@@ -9,7 +9,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.logdump.records.portions import Portion
 from trailgate.logdump.records.transaction_numbers import BEFORE
-from trailgate.logdump.session.results import LargeTransaction
+from trailgate.logdump.statistics.tallies import LargeTransaction
 
 
 class LargeTransactions:

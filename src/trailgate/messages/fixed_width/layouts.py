@@ -27,6 +27,15 @@ class Slot:
     field: Field
     offset: int
 
+    @property
+    def end(self) -> int:
+        """Return where the field ends."""
+        return self.offset + self.field.size
+
+    def moved(self, by: int) -> Slot:
+        """Return the slot that many units further."""
+        return replace(self, offset=self.offset + by)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordLayout:

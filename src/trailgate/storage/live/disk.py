@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.manifest import sync_folder, write_whole
+from trailgate.storage.files.durable import sync_folder, write_whole
 
 
 @contextmanager

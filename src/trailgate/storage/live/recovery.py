@@ -15,7 +15,6 @@ from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
 from trailgate.storage.files.checkpoint import HINT, Checkpoint, TransactionMark
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.writing.segments import find_operation, selected, tx_indicators
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.framing import find_sound
 from trailgate.trail.format.record import decode_record
@@ -52,12 +51,12 @@ class Recovered:
             if seen > self.transactions or not self.transactions:
                 yield batch
                 continue
-            begins = np.isin(tx_indicators(batch), (BEGIN, WHOLE))
+            begins = np.isin(batch.tx_indicators(), (BEGIN, WHOLE))
             number = seen + np.cumsum(begins)
             self._check(batch, begins & (number == self.transactions))
             seen = int(number[-1]) if batch.rows else seen
             if seen > self.transactions:
-                yield selected(batch, number > self.transactions)
+                yield batch.where(number > self.transactions)
         if seen < self.transactions:
             problem = f"the source gave {seen} of {self.transactions} transactions again"
             raise StorageError(f"{problem} that the trail has already")
@@ -73,7 +72,7 @@ class Recovered:
 
 def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
     """Return the transaction and commit time of an operation."""
-    block, row = find_operation(batch, order)
+    block, row = batch.find(order)
     return TransactionMark(block.tx_id[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row]))
 
 

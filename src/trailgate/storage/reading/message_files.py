@@ -19,9 +19,9 @@ from pyarrow import fs
 from trailgate.arrays import Longs
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
 from trailgate.messages.capture import MessageBatch, Problem
+from trailgate.storage.files.addresses import locate
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.quarantine import read_line
-from trailgate.storage.files.trail_files import locate
 
 SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
 PORTION: Final = 4 << 20  # bytes of a batch: its integer arrays stay in cache

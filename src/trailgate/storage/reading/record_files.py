@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.arrays import Longs
-from trailgate.cobol.records.framing import Framed, FrameKind, Framing, find_frames
+from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_frames
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
+from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.files.trail_files import Place, locate
 
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # the arrays of a portion stay in cache
@@ -51,7 +51,7 @@ class RecordPortion:
     base: int
 
 
-def find_record_files(path: Place) -> tuple[RecordFile, ...]:
+def find_record_files(path: Address) -> tuple[RecordFile, ...]:
     """Return a file, or a folder's files by name; hidden ones and empty ones are left out.
 
     Raises StorageError where nothing is there.
@@ -144,7 +144,7 @@ def _larger(size: int, at: int) -> int:
     return 2 * size
 
 
-def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Framed:
+def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frames:
     try:
         return find_frames(octets(data), framing, finish=finish)
     except DecodeError as error:

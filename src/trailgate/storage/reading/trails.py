@@ -14,7 +14,8 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.operations.one_definition import in_columns_of
 from trailgate.operations.shapes import to_operations, to_typed, typed_schema
-from trailgate.storage.files.trail_files import Place, TrailFiles, TrailPlace, find_trail
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.records import read_records
 from trailgate.storage.reading.rows import chosen_rows, of_tables
@@ -40,7 +41,7 @@ EVERYTHING: Final = ReadOptions()
 
 
 def read_trail(
-    path: Place | TrailFiles, *, limit: int | None = None, **options: Any
+    path: Address | TrailFiles, *, limit: int | None = None, **options: Any
 ) -> Iterator[pa.RecordBatch]:
     """Yield a trail's operations in order, or with ``table`` that table's rows in their types.
 
@@ -50,7 +51,7 @@ def read_trail(
 
 
 def read_chosen(
-    path: Place | TrailFiles, options: ReadOptions, limit: int | None = None
+    path: Address | TrailFiles, options: ReadOptions, limit: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield what the options ask for, in order."""
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
@@ -144,7 +145,7 @@ def _start(trail: TrailFiles, options: ReadOptions) -> TrailPlace:
     return min(TrailPlace(*parse_position(max(starts))), trail.end) if starts else trail.begin
 
 
-def schema_of(path: Place | TrailFiles, options: ReadOptions) -> pa.Schema:
+def schema_of(path: Address | TrailFiles, options: ReadOptions) -> pa.Schema:
     """Return the schema of what the options ask for."""
     if options.records is not None:
         return RECORDS_SCHEMA

@@ -190,6 +190,61 @@ def _field_problems(data: Octets, at: int, name_end: int, kind: int, data_length
     return problems
 
 
+@inner
+def _read_fields(data: Octets, at: int, big: bool, r: int, small: Octets, longs: Longs) -> None:
+    """Write the fields of a header that is as long as the shortest."""
+    count = len(small) // SMALL_COLUMNS
+    small[IO_TYPE * count + r] = data[at + 14]
+    small[IMAGE_CODE * count + r] = data[at + 11]
+    small[PARTITION * count + r] = data[at + 9]
+    small[CONTINUED * count + r] = data[at + 40]
+    indicator = data[at + 36]
+    if indicator > 3 and data[at + 32] <= 3:
+        indicator = data[at + 32]  # where one printed 11.2.1.0.1 record has it (trail format §5)
+    small[TRANSACTION * count + r] = indicator
+    longs[IO_TIME * count + r] = _long(data, at + 16, big)
+    longs[SAID_LENGTH * count + r] = _half(data, at + 12, big)
+
+
+@inner
+def _walk_parts(data: Octets, place: int, limit: int, big: bool, r: int, longs: Longs) -> int:
+    """Write where the first D, T and U of a record lie; return what is wrong with its parts.
+
+    D, T and U come in this order, each at most once, and there are no others.
+    """
+    count = len(longs) // LONG_COLUMNS
+    problems = 0
+    rank = 0
+    has_data = False
+    while place < limit:
+        code = data[place]
+        start = min(place + FRAME, limit)
+        stop = place + FRAME + _half(data, place + 2, big)
+        if stop > limit:
+            problems |= PART_OVER
+            stop = limit
+        own = 1 if code == DATA else 2 if code == GGS_TOKENS else 3 if code == USER_TOKENS else 0
+        if own <= rank:
+            problems |= EXTRA_PART
+        rank = max(rank, own)
+        if own == 1 and not has_data:
+            has_data = True
+            longs[DATA_START * count + r] = start
+            longs[DATA_STOP * count + r] = stop
+            if data[place + 1] != NORMAL:
+                problems |= DATA_INFO
+            if start == stop:
+                problems |= EMPTY_DATA
+        elif own == 2 and longs[TOKENS_START * count + r] == limit:
+            longs[TOKENS_START * count + r] = start
+            longs[TOKENS_STOP * count + r] = stop
+        elif own == 3 and longs[USER_START * count + r] == limit:
+            longs[USER_START * count + r] = start
+            longs[USER_STOP * count + r] = stop
+        place = stop
+    return problems
+
+
 @kernel(writes=("small", "longs"))
 def read_records(
     data: Octets,
@@ -212,78 +267,33 @@ def read_records(
         limit = at + lengths[r] - FRAME
         if at < 0 or lengths[r] < FRAME or limit + FRAME > len(data):
             return OUTSIDE
-        for column in range(SMALL_COLUMNS):
-            small[column * count + r] = 0
         for column in range(LONG_COLUMNS):
             longs[column * count + r] = limit
-        longs[IO_TIME * count + r] = 0
-        longs[SAID_LENGTH * count + r] = 0
         if lengths[r] < SHORTEST:
+            for column in range(SMALL_COLUMNS):
+                small[column * count + r] = 0
+            longs[IO_TIME * count + r] = 0
+            longs[SAID_LENGTH * count + r] = 0
             longs[PROBLEMS * count + r] = SHORT
             faulty += 1
             continue
+        _read_fields(data, at, big, r, small, longs)
         name_end = at + 2 * FRAME + _half(data, at + 6, big)
-        data_length = _half(data, at + 12, big)
-        io_type = data[at + 14]
-        small[IO_TYPE * count + r] = io_type
-        small[IMAGE_CODE * count + r] = data[at + 11]
-        small[PARTITION * count + r] = data[at + 9]
-        small[CONTINUED * count + r] = data[at + 40]
-        indicator = data[at + 36]
-        if indicator > 3 and data[at + 32] <= 3:
-            indicator = data[
-                at + 32
-            ]  # where one printed 11.2.1.0.1 record has it (trail format §5)
-        small[TRANSACTION * count + r] = indicator
-        longs[IO_TIME * count + r] = _long(data, at + 16, big)
-        longs[SAID_LENGTH * count + r] = data_length
         problems = _header_problems(data, at, limit, name_end)
-        if problems:
-            longs[PROBLEMS * count + r] = problems
-            faulty += 1
-            continue
-        problems = _field_problems(data, at, name_end, types[io_type], data_length)
-        if indicator > 3:
-            problems |= TRANS_IND
-        longs[NAME_STOP * count + r] = name_end
-        # Walk over the parts: D, T and U in this order, each at most once.
-        if data_length and name_end + FRAME + data_length > limit:
-            problems |= DATA_OVER
-        rank = 0
-        has_data = False
-        longs[DATA_START * count + r] = name_end
-        longs[DATA_STOP * count + r] = name_end
-        place = name_end
-        while place < limit:
-            code = data[place]
-            start = min(place + FRAME, limit)
-            stop = place + FRAME + _half(data, place + 2, big)
-            if stop > limit:
-                problems |= PART_OVER
-                stop = limit
-            own = (
-                1 if code == DATA else 2 if code == GGS_TOKENS else 3 if code == USER_TOKENS else 0
-            )
-            if own <= rank:
-                problems |= EXTRA_PART
-            if own == 1 and not has_data:
-                has_data = True
-                longs[DATA_START * count + r] = start
-                longs[DATA_STOP * count + r] = stop
-                if data[place + 1] != NORMAL:
-                    problems |= DATA_INFO
-                if start == stop:
-                    problems |= EMPTY_DATA
-            elif own == 2 and longs[TOKENS_START * count + r] == limit:
-                longs[TOKENS_START * count + r] = start
-                longs[TOKENS_STOP * count + r] = stop
-            elif own == 3 and longs[USER_START * count + r] == limit:
-                longs[USER_START * count + r] = start
-                longs[USER_STOP * count + r] = stop
-            rank = max(rank, own)
-            place = stop
-        if longs[DATA_STOP * count + r] - longs[DATA_START * count + r] != data_length:
-            problems |= DATA_LENGTH
+        if problems == 0:
+            data_length = longs[SAID_LENGTH * count + r]
+            kind = types[small[IO_TYPE * count + r]]
+            problems = _field_problems(data, at, name_end, kind, data_length)
+            if small[TRANSACTION * count + r] > 3:
+                problems |= TRANS_IND
+            if data_length and name_end + FRAME + data_length > limit:
+                problems |= DATA_OVER
+            longs[NAME_STOP * count + r] = name_end
+            longs[DATA_START * count + r] = name_end
+            longs[DATA_STOP * count + r] = name_end
+            problems |= _walk_parts(data, name_end, limit, big, r, longs)
+            if longs[DATA_STOP * count + r] - longs[DATA_START * count + r] != data_length:
+                problems |= DATA_LENGTH
         longs[PROBLEMS * count + r] = problems
         if problems:
             faulty += 1
@@ -309,10 +319,10 @@ def number_names(
     firsts: Longs,
     slots: Longs,
 ) -> int:
-    """Number the different names of records in order of appearance; return how many there are.
+    """Write the number of each record's name, and the first record of each name; return how many names there are.
 
-    A name is the bytes of the name area, or of the table index that is there in its place. ``codes`` is the number of each record's
-    name, -1 for records that are not ``named``; ``firsts`` the first record of each name. ``slots`` is a hash table, all -1,
+    Names are numbered in order of appearance; the number of a record that is not ``named`` is -1. A name is the bytes of the name
+    area, or of the table index that is there in its place. ``slots`` is a hash table, all -1,
     of a power of two of slots, more than there are records.
     """
     count = 0

@@ -24,7 +24,7 @@ class Problem(NamedTuple):
     hint: str = ""
 
 
-_DATA_TOKEN: Final = "the data token does not agree with the header"
+_OTHER_DATA: Final = "the data token does not agree with the header"
 _MORE: Final = "a record holds more than header, data and tokens"
 ROWS: Final = (
     Problem(SHORT, "a record is too short for its header"),
@@ -33,7 +33,7 @@ ROWS: Final = (
     Problem(NO_INDICATOR, "a record header must begin with 45"),
     Problem(
         REFUSED,
-        "a record of type {code} ({name}) is no operation that can be read",
+        "a record of type {code} ({name}) is not an operation that can be read",
         "trailgate logdump shows it; so does reading records instead of operations",
     ),
     Problem(IMAGE, "the image must be A or B"),
@@ -43,8 +43,8 @@ ROWS: Final = (
     Problem(NAME_END, "a table name must end with a NUL"),
     Problem(INDEX_AREA, "the record header's length does not fit its table index"),
     Problem(DATA_OVER, "the data area runs over its record"),
-    Problem(DATA_LENGTH, _DATA_TOKEN),
-    Problem(DATA_INFO, _DATA_TOKEN),
+    Problem(DATA_LENGTH, _OTHER_DATA),
+    Problem(DATA_INFO, _OTHER_DATA),
     Problem(EXTRA_PART, _MORE),
     Problem(PART_OVER, "the token area runs over its record"),
     Problem(EMPTY_DATA, _MORE),

@@ -43,9 +43,9 @@ def _table(
             raise source.error("a table name is not UTF-8", span) from None
     if name not in known.tables:
         raise source.error(
-            f"table index {name} is not in the metadata in front of the record",
+            f"table index {name} is not in the metadata before the record",
             view.spans(row),
-            hint="Is a part of the file missing, or does reading begin behind its metadata?",
+            hint="Is a part of the file missing, or does reading begin after its metadata?",
         )
     return known.tables[name]
 

@@ -15,7 +15,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Table
 from trailgate.trail.format.trail_bytes import Spans, TrailBytes
-from trailgate.trail.values import kernels
+from trailgate.trail.values import read_kernels
 from trailgate.trail.values.codec import CELL_HEAD
 
 COLUMN_INDEXES: Final = 1 << 16  # that there can be
@@ -41,7 +41,7 @@ def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellPlace
     """
     columns = len(table.columns)
     counts, last = np.zeros(columns, np.int64), np.full(columns, -1, np.int64)
-    problem, area, place = kernels.count_cells(
+    problem, area, place = read_kernels.count_cells(
         source.data, areas.starts, areas.ends, source.big, counts, last
     )
     if problem:
@@ -50,7 +50,7 @@ def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellPlace
     begins = ends - counts
     total = int(ends[-1]) if columns else 0
     records, starts, lengths = (np.empty(total, np.int64) for _ in range(3))
-    kernels.place_cells(
+    read_kernels.place_cells(
         source.data, areas.starts, areas.ends, source.big, begins.copy(), records, starts, lengths
     )
     return [
@@ -63,13 +63,13 @@ def _error(source: TrailBytes, table: Table, problem: int, span: tuple[int, int]
     place, _ = span
     order = source.order
     index = order.number(source.data[place : place + 2].tobytes())
-    if problem == kernels.OVER:
+    if problem == read_kernels.OVER:
         return source.error("a column runs over its data area", span, table=table.name)
-    if problem == kernels.BAD_INDEX:
+    if problem == read_kernels.BAD_INDEX:
         text = f"column index {index} in a table of {len(table.columns)} columns"
         return source.error(text, span, table=table.name)
     field = table.columns[index].name
-    if problem == kernels.NO_INDICATOR:
+    if problem == read_kernels.NO_INDICATOR:
         error = source.error("a value has no null indicator", span, table=table.name)
         return error.located(field=field)
     span = (place, place + CELL_HEAD)
@@ -79,7 +79,7 @@ def _error(source: TrailBytes, table: Table, problem: int, span: tuple[int, int]
 def hold_cells(source: TrailBytes, areas: Spans, columns: int = COLUMN_INDEXES) -> Mask:
     """Return which areas cells of so many columns fill exactly."""
     good = np.empty(len(areas.starts), bool)
-    kernels.check_cells(source.data, areas.starts, areas.ends, source.big, columns, good)
+    read_kernels.check_cells(source.data, areas.starts, areas.ends, source.big, columns, good)
     return good
 
 
@@ -92,7 +92,7 @@ def split_images(
     """
     count = len(kinds)
     widths, borders = np.empty(count, np.int64), np.empty(count, np.int64)
-    bad = kernels.split_images(
+    bad = read_kernels.split_images(
         source.data, areas.starts, areas.ends, source.big, kinds, columns, widths, borders
     )
     return widths, borders, bad

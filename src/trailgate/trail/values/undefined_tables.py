@@ -20,9 +20,16 @@ from trailgate.columnar.views import words
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import NUMBERED
 from trailgate.trail.format.trail_bytes import Spans, TrailBytes
-from trailgate.trail.values import kernels
-from trailgate.trail.values.codec import INDICATOR_BYTES, NULL, Cells, Target, Written
-from trailgate.trail.values.text import VARIABLE_HEAD
+from trailgate.trail.values import read_kernels
+from trailgate.trail.values.codec import (
+    INDICATOR_BYTES,
+    NULL,
+    VARIABLE_HEAD,
+    Cells,
+    CellWriter,
+    RecordValues,
+    TargetColumn,
+)
 
 MAX_COLUMNS: Final = (
     4096  # no table of a common database has more; a greater index is a damaged one
@@ -58,7 +65,7 @@ def columns_used(source: TrailBytes, areas: Spans) -> int:
     An area that cells do not fill counts as far as it holds cells: whoever reads it says what is wrong.
     """
     return int(
-        kernels.count_columns(source.data, areas.starts, areas.ends, source.big, MAX_COLUMNS)
+        read_kernels.count_columns(source.data, areas.starts, areas.ends, source.big, MAX_COLUMNS)
     )
 
 
@@ -85,7 +92,7 @@ def decode_large_numbered(cells: Cells) -> pa.Array:
     return _shown(raw, cells.source.charset, counted=True)
 
 
-def encode_numbered(target: Target, _: pa.Array) -> Written:
+def encode_numbered(target: TargetColumn, _: RecordValues) -> CellWriter:
     """Refuse: what only looks like a value is not written back."""
     raise target.error(f"{NOT_DEFINED}, and cannot be written")
 
