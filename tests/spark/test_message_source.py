@@ -16,7 +16,8 @@ from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
 from trailgate.operations.shapes import to_operations, to_typed
 from trailgate.spark.message_source import owned_changes
-from trailgate.storage.reading.message_files import find_messages, plan_ranges, read_messages
+from trailgate.storage.reading.message_files import find_messages, plan_ranges
+from trailgate.storage.reading.message_reading import read_messages
 
 PROPERTIES = """\
 parser.type=delim

@@ -17,6 +17,7 @@ from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.opened_file import OpenedFile
+from trailgate.storage.reading.even_cuts import even_step
 
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # the arrays of a portion stay in cache
@@ -86,9 +87,10 @@ def plan_record_splits(
         if framing.kind is FrameKind.FIXED:
             splits += _fixed_splits(file, framing, split_bytes)
         elif framing.kind is FrameKind.LINE and not (framing.skip_first or framing.skip_last):
+            step = even_step(file.size, split_bytes)
             splits += [
-                RecordSplit(file, start, min(start + split_bytes, file.size))
-                for start in range(0, file.size, split_bytes)
+                RecordSplit(file, start, min(start + step, file.size))
+                for start in range(0, file.size, step)
             ]
         else:
             splits.append(RecordSplit(file, 0, file.size))
@@ -104,7 +106,7 @@ def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[
         raise DecodeError(problem, where=where, hint="Is the record length right?")
     first = framing.skip_first * length
     stop = file.size - framing.skip_last * length
-    step = max(1, split_bytes // length) * length
+    step = even_step((stop - first) // length, max(1, split_bytes // length)) * length
     return [RecordSplit(file, at, min(at + step, stop)) for at in range(first, stop, step)]
 
 
