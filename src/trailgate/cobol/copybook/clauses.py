@@ -256,7 +256,9 @@ class _Cursor:
         """Return whether a number that begins a line is a value: no name or clause follows."""
         after = self._place + 1
         following = self._tokens[after] if after < len(self._tokens) else None
-        return following is None or following.kind is not TokenKind.WORD or following.text.isdecimal()
+        return (
+            following is None or following.kind is not TokenKind.WORD or following.text.isdecimal()
+        )
 
     def renames(self, _: Entry, token: Token) -> None:
         self._need("an item", token)
