@@ -20,6 +20,7 @@ COMMANDS = (
     "records",
     "gendef",
     "demo",
+    "warm",
 )
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 

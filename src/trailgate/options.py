@@ -130,7 +130,7 @@ def _named(value: Any) -> tuple[str, ...]:
 
 
 def _path(value: Any) -> str:
-    return os.fspath(instance(str, os.PathLike)(value))
+    return str(os.fspath(instance(str, os.PathLike)(value)))
 
 
 TEXT: Final = Kind("a text", _text)
