@@ -20,7 +20,8 @@ from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.operations.shapes import to_operations, to_typed, typed_schema
+from trailgate.operations.operations_table import to_operations
+from trailgate.operations.typed_shape import to_typed, typed_schema
 from trailgate.options import COUNT, TEXT, Kind, Option, Options, choice
 from trailgate.spark.options import read_with_path
 from trailgate.storage.reading.message_files import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final, Literal
 
 import pyarrow as pa
@@ -13,7 +14,8 @@ from trailgate.model.positions import parse_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.operations.one_definition import in_columns_of
-from trailgate.operations.shapes import to_operations, to_typed, typed_schema
+from trailgate.operations.operations_table import to_operations
+from trailgate.operations.typed_shape import to_typed, typed_schema
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
@@ -21,6 +23,7 @@ from trailgate.storage.reading.records import read_records
 from trailgate.storage.reading.rows import chosen_rows, of_tables
 from trailgate.storage.reading.splits import SPLIT_BYTES, SplitReader, TrailSplit, plan_splits
 from trailgate.storage.reading.tables import find_table
+from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.reading.transaction_spans import last_begin
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
 
@@ -38,13 +41,14 @@ __all__ = [
 ]
 
 EVERYTHING: Final = ReadOptions()
+THREAD_BYTES: Final = 16 << 20  # of a trail that a thread reads at once
 
 
 def read_trail(  # noqa: PLR0913  one parameter an option
     path: Address | TrailFiles,
     *,
     table: str | None = None,
-    tables: str | Iterable[str] | None = None,
+    tables: str | Iterable[str] | TablePatterns | None = None,
     records: Literal["operations", "all"] = "operations",
     definitions: Address | Definitions | None = None,
     charset: str | None = None,
@@ -54,6 +58,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     from_csn: str | None = None,
     to_csn: str | None = None,
     limit: int | None = None,
+    threads: int | None = None,
 ) -> pa.RecordBatchReader:
     """Return a reader of a trail's operations in order: ``pyarrow.Table``, DuckDB, Polars and pandas take it.
 
@@ -61,25 +66,32 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     the types of its columns; ``tables`` are patterns such as ``HR.*`` that choose operations of some. With
     ``records="all"`` each record is a row, with its header. ``definitions`` and ``charset`` are needed where the trail
     does not state its own. ``after``, ``from_position`` and ``to_position`` bound positions, ``from_csn`` and
-    ``to_csn`` commit sequence numbers, both ends included except for ``after``. ``limit`` is the most rows.
+    ``to_csn`` commit sequence numbers, both ends included except for ``after``. ``limit`` is the most rows. ``threads`` None: one a core.
 
     Raises OptionError, StorageError and DefinitionError at once; the reader raises DecodeError where it meets bytes
     that are not what they should be.
     """
     named = locals()
     options = ReadOptions.of({row.name: named[row.name] for row in OPTIONS})
-    return read_chosen(path, options, limit)
+    return read_chosen(path, options, limit, threads)
 
 
 def read_chosen(
-    path: Address | TrailFiles, options: ReadOptions, limit: int | None = None
+    path: Address | TrailFiles,
+    options: ReadOptions,
+    limit: int | None = None,
+    threads: int | None = None,
 ) -> pa.RecordBatchReader:
     """Return a reader of what the options ask for, in order."""
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
+    many = thread_count(threads)
+    start, end = bounds = _bounds(trail, options)
+    splits = [TrailSplit(start, end, whole=True)]
+    if many > 1 and limit is None:
+        splits = plan_splits(trail, THREAD_BYTES, bounds)
     table = wanted_table(trail, options)
-    start, end = _bounds(trail, options)
-    split = TrailSplit(start, end, whole=True)
-    batches = _limited(read_split(trail, split, options, table), limit)
+    read = partial(read_split, trail, options=options, table=table)
+    batches = _limited(in_order(read, splits, min(many, len(splits))), limit)
     return pa.RecordBatchReader.from_batches(_schema(options, table), batches)
 
 
