@@ -14,7 +14,6 @@ from trailgate.errors import OptionError, StorageError, Where
 from trailgate.logdump.records.file_header import with_size
 from trailgate.logdump.records.open_trail import OpenTrail
 from trailgate.logdump.records.portions import Portion
-from trailgate.logdump.records.transaction_numbers import ONLY
 from trailgate.logdump.session.results import Note, Result
 from trailgate.logdump.session.session import Command, Session
 from trailgate.logdump.statistics.counting import IO_COMMENT
@@ -25,6 +24,7 @@ from trailgate.storage.files.addresses import locate
 from trailgate.trail.format.record import TrailRecord, encode_record
 from trailgate.trail.format.record_layout import RECORD_HEADS
 from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.transactions import ONLY
 
 UNITS: Final = {
     **dict.fromkeys(("RECORDS", "RECORD", "RECS"), "records"),

@@ -72,7 +72,8 @@ def follow(found: Inspected, state: TransactionState) -> Followed:
 def is_apart(found: Inspected) -> Mask:
     """Return which records may come within a transaction without being part of it."""
     # A transaction continues after RestartOK, which a writer writes that ended in order; RestartAbend ends it.
-    return stands_apart(found.view) & (found.view.role != Role.ABEND)
+    apart: Mask = stands_apart(found.view) & (found.view.role != Role.ABEND)
+    return apart
 
 
 def _note(found: Inspected, rows: Longs, state: TransactionState, headless: Mask) -> None:

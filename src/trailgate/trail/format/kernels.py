@@ -76,14 +76,14 @@ NO_VALUE: Final = -2
 
 
 @inner
-def _half(data: Octets, at: int, big: bool) -> int:
+def _half(data: Octets, at: int, big: bool) -> np.int64:
     """Return the u16 at a place."""
     one, two = np.int64(data[at]), np.int64(data[at + 1])
     return (one << 8) | two if big else (two << 8) | one
 
 
 @inner
-def _long(data: Octets, at: int, big: bool) -> int:
+def _long(data: Octets, at: int, big: bool) -> np.int64:
     """Return the i64 at a place."""
     value = np.int64(0)
     if big:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -44,7 +44,6 @@ def _types() -> Octets:
 
 
 _TYPES: Final = _types()
-Text = TypeVar("Text", str, None)
 
 
 @dataclass(frozen=True)
@@ -212,7 +211,7 @@ class RecordNames:
     firsts: Longs
     names: list[bytes | int]
 
-    def texts(self, of_index: Callable[[int], Text]) -> list[str | Text]:
+    def texts(self, of_index: Callable[[int], str | None]) -> list[str | None]:
         """Return the names as texts, up to their NUL; ``of_index`` returns what a table index means."""
         return [
             of_index(name)

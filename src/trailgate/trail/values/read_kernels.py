@@ -18,7 +18,7 @@ OVER, BAD_INDEX, NO_INDICATOR, TWICE = range(1, 5)  # problems of ``count_cells`
 
 
 @inner
-def _half(data: Octets, at: int, big: bool) -> int:
+def _half(data: Octets, at: int, big: bool) -> np.int64:
     """Return the u16 at a place."""
     one, two = np.int64(data[at]), np.int64(data[at + 1])
     return (one << 8) | two if big else (two << 8) | one
