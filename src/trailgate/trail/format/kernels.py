@@ -74,7 +74,6 @@ IO_TYPE, IMAGE_CODE, PARTITION, TRANSACTION, CONTINUED = range(5)
 SMALL_COLUMNS: Final = 5
 LONG_COLUMNS: Final = 10
 OUTSIDE: Final = -1
-NO_VALUE: Final = -2
 
 
 @inner
@@ -270,8 +269,7 @@ def read_records(
         limit = at + lengths[r] - FRAME
         if at < 0 or lengths[r] < FRAME or limit + FRAME > len(data):
             return OUTSIDE
-        problems = SHORT
-        name_end = limit
+        problems, name_end = SHORT, limit
         parts = (0, limit, limit, limit, limit, limit, limit)
         if lengths[r] >= SHORTEST:
             _read_fields(data, at, big, r, small, longs)
@@ -280,8 +278,8 @@ def read_records(
         else:
             for column in range(SMALL_COLUMNS):
                 small[column * count + r] = 0
-            longs[IO_TIME * count + r] = 0
-            longs[SAID_LENGTH * count + r] = 0
+            for column in (IO_TIME, SAID_LENGTH):
+                longs[column * count + r] = 0
         if problems:
             name_end = limit
         else:
@@ -465,22 +463,32 @@ def list_tokens(
     return count, -1, -1
 
 
-@kernel(writes=("slots",))
-def carry(starts: Longs, indicators: Octets, is_open: bool, slots: Longs) -> int:
-    """Write which value each record has, of values that records carry (``starts`` not negative) or their transaction does.
+@kernel(writes=("carried_starts", "carried_ends", "nulls"))
+def carry(
+    starts: Longs,
+    ends: Longs,
+    indicators: Octets,
+    is_open: bool,
+    carried_starts: Longs,
+    carried_ends: Longs,
+    nulls: Mask,
+) -> int:
+    """Write where the value of each record lies: its own, where ``starts`` is not negative, or that of its transaction.
 
-    The values count from 0; -1 is the value known before the first record, -2 none: a transaction that begins without one.
-    Returns the number of values.
+    ``nulls`` are the records without one: of a transaction that begins without a value, and of one that is open before the first
+    record, up to a value. Returns how many the latter are; they come first.
     """
-    count = 0
-    value = -1
+    before = 0
+    leading, known = True, False
+    at, end = np.int64(0), np.int64(0)
     for r in range(len(starts)):
-        begins = not is_open or indicators[r] == 0 or indicators[r] == 3
         if starts[r] >= 0:
-            value = count
-            count += 1
-        elif begins:
-            value = NO_VALUE
-        slots[r] = value
+            at, end = starts[r], ends[r]
+            leading, known = False, True
+        elif not is_open or indicators[r] == 0 or indicators[r] == 3:
+            leading, known = False, False
+        before += leading
+        carried_starts[r], carried_ends[r] = at, end
+        nulls[r] = not known
         is_open = indicators[r] < 2
-    return count
+    return before
