@@ -8,9 +8,9 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
+from trailgate.columnar.positions import parse_position
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.model.positions import parse_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.operations.one_definition import in_columns_of
