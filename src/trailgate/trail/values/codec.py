@@ -21,7 +21,7 @@ from trailgate.trail.format.record_header import Source
 
 NULL: Final = 0xFFFF
 INDICATOR_BYTES: Final = 2
-CELL_HEAD: Final = 4  # column index and length, in front of each value
+CELL_HEAD: Final = 4  # column index and length, before each value
 MAX_CELL: Final = 0xFFFF  # a value's length is u16
 VARIABLE_HEAD: Final = 4  # null indicator and u16 length, before a value of varying length
 
