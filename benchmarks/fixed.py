@@ -19,7 +19,7 @@ from trailgate.cobol.copybook.layouts import Field, Layout, Usage
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder
-from trailgate.cobol.records.record_bytes import Records, records_of_length
+from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 
 BYTES: Final = 500 << 20  # what is decoded, from records that are repeated
 SAMPLE_ROWS: Final = 5_000
@@ -71,7 +71,7 @@ def column(field: Field, rows: int, draw: np.random.Generator) -> pa.Array:
     return pa.array([naive.scaled(u, number) for u in units.to_pylist()], kind)
 
 
-def sample(layout: Layout, rows: int) -> Records:
+def sample(layout: Layout, rows: int) -> RecordBytes:
     """Return records with values in all fields."""
     draw = np.random.default_rng(11)
     fields = [f for f in layout.root.children if not f.filler]
