@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -33,8 +33,17 @@ def read_records(path: Address, copybook: Address, **options: Any) -> Iterator[p
 
 def read_all_records(path: Address, options: CopybookOptions) -> Iterator[pa.RecordBatch]:
     """Yield the records of a file or folder by parsed options."""
+    yield from read_splits(
+        plan_record_splits(find_record_files(path), options.framing, options.split_bytes), options
+    )
+
+
+def read_splits(
+    splits: Iterable[RecordSplit], options: CopybookOptions
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of splits, one after the other."""
     decoder = options.decoder()
-    for split in plan_record_splits(find_record_files(path), options.framing, options.split_bytes):
+    for split in splits:
         yield from read_copybook_split(split, options, decoder)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from trailgate.errors import OptionError
 from trailgate.model.positions import parse_position
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.options import TEXT, Kind, Option, Options, choice
+from trailgate.options import NAMES, TEXT, Kind, Option, Options, choice
 from trailgate.trail.values.charsets import charset_named
 
 ALL_RECORDS: Final = "all"
@@ -30,6 +30,7 @@ class ReadOptions:
     to_position: str | None = None
     from_csn: str | None = None
     to_csn: str | None = None
+    columns: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, named: Mapping[str, Any]) -> Self:
@@ -84,5 +85,6 @@ OPTIONS: Final = Options(
         Option(
             "to_csn", TEXT, "only transactions of this commit sequence number or an earlier one"
         ),
+        Option("columns", NAMES, "only these columns, comma-separated; others are not decoded"),
     ),
 )
