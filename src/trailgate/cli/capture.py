@@ -13,7 +13,7 @@ import typer
 
 from trailgate.cli.capture_output import print_notes, print_summary, progress_bar
 from trailgate.cli.options import Threads
-from trailgate.errors import MissingDependencyError, OptionError
+from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
@@ -171,13 +171,6 @@ def run(
             return run_local(job, progress, threads)
     if threads is not None:
         raise OptionError("--threads is about a run in this process", hint="As local[2] for Spark")
-    try:
-        from trailgate.spark.capture_job import run_capture  # noqa: PLC0415  Spark is heavy
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("pyspark"):
-            raise
-        raise MissingDependencyError(
-            "PySpark is not installed", hint="pip install 'trailgate[spark]'"
-        ) from None
-    summary: CaptureSummary = run_capture(master, job)
-    return summary
+    from trailgate.spark import capture_runner  # noqa: PLC0415  Spark is heavy
+
+    return capture_runner(master)(job)

@@ -54,10 +54,9 @@ def command(  # noqa: PLR0913  one parameter an option
         return
     if master is not None:
         raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
-    batches = read_all_records(path, options)
-    names = options.decoder().schema.names
-    form = TableForm.of_columns(names, TABLE_ROWS)
-    print_batches(batches, names, form, format=format, limit=limit)
+    rows = read_all_records(path, options)
+    form = TableForm.of_columns(rows.schema.names, TABLE_ROWS)
+    print_batches(rows, rows.schema.names, form, format=format, limit=limit)
 
 
 def _named(given: list[str]) -> dict[str, str]:

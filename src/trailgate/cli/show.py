@@ -15,7 +15,7 @@ from trailgate.errors import DefinitionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.tables import find_table
-from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen, schema_of
+from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen
 
 
 class Level(StrEnum):
@@ -82,12 +82,12 @@ def command(  # noqa: PLR0913  one parameter an option
     trail = find_trail(path, definitions)
     if table is not None:
         options = replace(options, tables=TablePatterns((_name(trail, table),)))
-    names = schema_of(trail, options).names
-    form = trail_output.RECORDS if "io_type" in names else trail_output.OPERATIONS
     if format is Format.TABLE or limit is not None:
         threads = threads or 1  # few rows are printed: nothing is read ahead
-    batches = read_chosen(trail, options, threads=threads)
-    print_batches(batches, names, form, format=format, limit=limit)
+    rows = read_chosen(trail, options, threads=threads)
+    names = rows.schema.names
+    form = trail_output.RECORDS if "io_type" in names else trail_output.OPERATIONS
+    print_batches(rows, names, form, format=format, limit=limit)
 
 
 def _name(trail: TrailFiles, table: str) -> str:

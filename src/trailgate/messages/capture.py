@@ -31,6 +31,7 @@ from trailgate.messages.transactions.images import shaped
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
+from trailgate.operations.shapes import to_operations
 from trailgate.operations.values import parser_for
 
 __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
@@ -52,6 +53,10 @@ class Parsed:
     starts_unit: Mask
     problems: tuple[Problem, ...]
     state: TransactionState
+
+    def operations(self) -> pa.RecordBatch:
+        """Return the operations as rows of the operations table."""
+        return to_operations(self.batch)
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class CopybookReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types
         """Yield a partition's records in exactly the schema that Spark expects."""
         if not isinstance(partition, CopybookPartition):
             return  # Spark asks once with None where there are no partitions
-        batches = read_splits(partition.splits, self._options)
+        batches = read_splits(partition.splits, self._options, self._options.decoder())
         yield from as_expected((batch.select(self._names) for batch in batches), self._schema)
 
 

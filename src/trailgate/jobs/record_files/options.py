@@ -35,12 +35,14 @@ from trailgate.options import (
     COUNT,
     FLAG,
     NAMES,
+    PATH,
     TEXT,
     WHOLE,
     Kind,
     Option,
     Options,
     choice,
+    instance,
     names_in,
 )
 from trailgate.storage.files.copybooks import copy_members, read_source
@@ -70,8 +72,15 @@ def _pages(text: str) -> dict[str, str]:
         name, equals, page = part.partition("=")
         if not equals or not page.strip():
             raise OptionError(f"ITEM=PAGE was expected, not {part!r}")
-        code_page(page.strip())
-        found[name.strip().upper()] = page.strip()
+        found[name.strip()] = page.strip()
+    return _paged_items(found)
+
+
+def _paged_items(pages: Any) -> dict[str, str]:
+    """Return the code pages of items by their names in capitals."""
+    found = {str(name).upper(): str(page) for name, page in instance(Mapping)(pages).items()}
+    for page in found.values():
+        code_page(page)
     return found
 
 
@@ -82,16 +91,16 @@ def _delimiter(text: str) -> bytes:
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
-KINDS: Final = Kind("kinds of records", _kinds)
-PAGES: Final = Kind("code pages of items", _pages)
-DELIMITER: Final = Kind("characters and escapes", _delimiter)
+KINDS: Final = Kind("kinds of records", _kinds, instance(RecordKinds))
+PAGES: Final = Kind("code pages of items", _pages, _paged_items)
+DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
 _COBOL: Final = Dialect()
 OPTIONS: Final = Options(
     "copybook",
     (
-        Option("copybook", TEXT, "the copybook's file"),
+        Option("copybook", PATH, "the copybook's file"),
         Option("copybook_text", TEXT, "the copybook itself, instead of its file"),
         Option("copy_path", NAMES, "folders where COPY finds its members, comma-separated", ()),
         Option("record", TEXT, "the record (level 01) that all records are"),
