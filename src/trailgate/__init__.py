@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trailgate.jobs.capture.loading import load_capture, messages_from
     from trailgate.jobs.capture.options import CaptureSummary
     from trailgate.jobs.record_files.reading import read_records
+    from trailgate.jobs.record_files.writing import write_records
     from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
     from trailgate.messages.properties.extract import CaptureRules
     from trailgate.model.changes import ChangeBatch
@@ -77,6 +78,7 @@ __all__ = [
     "messages_from",
     "read_records",
     "read_trail",
+    "write_records",
 ]
 
 _MODULES = MappingProxyType(
@@ -105,6 +107,7 @@ _MODULES = MappingProxyType(
         "load_capture": "trailgate.jobs.capture.loading",
         "messages_from": "trailgate.jobs.capture.loading",
         "read_records": "trailgate.jobs.record_files.reading",
+        "write_records": "trailgate.jobs.record_files.writing",
         "read_trail": "trailgate.storage.reading.trails",
     }
 )

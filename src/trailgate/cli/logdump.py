@@ -1,4 +1,4 @@
-"""``trailgate logdump``: look into trail files with Logdump's commands."""
+"""``trailgate logdump``: inspect trail files with Logdump's commands."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ def command(
     *,
     commands: Annotated[
         list[str] | None,
-        typer.Option("--command", "-c", metavar="COMMAND", help="Run this and leave; repeatable."),
+        typer.Option(
+            "--command", "-c", metavar="COMMAND", help="Run this command and exit; repeatable."
+        ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="An object a line, one for each result.")
+        bool, typer.Option("--json", help="Print one object a line, one for each result.")
     ] = False,
 ) -> None:
-    """Look into trail files with Logdump's commands."""
+    """Inspect trail files with Logdump's commands."""
     conversation = Conversation(lambda: datetime.now(UTC), as_values=as_json)
     interactive = commands is None and sys.stdin.isatty()
     lines = _prompted(conversation) if interactive else iter(commands or _typed(sys.stdin))
@@ -56,7 +58,7 @@ def _converse(conversation: Conversation, lines: Iterator[str], *, interactive: 
         except KeyboardInterrupt:
             if not interactive:
                 raise
-            print("interrupted")  # the command is abandoned, the session continues
+            print("interrupted")  # the command ends, the session continues
 
 
 def _answer(conversation: Conversation, line: str) -> None:
@@ -65,7 +67,7 @@ def _answer(conversation: Conversation, line: str) -> None:
 
 
 def _quoted(file: str) -> str:
-    """Return a path as it is typed: in quotes if it holds characters that separate words."""
+    """Return a path as it is typed: in quotes if it contains what separates commands or words."""
     if not set(file) & set(";'\""):
         return file
     return f"'{file}'" if '"' in file else f'"{file}"'
@@ -76,19 +78,19 @@ def _typed(stream: Iterable[str]) -> Iterator[str]:
 
 
 def _prompted(conversation: Conversation) -> Iterator[str]:
-    """Yield the lines typed at a terminal, up to Ctrl-D."""
+    """Yield the lines typed at a terminal, up to the end of input."""
     prompt = _prompt_session(conversation)
     while True:
         try:
             yield prompt.prompt(conversation.prompt, default=conversation.edit)
         except KeyboardInterrupt:
-            continue  # the line is abandoned, the session continues
+            continue  # the line is dropped, the session continues
         except EOFError:
             return
 
 
 def _prompt_session(conversation: Conversation) -> Any:
-    """Return a prompt with history and completion; only a terminal needs one."""
+    """Return a function that reads lines with history and completion, for a terminal."""
     try:
         from prompt_toolkit import PromptSession  # noqa: PLC0415
         from prompt_toolkit.history import FileHistory  # noqa: PLC0415

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from trailgate.cobol.copybook.scanner import Token, TokenKind
 
@@ -15,7 +15,7 @@ Members = Callable[[str], "list[Token] | None"]
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What is replaced by what; ``part``: "" whole words, "LEADING" or "TRAILING" parts of them."""
+    """Words and their replacement; ``part`` is "" for whole words, else "LEADING" or "TRAILING"."""
 
     old: tuple[Token, ...]
     new: tuple[Token, ...]
@@ -118,8 +118,15 @@ def _replaced(tokens: list[Token], rule: Replacement) -> list[Token]:
     return found
 
 
-def _partial(rule: Replacement) -> tuple[re.Pattern[str], str] | None:
-    """Return a pattern and its replacement where parts of words are replaced."""
+class _WordPart(NamedTuple):
+    """A part of words, and what replaces it."""
+
+    pattern: re.Pattern[str]
+    new: str
+
+
+def _partial(rule: Replacement) -> _WordPart | None:
+    """Return the part of words that a rule replaces; None where it replaces whole words."""
     if len(rule.old) != 1:
         return None
     old = rule.old[0].text
@@ -132,11 +139,10 @@ def _partial(rule: Replacement) -> tuple[re.Pattern[str], str] | None:
     elif old[:1].isalnum() and old[-1:].isalnum():
         return None
     # A text such as :TAG: or (TAG) has borders of its own, so it is found inside words.
-    return re.compile(pattern, re.IGNORECASE), new
+    return _WordPart(re.compile(pattern, re.IGNORECASE), new)
 
 
-def _with_part(token: Token, partial: tuple[re.Pattern[str], str]) -> Token:
+def _with_part(token: Token, part: _WordPart) -> Token:
     if token.kind is not TokenKind.WORD:
         return token
-    pattern, new = partial
-    return replace(token, text=pattern.sub(lambda _: new, token.text))
+    return replace(token, text=part.pattern.sub(lambda _: part.new, token.text))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class Category(Enum):
@@ -68,7 +68,14 @@ def parse_picture(text: str) -> Picture:
     return _number(text, symbols, characters)
 
 
-def _expanded(text: str) -> list[tuple[str, int]]:
+class _Symbols(NamedTuple):
+    """A symbol of a picture, and how often it is repeated."""
+
+    symbol: str
+    count: int
+
+
+def _expanded(text: str) -> list[_Symbols]:
     """Return symbols with their repeats, in order."""
     found = []
     place = 0
@@ -81,14 +88,14 @@ def _expanded(text: str) -> list[tuple[str, int]]:
         count = int(part[2] or 1)
         if not count:
             raise PictureError(f"the picture {text} repeats {symbol} no time")
-        found.append((symbol, count))
+        found.append(_Symbols(symbol, count))
         place = part.end()
     if not found:
         raise PictureError("an empty picture")
     return found
 
 
-def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> Picture:
+def _number(text: str, symbols: list[_Symbols], characters: int) -> Picture:
     plain = all(symbol in "9SVP" for symbol, _ in symbols)
     category = Category.NUMBER if plain else Category.EDITED
     digits, scale = _digits(text, symbols)
@@ -96,7 +103,7 @@ def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> Pictu
     return Picture(text, category, characters, digits, scale, signed)
 
 
-def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
+def _digits(text: str, symbols: list[_Symbols]) -> tuple[int, int]:
     """Return how many digits are held and how many of them are decimal places."""
     floats = _floating(symbols)
     digits = decimals = lead = trail = 0
@@ -120,7 +127,7 @@ def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
     return digits, decimals + lead - trail
 
 
-def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
+def _floating(symbols: list[_Symbols]) -> dict[str, int]:
     """Return the symbols of _FLOATING that occur more than once: they are places of digits."""
     totals: dict[str, int] = {}
     for symbol, count in symbols:

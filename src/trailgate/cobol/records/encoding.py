@@ -1,4 +1,4 @@
-"""Columns to records by a layout: the mirror image of decoding, for test data and round trips."""
+"""Columns to records by a layout, and records to the bytes of a file: the mirror image of decoding."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from trailgate.cobol.copybook.flat_columns import column_names
 from trailgate.cobol.copybook.item_positions import Counts, Item, columns_below, place_items
 from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.records.decoding import Depending, RecordOptions
+from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
+from trailgate.cobol.records.kernels import DESCRIPTOR
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.values.codecs import encoder
 from trailgate.columnar.code_pages.registry import code_page
-from trailgate.errors import EncodeError, Where
+from trailgate.errors import DecodeError, EncodeError, Where
 
 
 class RecordEncoder:
@@ -99,3 +101,45 @@ def _cut(matrix: Octets, extent: int | Longs) -> RecordBytes:
     ends = np.cumsum(np.broadcast_to(extent, rows))
     inside = np.arange(width) < np.broadcast_to(extent, rows)[:, None]
     return RecordBytes(matrix[inside], ends - extent, ends)
+
+
+def framed(records: RecordBytes, framing: Framing) -> Octets:
+    """Return the bytes of a file with records that follow each other in their buffer; a block holds one record.
+
+    Raises EncodeError for a record that would not be read as it was written: a delimiter in it, a wrong length.
+    """
+    lengths = records.ends - records.starts
+    heads = _descriptors(lengths, framing)
+    mark = np.frombuffer(framing.delimiter if framing.kind is FrameKind.LINE else b"", np.uint8)
+    ends = np.cumsum(heads.shape[1] + lengths + len(mark))
+    begins = ends - len(mark) - lengths
+    made = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    body = np.ones(len(made), bool)
+    for at, values in ((begins - heads.shape[1], heads), (ends - len(mark), mark[None, :])):
+        places = at[:, None] + np.arange(values.shape[1])
+        made[places], body[places] = values, False
+    made[body] = records.data
+    _check_found_again(made, begins, framing)
+    return made
+
+
+def _descriptors(lengths: Longs, framing: Framing) -> Octets:
+    """Return the descriptor words before each record: the block's, then its own."""
+    words = {FrameKind.BDW: 2, FrameKind.RDW: 1}.get(framing.kind, 0)
+    counted = lengths[:, None] + DESCRIPTOR * np.arange(words, 0, -1) - framing.adjustment
+    found = np.zeros((len(lengths), words, DESCRIPTOR), np.uint8)
+    order = "<u2" if framing.little else ">u2"
+    found[:, :, :2] = counted.astype(order).view(np.uint8).reshape(len(lengths), words, 2)
+    return found.reshape(len(lengths), words * DESCRIPTOR)
+
+
+def _check_found_again(made: Octets, begins: Longs, framing: Framing) -> None:
+    try:
+        found = find_frames(made, framing, finish=True).starts
+    except DecodeError as error:
+        raise EncodeError(f"records that do not fit their framing: {error.problem}") from None
+    if not np.array_equal(found, begins):
+        both = min(len(found), len(begins))
+        row = int(np.append(found[:both] != begins[:both], True).argmax())
+        where = Where(record=max(row - (framing.kind is FrameKind.LINE), 0))
+        raise EncodeError("a record that would not be read as it was written", where=where)

@@ -30,7 +30,6 @@ from trailgate.errors import EncodeError
 
 Doubles = npt.NDArray[np.float64]
 _BIAS: Final = 64  # of the power of sixteen
-_SINGLE: Final = 4  # bytes
 
 
 def _ibm(options: ValueOptions) -> bool:

@@ -157,7 +157,7 @@ OPTIONS: Final = Options(
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
         Option("delimiter", DELIMITER, "after each line, as \\n, \\r\\n, \\x15", b"\n"),
         Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
-        Option("adjustment", WHOLE, "added to lengths: 4 where an RDW leaves itself out", 0),
+        Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
         Option("length_offset", WHOLE, "where the length field begins in the record", 0),
         Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", 4),
         Option("skip_first", WHOLE, "records of a file's header, left out", 0),

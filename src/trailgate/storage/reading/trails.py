@@ -44,7 +44,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     path: Address | TrailFiles,
     *,
     table: str | None = None,
-    tables: str | Iterable[str] | None = None,
+    tables: str | Iterable[str] | TablePatterns | None = None,
     records: Literal["operations", "all"] = "operations",
     definitions: Address | Definitions | None = None,
     charset: str | None = None,
@@ -82,12 +82,12 @@ def read_chosen(
 ) -> pa.RecordBatchReader:
     """Return a reader of what the options ask for, in order."""
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
-    table = wanted_table(trail, options)
     many = thread_count(threads)
     start, end = bounds = _bounds(trail, options)
     splits = [TrailSplit(start, end, whole=True)]
     if many > 1 and limit is None:
         splits = plan_splits(trail, THREAD_BYTES, bounds)
+    table = wanted_table(trail, options)
     read = partial(read_split, trail, options=options, table=table)
     batches = _limited(in_order(read, splits, min(many, len(splits))), limit)
     return pa.RecordBatchReader.from_batches(_schema(options, table), batches)

@@ -83,8 +83,15 @@ def explain_header(data: bytes, order: ByteOrder) -> Element:
     length = order.number(data[2:FRAME])
     area = Area(data[FRAME : length - FRAME], FRAME, order)
     parts = tuple(elements(area, (FILE_HEADER,), _group))
-    trailer = data[length - FRAME : length]
-    return Element(0, data[:FRAME], length, (FILE_HEADER,), parts, "file header", "", trailer)
+    return Element(
+        offset=0,
+        frame=data[:FRAME],
+        length=length,
+        path=(FILE_HEADER,),
+        parts=parts,
+        name="file header",
+        trailer=data[length - FRAME : length],
+    )
 
 
 def _group(token: Element, area: Area) -> Element:

@@ -114,10 +114,16 @@ def explain_record(raw: bytes, offset: int, order: ByteOrder) -> Element:
     area = Area(raw[FRAME:-FRAME], offset + FRAME, order)
     head = raw[2 * FRAME : 2 * FRAME + H_FIXED]
     parts = tuple(elements(area, (RECORD,), lambda token, payload: _part(token, payload, head)))
-    whole = Element(offset, raw[:FRAME], len(raw), (RECORD,), parts, "record", "", raw[-FRAME:])
-    if len(head) == H_FIXED:
-        return replace(whole, value=type_name(head[IO_TYPE_AT]))
-    return whole
+    return Element(
+        offset,
+        frame=raw[:FRAME],
+        length=len(raw),
+        path=(RECORD,),
+        parts=parts,
+        name="record",
+        value=type_name(head[IO_TYPE_AT]) if len(head) == H_FIXED else "",
+        trailer=raw[-FRAME:],
+    )
 
 
 def _part(token: Element, area: Area, head: bytes) -> Element:
