@@ -17,7 +17,7 @@ from trailgate.columnar.views import octets
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import Family
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record_header import Source
+from trailgate.trail.format.trail_bytes import TrailBytes
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.values.codec import Cells, RecordValues, TargetColumn
 from trailgate.trail.values.codecs import codec_of
@@ -56,7 +56,8 @@ def test_a_value_reads_and_writes_as_its_case(case: dict[str, Any]) -> None:
     value = pa.array([typed(column, case.get("value"))], column.arrow_type)
     place = (np.array([0]), np.array([len(raw)]))
 
-    found = codec.decode(Cells(Source(data, octets(data), 0, order, charset), "T", column, *place))
+    source = TrailBytes(data, octets(data), 0, order, charset)
+    found = codec.decode(Cells(source, "T", column, *place))
 
     assert found.equals(value)
     if case.get("direction") != "read":

@@ -13,8 +13,9 @@ from trailgate.jobs.checking.file_walk import Portion
 from trailgate.jobs.salvage.left_out import ByteRange
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
-from trailgate.trail.checking.transactions import BEGINS, stands_apart
+from trailgate.trail.checking.transactions import is_apart
 from trailgate.trail.format.record_types import Role
+from trailgate.trail.format.transactions import begins_of
 
 SUSPECT: Final = "the next record continues the transaction after its end"
 
@@ -48,7 +49,7 @@ class RecordGroups:
         reason = np.full(count, -1)
         for number, (_, rows) in reversed(list(enumerate(errors))):
             reason[rows] = number
-        apart = stands_apart(found)
+        apart = is_apart(found)
         at = np.flatnonzero(followed.starts)
         firsts = followed.rows[at]
         closes = np.zeros(count, bool)
@@ -56,8 +57,8 @@ class RecordGroups:
         lasts = followed.rows[np.append(at[1:], len(followed.rows)) - 1] if len(at) else firsts
         bad = reason >= 0
         faulty = np.logical_or.reduceat(bad[followed.rows], at) if len(at) else np.zeros(0, bool)
-        restart = found.role == Role.ABEND
-        headed = np.isin(found.trans_ind[firsts], BEGINS) | restart[firsts]
+        restart = found.view.role == Role.ABEND
+        headed = begins_of(found.trans_ind[firsts]) | restart[firsts]
         headless = followed.headless[at]
         whole = headed & closes[lasts] & ~faulty
         suspect = np.append(headless[1:], [False]) if len(at) else headless
@@ -109,8 +110,8 @@ def runs(step: Portion, rows: Longs) -> Iterator[tuple[int, int]]:
     """Yield the byte ranges of records, those that follow each other as one."""
     if not len(rows):
         return
-    starts = step.found.offsets[rows]
-    ends = starts + step.found.lengths[rows]
+    starts = step.found.view.offsets[rows]
+    ends = starts + step.found.view.lengths[rows]
     breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1
     firsts = np.concatenate([[0], breaks])
     lasts = np.concatenate([breaks, [len(rows)]]) - 1

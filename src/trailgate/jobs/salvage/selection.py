@@ -135,8 +135,8 @@ class Selection:
             own = first + np.flatnonzero(~groups.apart[first:end])
             left = LeftOut(
                 step.number,
-                step.base + int(step.found.offsets[first]),
-                int(step.found.lengths[own].sum()),
+                step.base + int(step.found.view.offsets[first]),
+                int(step.found.view.lengths[own].sum()),
                 groups.why_dropped(group),
                 transaction_in(step, int(own[-1]), first),
             )
@@ -145,8 +145,8 @@ class Selection:
     def _leave_apart(self, step: Portion, groups: RecordGroups, span: range) -> None:
         start, stop = span.start, span.stop
         for row in (start + np.flatnonzero(groups.dropped_apart[start:stop])).tolist():
-            place = step.base + int(step.found.offsets[row])
-            length = int(step.found.lengths[row])
+            place = step.base + int(step.found.view.offsets[row])
+            length = int(step.found.view.lengths[row])
             self.leave(LeftOut(step.number, place, length, groups.why(row)))
 
     def _settle(self, open_because: str, *, suspect: bool = False) -> None:

@@ -52,9 +52,9 @@ class CountOptions:
     def mask(self, portion: Portion, mask: Mask) -> Mask:
         """Return which records of a mask are counted."""
         if self.start is not None:
-            mask = mask & (portion.io_time >= self.start)
+            mask = mask & (portion.view.io_time >= self.start)
         if self.end is not None:
-            mask = mask & (portion.io_time <= self.end)
+            mask = mask & (portion.view.io_time <= self.end)
         if self.table is not None:
             mask = mask & portion.names.like(self.table)
         return mask

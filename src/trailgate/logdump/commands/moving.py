@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-
 from trailgate.errors import OptionError
 from trailgate.logdump.records.open_trail import SMALL
 from trailgate.logdump.records.portions import Portion
@@ -69,7 +67,7 @@ def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
     numbers = [word for word in plain if word != "FILTER"]
     wanted = left = read_number(numbers[0]) if numbers else 1
     for portion in portions(session, SMALL):
-        mask = session.filters.mask(portion) if filtered else np.ones(len(portion), bool)
+        mask = session.filters.mask(portion) if filtered else portion.view.lengths > 0
         rows = chosen(session, mask)[:left]
         left -= len(rows)
         if not left and rows:
@@ -105,7 +103,7 @@ def begin(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Move to the first record of a time or later."""
     time = read_time(" ".join(arguments.plain), session.settings.time_offset, session.now())
     for portion in session.trail.forward(session.trail.header_length, SMALL):
-        late = portion.io_time >= time
+        late = portion.view.io_time >= time
         if late.any():
             session.position = rba_of(portion, int(late.argmax()))
             values = {"rba": session.position}

@@ -14,7 +14,6 @@ from trailgate.errors import OptionError, StorageError, Where
 from trailgate.logdump.records.file_header import with_size
 from trailgate.logdump.records.open_trail import OpenTrail
 from trailgate.logdump.records.portions import Portion
-from trailgate.logdump.records.transaction_numbers import ONLY
 from trailgate.logdump.session.results import Note, Result
 from trailgate.logdump.session.session import Command, Session
 from trailgate.logdump.statistics.counting import IO_COMMENT
@@ -25,6 +24,7 @@ from trailgate.storage.files.addresses import locate
 from trailgate.trail.format.record import TrailRecord, encode_record
 from trailgate.trail.format.record_layout import RECORD_HEADS
 from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.transactions import ONLY
 
 UNITS: Final = {
     **dict.fromkeys(("RECORDS", "RECORD", "RECS"), "records"),
@@ -58,7 +58,7 @@ class SaveOptions:
         if self.records is not None:
             rows = rows[: self.records - saved.records]
         if self.data_bytes is not None:
-            lengths = portion.data_length[rows]
+            lengths = portion.view.data_length[rows]
             rows = rows[saved.data_bytes + np.cumsum(lengths) - lengths < self.data_bytes]
         return rows
 
@@ -161,15 +161,17 @@ def _write(session: Session, options: SaveOptions, saved: Saved) -> None:
     if options.comments:
         saved.write(_comment(trail, f"Saved from {trail.path}, RBA {start}"))
     for portion in trail.forward(start):
-        mask = session.filters.mask(portion) | (portion.heads["io_type"] == IO_METADATA)
+        mask = session.filters.mask(portion) | (portion.view.io_type == IO_METADATA)
         rows = options.limited(portion, np.flatnonzero(mask), saved)
         saved.write(_bytes_of(portion, rows, options.indicator))
         saved.records += len(rows)
-        saved.data_bytes += int(portion.data_length[rows].sum())
+        saved.data_bytes += int(portion.view.data_length[rows].sum())
         session.position = portion.end
         if options.reached(saved):
-            end = portion.offsets[rows[-1]] + portion.lengths[rows[-1]] if len(rows) else 0
-            session.position = portion.base + int(end)
+            end = (
+                portion.view.offsets[rows[-1]] + portion.view.lengths[rows[-1]] if len(rows) else 0
+            )
+            session.position = portion.source.base + int(end)
             break
     if options.comments:
         saved.write(_comment(trail, f"End of what was saved, {saved.records} records"))
@@ -177,18 +179,18 @@ def _write(session: Session, options: SaveOptions, saved: Saved) -> None:
 
 def _bytes_of(portion: Portion, rows: Longs, indicator: int | None) -> bytes:
     """Return the bytes of some records, with another transaction indicator if one is given."""
-    data = portion.data
+    data = portion.source.data
     if indicator is not None:
         data = data.copy()
-        at = RECORD_HEADS[portion.order].fields["trans_ind"][1]  # type: ignore[index]
-        changed = rows[portion.heads["io_type"][rows] != IO_METADATA]
-        data[portion.offsets[changed] + at] = indicator
+        at = RECORD_HEADS[portion.source.order].fields["trans_ind"][1]  # type: ignore[index]
+        changed = rows[portion.view.io_type[rows] != IO_METADATA]
+        data[portion.view.offsets[changed] + at] = indicator
     keep: Mask = np.zeros(len(portion), bool)
     keep[rows] = True
     edges = np.flatnonzero(np.diff(np.concatenate(([False], keep, [False]))))
     starts, lasts = edges[::2], edges[1::2] - 1
-    ends = portion.offsets[lasts] + portion.lengths[lasts]
-    spans = zip(portion.offsets[starts].tolist(), ends.tolist(), strict=True)
+    ends = portion.view.offsets[lasts] + portion.view.lengths[lasts]
+    spans = zip(portion.view.offsets[starts].tolist(), ends.tolist(), strict=True)
     return b"".join(data[start:end].tobytes() for start, end in spans)
 
 

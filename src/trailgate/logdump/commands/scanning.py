@@ -12,7 +12,6 @@ from trailgate.logdump.filters import record_tests
 from trailgate.logdump.filters.record_tests import RecordTest
 from trailgate.logdump.records.open_trail import SMALL
 from trailgate.logdump.records.portions import Portion
-from trailgate.logdump.records.transaction_numbers import FIRST, LAST, ONLY
 from trailgate.logdump.session.reading import at_end, chosen, find, portions, rba_of
 from trailgate.logdump.session.results import Note, Result
 from trailgate.logdump.session.session import Command, Session
@@ -22,6 +21,7 @@ from trailgate.logdump.syntax.codes import METADATA_KINDS, type_codes
 from trailgate.logdump.syntax.times import read_time
 from trailgate.logdump.syntax.values import one_of, read_number
 from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.transactions import FIRST, LAST, ONLY
 
 
 def for_header(session: Session, arguments: Arguments) -> Iterator[Result]:
@@ -52,7 +52,7 @@ def for_transaction_end(session: Session, _arguments: Arguments) -> Iterator[Res
         rows = chosen(session, _is_at_border(portion, LAST))
         if rows:
             rba = rba_of(portion, rows[0])
-            session.position = rba + int(portion.lengths[rows[0]])
+            session.position = rba + int(portion.view.lengths[rows[0]])
             yield Note(f"End of Transaction found at RBA {rba}", {"rba": rba})
             break
     else:
@@ -72,7 +72,7 @@ def for_transaction_begin(session: Session, _arguments: Arguments) -> Iterator[R
 
 def _is_at_border(portion: Portion, border: int) -> Mask:
     """Return which records are the first, or the last, of their transactions."""
-    indicator = portion.indicators
+    indicator = portion.view.indicator
     found: Mask = ((indicator == border) | (indicator == ONLY)) & ~portion.aside
     return found
 

@@ -12,10 +12,10 @@ from trailgate.arrays import Mask
 from trailgate.errors import OptionError
 from trailgate.logdump.records.images import images_of
 from trailgate.logdump.records.portions import Portion
-from trailgate.logdump.records.token_columns import steps
 from trailgate.logdump.syntax.comparisons import Comparison, compare_texts
 from trailgate.logdump.syntax.values import ByteRange
 from trailgate.trail.format.record import decode_record
+from trailgate.trail.format.token_places import find_token
 from trailgate.trail.format.user_tokens import read_user_tokens
 
 RecordTest = Callable[[Portion], Mask]
@@ -35,7 +35,7 @@ def of_types(codes: Sequence[int]) -> RecordTest:
     """Return a test for record types."""
     table = np.zeros(256, bool)
     table[list(codes)] = True
-    return lambda portion: table[portion.heads["io_type"]]
+    return lambda portion: table[portion.view.io_type]
 
 
 def of_names(patterns: Sequence[str]) -> RecordTest:
@@ -54,22 +54,24 @@ def of_field(name: str, compare: Comparison, value: int) -> RecordTest:
 
 def of_indicator(compare: Comparison, value: int) -> RecordTest:
     """Return a test for the transaction indicator."""
-    return lambda portion: np.asarray(compare(portion.indicators, value), bool)
+    return lambda portion: np.asarray(compare(portion.view.indicator, value), bool)
 
 
 def of_offset(compare: Comparison, value: int) -> RecordTest:
     """Return a test for the RBA."""
-    return lambda portion: np.asarray(compare(portion.base + portion.offsets, value), bool)
+    return lambda portion: np.asarray(
+        compare(portion.source.base + portion.view.offsets, value), bool
+    )
 
 
 def of_time(compare: Comparison, value: int) -> RecordTest:
     """Return a test for the IO time."""
-    return lambda portion: np.asarray(compare(portion.io_time, value), bool)
+    return lambda portion: np.asarray(compare(portion.view.io_time, value), bool)
 
 
 def of_image(*, before: bool) -> RecordTest:
     """Return a test for before images, or for after images."""
-    return lambda portion: portion.is_before == before
+    return lambda portion: portion.view.is_before == before
 
 
 def of_transaction(place: int, compare: Comparison, value: bytes) -> RecordTest:
@@ -84,11 +86,11 @@ def of_syskey(compare: Comparison, value: int) -> RecordTest:
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
-        starts, ends = portion.areas.data
+        source, areas = portion.source, portion.view.data
         for width in (4, 8):
-            has = (portion.heads["syskey_length"] == width) & (ends - starts >= width)
+            has = (portion.heads["syskey_length"] == width) & (areas.sizes >= width)
             rows = np.flatnonzero(has)
-            keys = portion.order.words(portion.data, f"u{width}")[starts[rows]]
+            keys = source.order.words(source.data, f"u{width}")[areas.starts[rows]]
             found[rows] = compare(keys, value)
         return found
 
@@ -103,11 +105,12 @@ def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordT
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
-        whole = portion.data.tobytes()
+        whole = portion.source.data.tobytes()
         sought = needle.lower() if fold else needle
         whole = whole.lower() if fold else whole
-        offsets = portion.offsets.tolist()
-        starts, ends = (part.tolist() for part in portion.areas.data)
+        offsets = portion.view.offsets.tolist()
+        areas = portion.view.data
+        starts, ends = areas.starts.tolist(), areas.ends.tolist()
         place = whole.find(sought)
         while place >= 0:
             row = bisect_right(offsets, place) - 1
@@ -119,7 +122,7 @@ def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordT
                 continue
             # Later hits in the same record lie even further right: continue with the next record.
             found[row] |= low <= place <= high - len(sought)
-            end = offsets[row] + int(portion.lengths[row])
+            end = offsets[row] + int(portion.view.lengths[row])
             place = whole.find(sought, max(end, place + 1))
             if row + 1 == len(offsets):
                 break
@@ -132,14 +135,12 @@ def of_ggs_token(code: int, compare: Comparison | None, value: bytes) -> RecordT
     """Return a test for a GGS token and, given a comparison, for its value."""
 
     def test(portion: Portion) -> Mask:
+        token = find_token(portion.source, portion.view.tokens, code)
         found = np.zeros(len(portion), bool)
-        for rows, starts, ends in steps(portion.data, portion.areas.tokens, portion.order, code):
-            if compare is None:
-                found[rows] = True
-                continue
-            for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
-                payload = portion.data[start:end].tobytes()
-                found[row] |= compare_texts(compare, payload, value)
+        for row in token.rows.tolist():
+            start, end = token.spans.starts[row], token.spans.ends[row]
+            payload = portion.source.data[start:end].tobytes()
+            found[row] = compare is None or compare_texts(compare, payload, value)
         return found
 
     return test
@@ -156,9 +157,9 @@ def of_user_token(name: str, compare: Comparison | None, value: str) -> RecordTe
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
-        starts, ends = portion.areas.user
-        for row in np.flatnonzero(ends > starts).tolist():
-            found[row] = has(portion.data[starts[row] : ends[row]].tobytes())
+        areas = portion.view.user
+        for row in np.flatnonzero(areas.sizes).tolist():
+            found[row] = has(portion.source.data[areas.starts[row] : areas.ends[row]].tobytes())
         return found
 
     return test
@@ -168,20 +169,22 @@ def of_column(index: int, compare: Comparison | None, value: str) -> RecordTest:
     """Return a test for a column and, given a comparison, for its value."""
 
     def has(portion: Portion, row: int) -> bool:
-        record = decode_record(portion.data, int(portion.offsets[row]), order=portion.order)
+        record = decode_record(
+            portion.source.data, int(portion.view.offsets[row]), order=portion.source.order
+        )
         for image in images_of(record):
             for column in image.columns:
                 if column.index == index:
                     if compare is None:
                         return True
-                    texts = column_texts(column.raw, portion.order.label)
+                    texts = column_texts(column.raw, portion.source.order.label)
                     if any(compare_texts(compare, text, value.encode()) for text in texts):
                         return True
         return False
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
-        for row in np.flatnonzero(portion.data_length > 0).tolist():
+        for row in np.flatnonzero(portion.view.data_length > 0).tolist():
             found[row] = has(portion, row)
         return found
 

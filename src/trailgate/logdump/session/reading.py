@@ -33,7 +33,7 @@ def portions(session: Session, size: int = PORTION) -> Iterator[Portion]:
 
 def rba_of(portion: Portion, row: int) -> int:
     """Return the offset in the file of a record of a portion."""
-    return portion.base + int(portion.offsets[row])
+    return portion.source.base + int(portion.view.offsets[row])
 
 
 def chosen(session: Session, mask: Mask) -> list[int]:
@@ -60,7 +60,7 @@ def progress(session: Session, portion: Portion, scanned: int) -> Iterator[Resul
     every = session.settings.notify
     if every and scanned // every > (scanned - len(portion)) // every:
         rba = rba_of(portion, -1)
-        time = time_text(int(portion.io_time[-1]), session.settings.time_offset)
+        time = time_text(int(portion.view.io_time[-1]), session.settings.time_offset)
         values = {"scanned": scanned, "rba": rba}
         yield Note(f"Scanned {scanned:>10} records, RBA {rba}, {time}", values)
 

@@ -17,11 +17,11 @@ from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.tables import Column
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record_header import Source
+from trailgate.trail.format.trail_bytes import TrailBytes
 
 NULL: Final = 0xFFFF
 INDICATOR_BYTES: Final = 2
-CELL_HEAD: Final = 4  # column index and length, in front of each value
+CELL_HEAD: Final = 4  # column index and length, before each value
 MAX_CELL: Final = 0xFFFF  # a value's length is u16
 VARIABLE_HEAD: Final = 4  # null indicator and u16 length, before a value of varying length
 
@@ -30,7 +30,7 @@ VARIABLE_HEAD: Final = 4  # null indicator and u16 length, before a value of var
 class Cells:
     """Where the values of one column lie: the offset of each null indicator, and its length."""
 
-    source: Source
+    source: TrailBytes
     table: str
     column: Column
     starts: Longs

@@ -11,6 +11,7 @@ import pyarrow as pa
 from trailgate.arrays import Mask
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
+from trailgate.trail.values import read_kernels
 from trailgate.trail.values.cell_writers import WordCells
 from trailgate.trail.values.codec import Cells, CellWriter, RecordValues, TargetColumn
 from trailgate.trail.values.text import fixed_bytes, null_cells
@@ -31,12 +32,17 @@ def decode_integer(cells: Cells) -> pa.Array:
     kind = _kind(cells.column)
     width = int(kind[1:])
     nulls = null_cells(cells, width)
-    found = fixed_bytes(cells, width, nulls).view(">" + kind).reshape(-1).astype(kind[0] + "8")
-    if nulls is not None:
-        spread = np.zeros(len(nulls), found.dtype)
-        spread[~nulls] = found
-        found = spread
-    return from_words(found, cells.column.arrow_type, nulls)
+    count = len(cells.starts)
+    found = np.empty(count, np.int64)
+    read_kernels.read_integers(
+        cells.source.data,
+        cells.starts,
+        np.zeros(count, bool) if nulls is None else nulls,
+        width,
+        kind[0] == "i",
+        found,
+    )
+    return from_words(found.view(kind[0] + "8"), cells.column.arrow_type, nulls)
 
 
 def from_words(found: Integers, kind: pa.DataType, nulls: Mask | None) -> pa.Array:

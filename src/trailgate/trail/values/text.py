@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import gather
-from trailgate.columnar.views import rows_at, words
+from trailgate.columnar.views import rows_at
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
+from trailgate.trail.values import read_kernels
 from trailgate.trail.values.cell_writers import FilledCells, VaryingCells
 from trailgate.trail.values.charsets import UTF_8, charset_of, decoded_texts, encoded_texts
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
-    NULL,
     VARIABLE_HEAD,
     Cells,
     CellWriter,
@@ -32,18 +32,14 @@ def decode_variable(cells: Cells) -> pa.Array:
 
 
 def variable_nulls(cells: Cells) -> Mask | None:
-    """Return which values of varying length are NULL, after checking all lengths."""
-    order = cells.source.order
-    head = order.frames(cells.source.data)[cells.starts]
-    present = head == order.pair(0, cells.lengths - VARIABLE_HEAD)
-    if present.all():
-        return None
-    indicator, length = order.halves(head)
-    null = indicator == NULL
-    good = present | (null & (cells.lengths == INDICATOR_BYTES))
-    good |= null & (cells.lengths == VARIABLE_HEAD) & (length == 0)
-    cells.require(good, "a text's length does not agree with its value")
-    return ~np.asarray(present, bool)
+    """Return which values of varying length are NULL, after checking all lengths; None if none is."""
+    nulls = np.empty(len(cells.starts), bool)
+    found, bad = read_kernels.check_variable(
+        cells.source.data, cells.starts, cells.lengths, cells.source.big, nulls
+    )
+    if bad >= 0:
+        raise cells.error("a text's length does not agree with its value", bad)
+    return nulls if found else None
 
 
 def decode_fixed(cells: Cells) -> pa.Array:
@@ -60,15 +56,14 @@ def decode_large_text(cells: Cells) -> pa.Array:
 
 
 def null_cells(cells: Cells, width: int) -> Mask | None:
-    """Return which values of a fixed width are NULL, after checking all lengths."""
-    head = words(cells.source.data, "u2")[cells.starts]
-    whole = cells.lengths == INDICATOR_BYTES + width
-    if whole.all() and not head.any():
-        return None
-    nulls: Mask = head == NULL
-    good = (whole & (head == 0)) | (nulls & (whole | (cells.lengths == INDICATOR_BYTES)))
-    cells.require(good, f"a value of {width} bytes behind 00 00 or ff ff was expected")
-    return nulls
+    """Return which values of a fixed width are NULL, after checking all lengths; None if none is."""
+    nulls = np.empty(len(cells.starts), bool)
+    found, bad = read_kernels.check_fixed(
+        cells.source.data, cells.starts, cells.lengths, width, nulls
+    )
+    if bad >= 0:
+        raise cells.error(f"a value of {width} bytes behind 00 00 or ff ff was expected", bad)
+    return nulls if found else None
 
 
 def fixed_width(column: Column) -> int:

@@ -7,11 +7,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.columnar.gather import fixed_rows
+from trailgate.trail.values import read_kernels
 from trailgate.trail.values.cell_writers import FilledCells
 from trailgate.trail.values.codec import Cells, CellWriter, RecordValues, TargetColumn
-from trailgate.trail.values.text import fixed_bytes, null_cells
-from trailgate.trail.values.write_kernels import BETWEEN, BLANK, COLON
+from trailgate.trail.values.text import null_cells
+from trailgate.trail.values.write_kernels import BETWEEN
 
 NULL_TEXT: Final = "1900-01-01:00:00:00.000000000"  # cut to the column's length
 
@@ -20,19 +20,16 @@ def decode_datetime(cells: Cells) -> pa.Array:
     """Return ISO texts of the column's length; NULL is FF FF and any text, or a bare FF FF."""
     width = cells.column.external_length
     nulls = null_cells(cells, width)
-    matrix = fixed_bytes(cells, width, nulls)
-    good = matrix.max(axis=1, initial=0) < 0x80 if matrix.max(initial=0) >= 0x80 else None
-    if good is None and width > BETWEEN:
-        good = matrix[:, BETWEEN] == COLON
-        matrix[:, BETWEEN] = BLANK
-    if good is not None and not good.all():
-        row = int(np.argmin(good))
-        row = row if nulls is None else int(np.flatnonzero(~nulls)[row])
-        raise cells.error("not a date time", row)
-    texts = fixed_rows(matrix).view(pa.string())
-    if nulls is None:
-        return texts
-    return texts.take(pa.array(np.cumsum(~nulls) - 1, mask=nulls))
+    known = np.ones(len(cells.starts), bool) if nulls is None else ~nulls
+    ends = np.zeros(len(known) + 1, np.int32)
+    np.cumsum(known * np.int32(width), out=ends[1:])
+    texts = np.empty(int(ends[-1]), np.uint8)
+    bad = read_kernels.read_datetimes(cells.source.data, cells.starts, ~known, width, texts)
+    if bad >= 0:
+        raise cells.error("not a date time", bad)
+    valid = None if nulls is None else pa.py_buffer(np.packbits(known, bitorder="little"))
+    buffers = [valid, pa.py_buffer(ends), pa.py_buffer(texts)]
+    return pa.Array.from_buffers(pa.string(), len(known), buffers)
 
 
 def encode_datetime(target: TargetColumn, found: RecordValues) -> CellWriter:

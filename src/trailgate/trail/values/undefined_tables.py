@@ -19,9 +19,9 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.views import words
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import NUMBERED
-from trailgate.trail.format.record_header import Source, Spans
+from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.values import read_kernels
 from trailgate.trail.values.codec import (
-    CELL_HEAD,
     INDICATOR_BYTES,
     NULL,
     VARIABLE_HEAD,
@@ -59,25 +59,14 @@ def numbered_table(name: str, columns: int) -> Table:
     return Table(name, found, guessed=True)
 
 
-def columns_used(source: Source, spans: Spans) -> int:
+def columns_used(source: TrailBytes, areas: Spans) -> int:
     """Return one more than the greatest column index in these data areas.
 
-    An area that is no list of columns counts as far as it is one; whoever reads it says what is wrong.
+    An area that cells do not fill counts as far as it holds cells: whoever reads it says what is wrong.
     """
-    frames = source.order.frames(source.data)
-    place, ends = spans.starts, spans.ends
-    most = 0
-    for _ in range(MAX_COLUMNS + 1):
-        live = place + CELL_HEAD + INDICATOR_BYTES <= ends
-        place, ends = place[live], ends[live]
-        if not len(place):
-            break
-        index, sizes = source.order.halves(frames[place])
-        good = index < MAX_COLUMNS
-        known = index[good].astype(np.int64)
-        most = max(most, 1 + int(known.max(initial=-1)))
-        place, ends = (place + sizes + CELL_HEAD)[good], ends[good]
-    return most
+    return int(
+        read_kernels.count_columns(source.data, areas.starts, areas.ends, source.big, MAX_COLUMNS)
+    )
 
 
 def decode_numbered(cells: Cells) -> pa.Array:
