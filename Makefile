@@ -4,23 +4,24 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-EXTRAS := dev,spark,cli,jre
+EXTRAS := dev,docs,spark,cli,jre
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check fix bench clean
+.PHONY: help demo test test-fast check fix docs bench clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
 		printf 'make %-10s %s\n' "$$name" "$$what"; done
 
 demo: $(READY) ## capture the sample messages into a trail and show it
+	@$(BIN)/trailgate warm
 	@$(BIN)/trailgate demo
 
 test: $(READY) ## all tests, the ones on a real Spark too
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 test-fast: $(READY) ## the tests that need no Spark and no minutes
-	$(BIN)/python -m pytest -q -m "not spark and not slow"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" --hypothesis-profile fast
 
 check: $(READY) ## lint, format, types, and the imports between rooms
 	$(BIN)/ruff check
@@ -32,11 +33,14 @@ fix: $(READY) ## format, and repair what lint can repair
 	$(BIN)/ruff check --fix --exit-zero
 	$(BIN)/ruff format
 
+docs: $(READY) ## build the documentation site into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 bench: $(READY) ## measure, each figure beside its yardstick
 	$(BIN)/python -m benchmarks
 
 clean: ## remove .venv and the tools' caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 # Debian keeps ensurepip in a package of its own. Without it, pip of the system (python3-pip)
 # installs into the environment from outside; without that too, say which package is missing.

@@ -1,4 +1,8 @@
-"""What all tests share: laws are judged by what they find, not by how busy the machine is."""
+"""What all tests share: the profiles of the laws, and the width of the terminal.
+
+Laws are judged by what they find, not by how busy the machine is. ``--hypothesis-profile=fast`` tries a tenth of the
+examples, for the inner loop; ``make test`` and continuous integration try all.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,18 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+from laws import FAST, FULL
+
 # At a desk each run tries other examples; continuous integration tries the same ones again, so that a change is
 # judged by what it changed.
-settings.register_profile(
-    "laws",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    derandomize="CI" in os.environ,
-)
-settings.load_profile("laws")
+for name, count in {"full": FULL, "fast": FAST}.items():
+    settings.register_profile(
+        name,
+        deadline=None,
+        max_examples=count,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        derandomize="CI" in os.environ,
+    )
+settings.load_profile("full")
+
+os.environ["COLUMNS"] = "140"  # tables are printed for this width, whatever the terminal is

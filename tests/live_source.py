@@ -19,7 +19,6 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import AppendOptions, Recovered, Recovery, TrailAppender
 from trailgate.storage.live.disk import Disk
-from trailgate.storage.writing.segments import selected
 from trailgate.trail.writing.writer import encode
 
 ABEND, OK, METADATA = 150, 151, 170
@@ -84,7 +83,7 @@ def given(source: Sequence[Transaction], start: int, rows: int) -> Iterator[Chan
     begin = sum(len(transaction) for transaction in source[:start])
     order = np.arange(everything.rows)
     for place in range(begin, everything.rows, rows):
-        yield selected(everything, (order >= place) & (order < place + rows))
+        yield everything.where((order >= place) & (order < place + rows))
 
 
 def write(

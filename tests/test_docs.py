@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
-
-from trailgate.jobs.record_files.options import OPTIONS
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -22,6 +21,7 @@ COMMANDS = (
     "records",
     "gendef",
     "demo",
+    "warm",
 )
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -92,8 +92,114 @@ def test_every_case_marked_as_assumed_is_listed() -> None:
     assert [name for name in names if f"`{name}`" not in text] == []
 
 
-def test_every_option_of_the_copybook_format_is_documented() -> None:
-    page = (ROOT / "docs/copybook.md").read_text().split("All of them take these options")[1]
-    names = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+CITATION = re.compile(
+    r"\b(trail format|capture properties|copybooks|event publishing) ((?:§[\d.]+(?:, | and | to )?)+)"
+)
+CITED = sorted(
+    path
+    for folder in ("src", "tests", "benchmarks", "docs")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".py", ".md", ".toml", ".txt"}
+)
 
-    assert {name.lower() for name in names} == {row.name.replace("_", "") for row in OPTIONS}
+
+def headings(document: str) -> set[str]:
+    """Return the numbers of a reference's sections."""
+    path = ROOT / "docs/reference" / f"{document.replace(' ', '-')}.md"
+    return set(re.findall(r"^#+ (\d+(?:\.\d+)*)\.? ", path.read_text(), re.MULTILINE))
+
+
+def test_every_citation_of_the_reference_is_one_of_its_sections() -> None:
+    known = {name: headings(name) for name in ("trail format", "capture properties", "copybooks")}
+    cited = [
+        (str(path.relative_to(ROOT)), name, number.rstrip("."))
+        for path in CITED
+        for name, numbers in CITATION.findall(path.read_text())
+        for number in re.findall(r"§([\d.]+)", numbers)
+    ]
+
+    assert len(cited) > 100
+    assert [row for row in cited if row[2] not in known.get(row[1], ())] == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs/reference").glob("*.md")), ids=lambda path: path.name
+)
+def test_sections_that_a_reference_names_within_itself_exist(path: Path) -> None:
+    text = re.sub(CITATION, "", path.read_text())
+    if numbers := re.findall(r"§(\d+(?:\.\d+)*)", re.sub(r"`[^`]*`", "", text)):
+        assert set(numbers) <= headings(path.stem)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_that_a_document_names_exist(path: Path) -> None:
+    named = re.findall(r"`((?:\w+/)+\w+\.(?:py|toml))\b", path.read_text())
+
+    assert [
+        name
+        for name in named
+        if not any((ROOT / folder / name).is_file() for folder in ("", "src/trailgate"))
+    ] == []
+
+
+def test_assumptions_that_a_document_names_are_rows() -> None:
+    rows = tomllib.loads((ROOT / "src/trailgate/reference/assumptions.toml").read_text())
+    known = {row["name"] for row in rows["assumptions"]}
+    named = [
+        (path.name, name)
+        for path in DOCUMENTS
+        for names in re.findall(
+            r"[Aa]ssumptions?:? ((?:`[a-z-]+`(?:, | and )?)+)", path.read_text()
+        )
+        for name in re.findall(r"[a-z-]{2,}", names.replace(" and ", ""))
+    ]
+
+    assert len(named) > 50
+    assert [row for row in named if row[1] not in known] == []
+
+
+def test_decisions_that_are_cited_exist() -> None:
+    known = {path.name[:4] for path in (ROOT / "docs/decisions").glob("0*.md")}
+    cited = {
+        number for path in CITED for number in re.findall(r"\bdecision (\d{4})", path.read_text())
+    }
+
+    assert cited
+    assert cited <= known
+
+
+def test_the_api_page_has_every_public_name_once() -> None:
+    import trailgate  # noqa: PLC0415
+    import trailgate.spark  # noqa: PLC0415  needs no PySpark
+
+    page = (ROOT / "docs/api.md").read_text()
+    listed = re.findall(r"^::: trailgate\.(?:spark\.)?(\w+)$", page, re.MULTILINE)
+    public = [*trailgate.__all__, *trailgate.spark.__all__]
+
+    assert sorted(listed) == sorted(name for name in public if name != "__version__")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_examples_use_only_public_names(path: Path) -> None:
+    import trailgate  # noqa: PLC0415
+    import trailgate.spark  # noqa: PLC0415
+
+    if path.parent.name == "decisions":
+        return
+    example = "\n".join(re.findall(r"^(?: {4}).*$", path.read_text(), re.MULTILINE))
+    rooms = re.findall(r"^\s*(?:from|import) trailgate\.(?!spark import)\S+", example, re.MULTILINE)
+    names = re.findall(r"\btrailgate\.([A-Za-z]\w*)(?!\w*\.\w+ *=)", example)
+    on_spark = re.findall(r"\btrailgate\.spark\.(\w+)", example)
+
+    assert rooms == []
+    assert set(names) - {"spark"} <= set(trailgate.__all__)
+    assert set(on_spark) <= set(trailgate.spark.__all__)
+
+
+def test_the_rooms_are_drawn_as_the_contracts_have_them() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = contracts["contracts"][0]["layers"]
+    page = (ROOT / "CONTRIBUTING.md").read_text().split("## The rooms")[1].split("\n## ")[0]
+    drawn = re.findall(r"^    (\w+(?: \| \w+)?) ", page, re.MULTILINE)
+
+    assert drawn == [layer for layer in layers if layer != "__main__"]

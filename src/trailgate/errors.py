@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from typing import Self
 
 
@@ -101,3 +103,16 @@ class StorageError(TrailgateError):
 
 class MissingDependencyError(TrailgateError, ImportError):
     """An optional part is not installed; the hint names the extra."""
+
+
+def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return a hint that gives the nearest known name, whatever its case; empty if none is near."""
+    near = nearest(name, known, cutoff=cutoff)
+    return f"Did you mean {near}?" if near else ""
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return the known name that is most like a name, whatever its case; empty if none is."""
+    folded = {one.casefold(): one for one in known}
+    near = get_close_matches(name.casefold(), folded, 1, cutoff)
+    return folded[near[0]] if near else ""

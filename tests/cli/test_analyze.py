@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +63,22 @@ def test_damage_is_shown_and_the_exit_code_says_so(
 
     assert "the file ends inside a record" in text
     assert text.count("</47>") == 1
+
+
+def test_a_reader_that_stops_early_is_not_an_error(file: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    program = "from trailgate.cli.main import main; main()"
+    with os.fdopen(write, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-u", "-c", program, "analyze", str(file)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize(

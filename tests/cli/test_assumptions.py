@@ -1,13 +1,64 @@
-"""``trailgate assumptions``: a table, JSON lines, or the page."""
+"""``trailgate assumptions``: a table, JSON lines, or the page; every row names code and tests that exist."""
 
 from __future__ import annotations
 
 import json
+import re
+from functools import cache
+from pathlib import Path
 
 import pytest
 
+from trailgate.cli.assumptions import Assumption, as_markdown, read_assumptions
 from trailgate.cli.main import run
-from trailgate.model.assumptions import ASSUMPTIONS, as_markdown
+
+ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests"
+ASSUMPTIONS = read_assumptions()
+
+
+def named(row: Assumption) -> object:
+    return pytest.param(row, id=row.name)
+
+
+@cache
+def sources_of_tests() -> str:
+    return "\n".join(path.read_text() for path in TESTS.rglob("test_*.py"))
+
+
+def exists(name: str) -> bool:
+    """Return whether a test function, a case, a case within its file, or a file of tests exists."""
+    if name.startswith("test_"):
+        return bool(re.search(rf"^\s*def {name}\(", sources_of_tests(), re.MULTILINE))
+    file, colon, title = name.partition(": ")
+    if colon:
+        return any(title in path.read_text() for path in TESTS.rglob(file))
+    return (ROOT / name).is_file() or (TESTS / f"trail/cases/{name}.toml").is_file()
+
+
+@pytest.mark.parametrize("row", [named(row) for row in ASSUMPTIONS])
+def test_the_tests_of_an_assumption_exist(row: Assumption) -> None:
+    assert row.tests
+    assert [name for name in row.tests if not exists(name)] == []
+
+
+@pytest.mark.parametrize("row", [named(row) for row in ASSUMPTIONS])
+def test_the_code_of_an_assumption_exists(row: Assumption) -> None:
+    assert row.where
+    for place in row.where:
+        file, _, word = place.partition(": ")
+        assert word in (ROOT / "src/trailgate" / file).read_text(), place
+
+
+def test_rows_are_whole_and_have_names_of_their_own() -> None:
+    assert all(row.name and row.area and row.statement and row.why for row in ASSUMPTIONS)
+    assert len({row.name for row in ASSUMPTIONS}) == len(ASSUMPTIONS)
+    assert all("|" not in f"{row.statement}{row.why}{row.source}" for row in ASSUMPTIONS)
+
+
+def test_the_page_is_the_table() -> None:
+    """If this fails: trailgate assumptions --markdown > docs/assumptions.md."""
+    assert (ROOT / "docs/assumptions.md").read_text() == as_markdown()
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -23,7 +23,7 @@ from prompt_toolkit.output import DummyOutput
 from trailgate.cli import logdump
 from trailgate.cli.logdump_completion import completer
 from trailgate.logdump.conversation import Conversation
-from trailgate.logdump.terms.times import EPOCH
+from trailgate.logdump.syntax.times import EPOCH
 
 
 @pytest.fixture
@@ -68,7 +68,16 @@ def test_json_is_one_object_a_result(file: str, capsys: pytest.CaptureFixture[st
     assert end["result"] == "goodbye"
 
 
-def test_a_failure_is_told_and_the_exit_code_says_so(
+def test_the_file_header_is_an_object_too(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["logdump", file, "--json", "-c", "FILEHEADER ON", "-c", "N"]) == 0
+
+    *_, shown = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (shown["result"], shown["byte_order"]) == ("file_header", "big")
+    assert shown["header"]["order"] == "big"
+    assert shown["header"]["trail"]["signature"] == "47470d0a544c0a0d"
+
+
+def test_a_failure_is_reported_and_sets_the_exit_code(
     file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["logdump", file, "-c", "POS 3", "-c", "N", "-c", "POS 0", "-c", "N"]) == 1
@@ -129,7 +138,7 @@ def test_the_tab_key_offers_files(tmp_path: Path) -> None:
     assert [completion.text for completion in found] == ["000000000"]
 
 
-def test_a_terminal_without_prompt_toolkit_is_told_what_to_install(
+def test_without_prompt_toolkit_the_error_names_what_to_install(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)

@@ -118,7 +118,7 @@ def test_definitions_can_be_elsewhere(prefix: str, capsys: pytest.CaptureFixture
         (["show", "PREFIX", "--table", "MY.ORDER"], 1, "MY.ORDERS"),
         (["show", "PREFIX", "--after", "7"], 2, "error: '7' is not a position"),
         (["show", "PREFIX", "--format", "xml"], 2, "xml"),
-        (["show", "PREFIX", "--tables", "A.B,,"], 2, "no list of tables"),
+        (["show", "PREFIX", "--tables", "A.B,,"], 2, "not a list of tables"),
         (["show", "PREFIX", "--charset", "klingon"], 2, "klingon"),
         (["show"], 2, "path"),
         (["shew"], 2, "shew"),
@@ -140,7 +140,7 @@ def test_debugging_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
         run(["show", "nowhere/ot"])
 
 
-def test_version_and_help_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_and_help_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert run(["--help"]) == 0
     text = capsys.readouterr().out
@@ -150,6 +150,7 @@ def test_version_and_help_are_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_reader_that_leaves_early_hears_no_complaint(prefix: str) -> None:
     write_trail(Path(prefix), [[[Op("I", i) for i in range(20_000)]], *FILES[1:]])
+    assert run(["show", prefix, "--format", "json", "--limit", "1"]) == 0  # compiles, once
     code = "from trailgate.cli.main import main; main()"
     command = [sys.executable, "-c", code, "show", prefix, "--format", "json"]
     with subprocess.Popen(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from oracles.delimited_naive import MalformedError, split
 from trailgate.columnar.delimited import BrokenQuotesError, Dialect, Fields, index_fields
 from trailgate.errors import DecodeError
@@ -81,7 +82,7 @@ def rows_of(draw: st.DrawFn, dialect: Dialect) -> list[list[list[bytes]]]:
 
 @pytest.mark.parametrize("gap", [b"\n", b"}\n{"])
 @pytest.mark.parametrize("dialect", DIALECTS, ids=str)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_any_text_is_split_as_byte_by_byte(
     dialect: Dialect, gap: bytes, data: st.DataObject
@@ -98,7 +99,7 @@ def test_any_text_is_split_as_byte_by_byte(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=str)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data(), ended=st.booleans())
 def test_written_rows_come_back(dialect: Dialect, data: st.DataObject, ended: bool) -> None:
     rows = data.draw(rows_of(dialect))

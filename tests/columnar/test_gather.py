@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from trailgate.columnar.gather import fixed_rows, gather
 from trailgate.columnar.views import octets, rows_at, words
 from trailgate.errors import DecodeError
@@ -18,7 +19,7 @@ SPANS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(SPANS, st.booleans(), st.data())
 def test_any_spans_give_their_bytes(
     spans: list[tuple[int, int]], ascending: bool, data: st.DataObject

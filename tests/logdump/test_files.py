@@ -103,7 +103,7 @@ def test_save_writes_what_the_filters_leave(tmp_path: Path) -> None:
     whole = [encode_record(record) for record in order_records()]
     assert saved(tmp_path, "sv000000001") == [whole[1], whole[4]]
     assert "Saved 2 records" in results[-1].text  # type: ignore[union-attr]
-    assert session.place == 1036
+    assert session.position == 1036
 
 
 def test_a_saved_file_says_its_own_size(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_save_stops_at_so_many_bytes(typed: str, count: int, tmp_path: Path) -> 
     assert len(saved(tmp_path, "sv000000001")) == count
 
 
-def test_save_replaces_a_file_only_when_told(tmp_path: Path) -> None:
+def test_save_replaces_a_file_only_on_request(tmp_path: Path) -> None:
     session = opened(tmp_path, TRAILS["orders"]())
     answers(session, "SAVE sv000000001 1 RECORDS")
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from oracles.delimited_naive import images, split
 from trailgate.columnar.delimited import Dialect
 from trailgate.errors import TrailgateError
@@ -149,7 +150,7 @@ def records(draw: st.DrawFn, chosen: DelimitedOptions) -> bytes:
     return chosen.fielddelim.join([kind, b"S.T", *columns])
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data(), options())
 def test_images_are_those_of_a_reading_value_by_value(
     data: st.DataObject, chosen: DelimitedOptions

@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from trailgate.spark.session import session
+from trailgate.spark.local_session import session
 
 ROOT = Path(__file__).parents[2]
 # Quick to start, which is what tests want; not for throughput.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of this folder, and pass over warnings from inside Spark."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test of this folder, and pass over warnings from inside Spark.
+
+    Where tests run in several processes, one of them runs all tests on Spark.
+    """
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.spark)
@@ -27,6 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                     "ignore:unclosed:pytest.PytestUnraisableExceptionWarning"
                 )
             )
+        if config.pluginmanager.hasplugin("xdist") and item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

@@ -7,13 +7,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark.test_message_source import INDICATED, LINES, PROPERTIES, indicated, wrote
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare, run_local
+from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.spark.jobs.capture import capture, run_capture
+from trailgate.jobs.capture.options import CaptureOptions
+from trailgate.jobs.capture.running import run_local
+from trailgate.spark.capture_job import run_capture
+from trailgate.spark.captured_frame import capture
 from trailgate.storage.reading.trails import read_trail
 
 
@@ -91,3 +95,44 @@ def test_transactions_over_rows_are_refused(spark: SparkSession, tmp_path: Path)
 
     with pytest.raises(OptionError, match="span messages"):
         capture(spark.createDataFrame([("x",)], "body string"), properties)
+
+
+def test_a_table_of_a_frame_comes_in_its_types(spark: SparkSession, tmp_path: Path) -> None:
+    _, properties = wrote(tmp_path, LINES)
+    frame = spark.createDataFrame([(line,) for line in LINES], "body string")
+
+    rows = capture(frame, properties, table="MY.NOTES").collect()
+
+    assert [(row.ID, row.TEXT, row._op_type) for row in rows] == [(3, "ü", "I")]
+
+
+def test_a_stream_of_bodies_is_parsed(spark: SparkSession, tmp_path: Path) -> None:
+    _, properties = wrote(tmp_path, LINES, PROPERTIES.replace("=*seqid", "=txid"))
+    bodies = spark.readStream.text(str(tmp_path / "in")).withColumnRenamed("value", "body")
+
+    query = (
+        capture(bodies, properties)
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "out"))
+    )
+    query.awaitTermination()
+
+    assert spark.read.parquet(str(tmp_path / "out")).count() == len(LINES)
+
+
+def test_a_stream_whose_ids_are_generated_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    _, properties = wrote(tmp_path, LINES)
+    bodies = spark.readStream.text(str(tmp_path / "in")).withColumnRenamed("value", "body")
+
+    with pytest.raises(OptionError, match="repeat in each batch"):
+        capture(bodies, properties)
+
+
+def test_a_bad_body_is_named_by_partition_and_row(spark: SparkSession, tmp_path: Path) -> None:
+    _, properties = wrote(tmp_path, LINES)
+    frame = spark.createDataFrame([(LINES[0],), (None,)], "body string").coalesce(1)
+
+    with pytest.raises(PySparkException, match=r"the body is null.*message 1"):
+        capture(frame, properties).collect()

@@ -17,7 +17,8 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.operations.operations_table import to_operations
 from trailgate.operations.typed_shape import to_typed
 from trailgate.spark.message_source import owned_changes
-from trailgate.storage.reading.message_files import find_messages, plan_ranges, read_messages
+from trailgate.storage.reading.message_files import find_messages, plan_ranges
+from trailgate.storage.reading.message_reading import read_messages
 
 PROPERTIES = """\
 parser.type=delim
@@ -180,7 +181,7 @@ def test_a_transaction_that_does_not_end_is_an_error(spark: SparkSession, tmp_pa
     ("options", "problem"),
     [
         ({}, "needs the option properties"),
-        ({"properties": "x", "messagePer": "page"}, "messagePer is file or line"),
+        ({"properties": "x", "messagePer": "page"}, "messagePer must be file or line"),
         ({"properties": "x", "onError": "quarantine"}, "stops at the first bad message"),
         ({"properties": "x", "splitBytes": "0"}, "splitBytes must be a number"),
     ],

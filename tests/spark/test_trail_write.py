@@ -128,7 +128,7 @@ def test_a_failed_write_leaves_nothing(frame: DataFrame, prefix: str, tmp_path: 
     ("mode", "options", "problem"),
     [
         ("overwrite", {}, "never overwritten"),
-        ("append", {"seqDigits": "7"}, "seqDigits is 6 or 9"),
+        ("append", {"seqDigits": "7"}, "seqDigits must be 6 or 9"),
         ("append", {"maxBytes": "many"}, "maxBytes must be a number"),
         ("append", {"formatRelease": "13"}, "release 13 is not public"),
         ("append", {"byteOrder": "little"}, "release 11.2 is big-endian"),

@@ -1,4 +1,4 @@
-"""Assumptions about trails that no printed bytes show as a whole; each is a row of ``model.assumptions``."""
+"""Assumptions about trails that no printed bytes show as a whole; each is a row of ``reference/assumptions.toml``."""
 
 from __future__ import annotations
 

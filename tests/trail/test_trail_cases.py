@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 
 from trail.batches import batch_of, operations_of
+from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import Family
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record_header import Source
+from trailgate.trail.format.trail_bytes import TrailBytes
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.values.codec import Cells, Target
+from trailgate.trail.values.codec import Cells, RecordValues, TargetColumn
 from trailgate.trail.values.codecs import codec_of
 from trailgate.trail.writing.writer import encode
 
@@ -55,13 +56,19 @@ def test_a_value_reads_and_writes_as_its_case(case: dict[str, Any]) -> None:
     value = pa.array([typed(column, case.get("value"))], column.arrow_type)
     place = (np.array([0]), np.array([len(raw)]))
 
-    found = codec.decode(Cells(Source(data, octets(data), 0, order, charset), "T", column, *place))
+    source = TrailBytes(data, octets(data), 0, order, charset)
+    found = codec.decode(Cells(source, "T", column, *place))
 
     assert found.equals(value)
     if case.get("direction") != "read":
-        written = codec.encode(Target("T", column, 5, order), value)
-        tail = written.tail[0].as_py() if written.tail is not None else b""
-        cell = written.fixed.tobytes() + tail
+        writer = codec.encode(
+            TargetColumn("T", column, 5, order), RecordValues(value, np.arange(1))
+        )
+        sizes = np.zeros(1, np.int64)
+        writer.measure(sizes)
+        body = np.zeros(int(sizes[0]) + SPARE, np.uint8)
+        writer.write(body, np.zeros(1, np.int64))
+        cell = body[: int(sizes[0])].tobytes()
         assert cell == order.raw(5, 2) + order.raw(len(raw), 2) + raw
 
 

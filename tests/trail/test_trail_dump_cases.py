@@ -14,10 +14,12 @@ from trail.test_trail_cases import cases
 from trailgate.columnar.views import octets
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.framing import RecordPlaces
 from trailgate.trail.format.record import decode_record, encode_header_area
-from trailgate.trail.format.record_header import Source, read_heads
 from trailgate.trail.format.record_types import Role
+from trailgate.trail.format.record_view import find_names, require_sound, view_records
 from trailgate.trail.format.tokens import DATA, HEADER, outer_object, token
+from trailgate.trail.format.trail_bytes import trail_bytes
 from trailgate.trail.reading.reader import ReaderState, decode
 
 
@@ -82,12 +84,15 @@ def test_a_printed_header_reads_in_columns_too(case: dict[str, Any]) -> None:
     fields = case["fields"]
     body = record_of(bytes.fromhex(case["bytes"]), fields["length"], order)
 
-    heads = read_heads(Source(body, octets(body), 0, order), *places(body))
+    source = trail_bytes(body, 0, order)
 
-    assert heads.op_ts.tolist() == [fields["io_time"]]
-    assert heads.trans_ind.tolist() == [fields["trans_ind"]]
-    assert heads.tables[0].name == fields["name"]
-    assert heads.role[0] != Role.REFUSED
+    view = view_records(source, places(body))
+
+    require_sound(source, view)
+    assert view.io_time.tolist() == [fields["io_time"]]
+    assert view.indicator.tolist() == [fields["trans_ind"]]
+    assert find_names(source, view).texts(lambda _: None) == [fields["name"]]
+    assert view.role[0] != Role.REFUSED
 
 
 def record_of(area: bytes, length: int, order: ByteOrder) -> Any:
@@ -96,5 +101,6 @@ def record_of(area: bytes, length: int, order: ByteOrder) -> Any:
     return pa.py_buffer(outer_object(0x47, inner, 1, order))
 
 
-def places(body: Any) -> tuple[Any, Any]:
-    return np.zeros(1, np.int64), np.array([len(octets(body))])
+def places(body: Any) -> RecordPlaces:
+    size = len(octets(body))
+    return RecordPlaces(np.zeros(1, np.int64), np.array([size]), size)

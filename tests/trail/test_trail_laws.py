@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from oracles import trail_naive as naive
 from trail.batches import batch_of, compared, naive_records, operations_of
 from trail.operation_strategies import DEFINITIONS, runs
@@ -21,7 +22,9 @@ from trailgate.trail.format.framing import find_records, resync
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.writing.writer import encode
 
-MODEST = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MODEST = settings(
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 Operations = list[dict[str, Any]]
 
 
@@ -111,7 +114,7 @@ def test_any_bytes_give_operations_or_our_error(data: bytes, finish: bool) -> No
             continue
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(runs().filter(bool), st.data())
 def test_a_changed_byte_gives_operations_or_our_error(ops: Operations, data: st.DataObject) -> None:
     body = bytearray(encode(batch_of(DEFINITIONS, ops)).body.to_pybytes())

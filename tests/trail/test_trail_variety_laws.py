@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from oracles import trail_naive as naive
 from trail.batches import compared, operations_of, unscaled
 from trail.building import (
@@ -35,7 +36,9 @@ from trailgate.operations.operations_table import to_operations
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 
-MODEST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MODEST = settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 Operations = list[dict[str, Any]]
 NOTHING = Definitions(())
 ANY_FORM: list[tuple[int | None, int]] = [(None, 0)]
@@ -158,6 +161,7 @@ def small_trail(order: ByteOrder) -> bytes:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", list(ByteOrder))
 def test_every_changed_byte_gives_operations_or_our_error(order: ByteOrder) -> None:
     good = small_trail(order)

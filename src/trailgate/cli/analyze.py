@@ -1,4 +1,4 @@
-"""``trailgate analyze``: every byte of a trail file with what it means, as TrailAnalyzer shows it."""
+"""``trailgate analyze``: every byte of a trail file with its meaning, in TrailAnalyzer's form."""
 
 from __future__ import annotations
 
@@ -20,18 +20,25 @@ from trailgate.trail.format.tokens import RECORD
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A trail file, however damaged.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A trail file; it may be damaged.")],
     *,
     start: Annotated[
         str,
         typer.Option(
-            "--from", metavar="OFFSET", help="The first record from there on; 0x for hex."
+            "--from",
+            metavar="OFFSET",
+            help="Start at the first record from this byte on; 0x for hex.",
         ),
     ] = "0",
-    records: Annotated[int | None, typer.Option(min=0, help="At most so many records.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="An object a record and line.")] = False,
+    records: Annotated[
+        int | None, typer.Option(min=0, help="The maximum number of records.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one object a record, one a line.")
+    ] = False,
 ) -> None:
     """Show every byte of a trail file with its meaning."""
+    damaged = False  # also if the reader of the output stops early
     with TrailFileReader(stored_file(file)) as reader, output.quiet_pipe():
         found = analyze(reader.read, reader.file.size, _offset(start))
         damaged = _print(_limited(found, records), as_json=as_json)
@@ -60,7 +67,7 @@ def _limited(found: Iterator[Element | Damage], records: int | None) -> Iterator
 
 
 def _print(found: Iterator[Element | Damage], *, as_json: bool) -> bool:
-    """Print all that is found, and return whether some of it is damage."""
+    """Print everything, and return whether there is damage."""
     damaged = False
     show = _json_line if as_json else _painter() if sys.stdout.isatty() else _plain
     for one in found:
@@ -78,10 +85,8 @@ def _plain(found: Element | Damage) -> None:
 
 
 def _painter() -> Callable[[Element | Damage], None]:
-    """Return what prints in colours; only a terminal asks for them."""
-    from rich.console import Console  # noqa: PLC0415  only a terminal needs it
-
-    console = Console(highlight=False, soft_wrap=True)
+    """Return a function that prints in colours, for a terminal."""
+    console = output.console(wrap=False)
 
     def show(found: Element | Damage) -> None:
         for line in lines(found):

@@ -1,23 +1,56 @@
-"""``trailgate assumptions``: what is assumed about formats, with reason, place in the code and test."""
+"""``trailgate assumptions``: what is assumed about formats, with the reason, the place in the code and the tests."""
 
 from __future__ import annotations
 
 import json
-import shutil
-from typing import Annotated
+import tomllib
+from collections.abc import Iterable
+from importlib import resources
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
 from trailgate.cli import output
 from trailgate.errors import OptionError
-from trailgate.model.assumptions import ASSUMPTIONS, Area, as_markdown
+
+_HEAD: Final = """\
+# What we assume
+
+Public documents and dumps leave some things open. Each of them has one place in the code, one row in `src/trailgate/reference/assumptions.toml`, and one row
+on this page, which `trailgate assumptions --markdown` prints. A source is a section of the [reference](reference/README.md). Trail cases marked `assumed = true` and tests of
+assumptions carry the pytest mark `assumed`: `pytest -m assumed` runs only these.
+"""
+_COLUMNS: Final = ("name", "assumption", "why", "source", "where", "tests")
+
+
+class Assumption(NamedTuple):
+    """One assumption: a row of ``reference/assumptions.toml``, which explains its fields."""
+
+    name: str
+    area: str
+    statement: str
+    why: str
+    source: str
+    where: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+def read_assumptions() -> tuple[Assumption, ...]:
+    """Return all assumptions, in the order of the page."""
+    text = resources.files("trailgate").joinpath("reference/assumptions.toml").read_text("utf-8")
+    return tuple(
+        Assumption(
+            **{"source": "", **row, "where": tuple(row["where"]), "tests": tuple(row["tests"])}
+        )
+        for row in tomllib.loads(text)["assumptions"]
+    )
 
 
 def command(
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="An object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one object a line.")] = False,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="The page docs/assumptions.md.")
+        bool, typer.Option("--markdown", help="Print the page docs/assumptions.md.")
     ] = False,
 ) -> None:
     """List what is assumed about formats."""
@@ -25,31 +58,47 @@ def command(
         raise OptionError("--json and --markdown are two forms: choose one")
     with output.quiet_pipe():
         if as_json:
-            for row in ASSUMPTIONS:
-                print(json.dumps({**row._asdict(), "area": row.area.value}, ensure_ascii=False))
+            for row in read_assumptions():
+                print(json.dumps(row._asdict(), ensure_ascii=False))
         elif markdown:
             print(as_markdown(), end="")
         else:
             _print()
 
 
-def _print() -> None:
-    from rich.console import Console  # noqa: PLC0415  only a table needs it
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+def as_markdown() -> str:
+    """Return the page docs/assumptions.md."""
+    parts = [_HEAD]
+    for area, rows in _by_area():
+        head = [_line(_COLUMNS), _line("---" for _ in _COLUMNS)]
+        parts.append("\n".join([f"## {area}", "", *head, *map(_markdown_row, rows)]) + "\n")
+    return "\n".join(parts)
 
-    width = shutil.get_terminal_size((output.WIDTH, 24)).columns
-    console = Console(width=width, highlight=False)
-    for area in Area:
-        table = Table(box=None, pad_edge=False, header_style="bold", title=area.value)
+
+def _by_area() -> list[tuple[str, list[Assumption]]]:
+    rows = read_assumptions()
+    areas = dict.fromkeys(row.area for row in rows)
+    return [(area, [row for row in rows if row.area == area]) for area in areas]
+
+
+def _markdown_row(row: Assumption) -> str:
+    where = ", ".join(f"`{place}`" for place in row.where)
+    tests = ", ".join(f"`{name}`" for name in row.tests)
+    return _line([row.name, row.statement, row.why, row.source, where, tests])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _print() -> None:
+    console = output.console()
+    for area, rows in _by_area():
+        table = output.plain_table(title=area)
         for name in ("name", "assumption", "why", "where", "tests"):
             table.add_column(name, overflow="fold")
-        for row in (row for row in ASSUMPTIONS if row.area is area):
+        for row in rows:
             why = f"{row.why} ({row.source})" if row.source else row.why
-            tests = "\n".join(row.tests) or "none yet"
-            cells = (row.name, row.statement, why, "\n".join(row.where), tests)
-            table.add_row(*(Text(cell) for cell in cells))
+            cells = (row.name, row.statement, why, "\n".join(row.where), "\n".join(row.tests))
+            table.add_row(*output.as_cells(*cells))
         console.print(table)
-    open_ones = [row.name for row in ASSUMPTIONS if not row.tests]
-    if open_ones:
-        console.print(f"without a test: {', '.join(open_ones)}", style="yellow")

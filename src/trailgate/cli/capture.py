@@ -4,41 +4,36 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
 import typer
 
-from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.jobs.capture.job import (
-    CaptureJob,
-    CaptureOptions,
-    CaptureSummary,
-    prepare,
-    run_local,
-)
+from trailgate.cli.capture_output import print_notes, print_summary, progress_bar
+from trailgate.cli.options import Threads
+from trailgate.errors import OptionError
+from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
-from trailgate.storage.files.manifest import locked
+from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
+from trailgate.jobs.capture.running import run_local
+from trailgate.storage.files.lock import locked
 from trailgate.trail.format.trail_format import TrailFormat
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 UNITS_2: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
-KINDS: Final = (("I", "inserts"), ("U", "updates"), ("K", "key updates"), ("D", "deletes"))
 
 
 class MessagePer(StrEnum):
-    """What a message is in a file that is no JSON lines."""
+    """What a message is in a file that does not hold JSON lines."""
 
     FILE = "file"
     LINE = "line"
 
 
 class OnError(StrEnum):
-    """What happens at a bad message."""
+    """What happens to a bad message."""
 
     STOP = "stop"
     QUARANTINE = "quarantine"
@@ -53,28 +48,33 @@ def command(  # noqa: PLR0913  one argument an option
         str | None, typer.Option(metavar="FILE", help="The capture's properties.")
     ] = None,
     extract: Annotated[
-        str | None, typer.Option(metavar="FILE", help="An Extract parameter file naming them.")
+        str | None, typer.Option(metavar="FILE", help="An Extract parameter file that names them.")
     ] = None,
     target: Annotated[
         str | None, typer.Option("--to", metavar="PREFIX", help="The trail, as dirdat/ot.")
     ] = None,
     definitions: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Instead of those the properties name.")
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The definitions file, instead of the one that the properties name.",
+        ),
     ] = None,
     message_per: Annotated[
-        MessagePer, typer.Option(help="What a message is; .jsonl files hold one a line.")
+        MessagePer, typer.Option(help="What a message is; .jsonl files always have one a line.")
     ] = MessagePer.FILE,
     on_error: Annotated[
-        OnError, typer.Option(help="Quarantine: set bad messages aside in PREFIX.quarantine.jsonl.")
+        OnError, typer.Option(help="Stop, or move bad messages to PREFIX.quarantine.jsonl.")
     ] = OnError.STOP,
     max_size: Annotated[
-        str, typer.Option(metavar="SIZE", help="The most bytes of a trail file.")
+        str, typer.Option(metavar="SIZE", help="The maximum size of a trail file.")
     ] = "500MB",
     seq_digits: Annotated[
         int, typer.Option(metavar="9|6", help="Digits of a trail file's number.")
     ] = 9,
     format_release: Annotated[
-        str | None, typer.Option(metavar="RELEASE", help="The trail's format, as 12.2; else 11.2.")
+        str | None,
+        typer.Option(metavar="RELEASE", help="The trail's format, as 12.2; default 11.2."),
     ] = None,
     byte_order: Annotated[
         str | None, typer.Option(metavar="big|little", help="Little needs release 12.1.")
@@ -95,10 +95,13 @@ def command(  # noqa: PLR0913  one argument an option
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Parse and report, write nothing.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The summary as a JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as a JSON object.")
+    ] = False,
     master: Annotated[
         str | None, typer.Option(metavar="MASTER", help="Run on Spark, as local[2].")
     ] = None,
+    threads: Threads = None,
 ) -> None:
     """Capture messages into a trail."""
     loaded = load(properties, extract, None, definitions)
@@ -119,7 +122,7 @@ def command(  # noqa: PLR0913  one argument an option
     )
     with nullcontext() if dry_run else locked(target):
         job = prepare(loaded.capture, source, target, options)
-        summary = run(job, master, show=not as_json)
+        summary = run(job, master, show=not as_json, threads=threads)
     if as_json:
         print(json.dumps(asdict(summary), ensure_ascii=False))
     else:
@@ -129,17 +132,17 @@ def command(  # noqa: PLR0913  one argument an option
 def _format(
     loaded: Loaded, release: str | None, order: str | None, updates: str | None
 ) -> TrailFormat:
-    """Return the trail's format: the options' words go before the parameter file's."""
-    said = loaded.extract
-    if said is not None:
-        release = release or said.format_release
-        order = order or said.byte_order
-        updates = updates or said.update_format
+    """Return the trail's format; options override the parameter file."""
+    extract = loaded.extract
+    if extract is not None:
+        release = release or extract.format_release
+        order = order or extract.byte_order
+        updates = updates or extract.update_format
     return TrailFormat.named(release, order, updates)
 
 
 def _with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:
-    """Return the capture with the switches that were given; they go before the parameter file."""
+    """Return the capture with the switches of the command line, which override the parameter file."""
     rules = loaded.capture.rules
     rules = replace(
         rules,
@@ -155,93 +158,19 @@ def size_of(text: str) -> int:
     matched = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip())
     unit = None if matched is None else (UNITS | UNITS_2).get(matched[2].upper())
     if matched is None or not unit or not int(matched[1]):
-        raise OptionError(f"{text!r} is no size", hint="Write a size as 500MB")
+        raise OptionError(f"{text!r} is not a size", hint="Write a size as 500MB")
     return int(matched[1]) * unit
 
 
-def run(job: CaptureJob, master: Any = None, *, show: bool = True) -> CaptureSummary:
-    """Run a job here, or on Spark where a master or a session is named."""
+def run(
+    job: CaptureJob, master: Any = None, *, show: bool = True, threads: int | None = None
+) -> CaptureSummary:
+    """Run a job here, or on Spark if a master or a session is given."""
     if master is None:
-        with _bar(len(job.ranges), show=show) as progress:
-            return run_local(job, progress)
-    try:
-        from trailgate.spark.jobs.capture import run_capture  # noqa: PLC0415  Spark is heavy
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("pyspark"):
-            raise
-        raise MissingDependencyError(
-            "PySpark is not installed", hint="pip install 'trailgate[spark]'"
-        ) from None
-    summary: CaptureSummary = run_capture(master, job)
-    return summary
+        with progress_bar(len(job.ranges), show=show) as progress:
+            return run_local(job, progress, threads)
+    if threads is not None:
+        raise OptionError("--threads is about a run in this process", hint="As local[2] for Spark")
+    from trailgate.spark import capture_runner  # noqa: PLC0415  Spark is heavy
 
-
-@contextmanager
-def _bar(ranges: int, *, show: bool) -> Iterator[Callable[[int], None] | None]:
-    """Yield what moves a progress bar; None where nobody would see it."""
-    if not show or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415  only a terminal needs it
-    from rich.progress import Progress  # noqa: PLC0415
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("capturing", total=ranges)
-        yield lambda done: bar.update(task, completed=done)
-
-
-def print_notes(loaded: Loaded) -> None:
-    """Say on stderr which properties and parameters have no effect."""
-    lines = [f"{name}: {reason}" for name, reason in loaded.notes]
-    if loaded.extract is not None:
-        lines += [f"line {line}, {text}: {why}" for line, text, why in loaded.extract.unused]
-    if not lines:
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    for line in lines:
-        console.print(Text(f"not used: {line}", style="dim"))
-
-
-def print_summary(summary: CaptureSummary) -> None:
-    """Print operations by table and kind, and what was written."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    kinds = [*KINDS, ("T", "truncates")]
-    present = {kind for counts in summary.counts.values() for kind in counts}
-    kinds = [pair for pair in kinds if pair[0] in present]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("table")
-    for _, name in [*kinds, ("", "all")]:
-        table.add_column(name, justify="right")
-    for name, counts in summary.counts.items():
-        cells = [f"{counts.get(kind, 0):,}" for kind, _ in kinds]
-        table.add_row(name, *cells, f"{sum(counts.values()):,}")
-    console = Console(highlight=False, soft_wrap=True)
-    if summary.counts:
-        console.print(table)
-    for line in _sentences(summary):
-        console.print(line, markup=False)
-
-
-def _sentences(summary: CaptureSummary) -> Iterator[str]:
-    yield (
-        f"{_many(summary.messages, 'message')}, {_many(summary.transactions, 'transaction')}, "
-        f"{_many(summary.operations, 'operation')}"
-    )
-    if summary.quarantined:
-        aside = "" if summary.quarantine is None else f": {summary.quarantine}"
-        yield f"quarantined: {_many(summary.quarantined, 'message')}{aside}"
-    if summary.dry_run:
-        yield "dry run: nothing was written"
-    elif len(summary.files) > 1:
-        yield f"trail: {summary.files[0]} to {summary.files[-1]} of {summary.target}"
-    else:
-        yield f"trail: {summary.files[0] if summary.files else 'no new file'} of {summary.target}"
-
-
-def _many(count: int, name: str) -> str:
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
+    return capture_runner(master)(job)

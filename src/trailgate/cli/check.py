@@ -1,36 +1,37 @@
-"""``trailgate check``: whether a trail is whole, on one screen; with ``--salvage`` what is whole is saved."""
+"""``trailgate check``: whether a trail is whole, on one screen; ``--salvage`` saves the whole part."""
 
 from __future__ import annotations
 
 import json
-import shutil
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from trailgate.cli import output
+from trailgate.cli.options import DefinitionsFile, TrailPath
 from trailgate.jobs.checking.report import Report, check_trail
 from trailgate.jobs.salvage.job import Salvaged, salvage
 from trailgate.trail.checking.findings import KINDS, Finding, Severity
 
-SHOWN = 20  # findings on one screen
+SHOWN: Final = 20  # files and findings on one screen
+TOTALS: Final = ("bytes", "records", "transactions", "operations")
 
 
 def command(
-    path: Annotated[str, typer.Argument(help="The trail: its prefix (dirdat/ot), file or folder.")],
+    path: TrailPath,
     *,
-    definitions: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Definitions, if not in PATH.def.")
-    ] = None,
+    definitions: DefinitionsFile = None,
     salvage_to: Annotated[
         str | None,
         typer.Option(
-            "--salvage", metavar="OUT", help="Write all whole transactions to a new trail."
+            "--salvage", metavar="OUT", help="Write all complete transactions to a new trail."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print an object, nothing else.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as a JSON object.")
+    ] = False,
 ) -> None:
-    """Tell whether a trail is whole; the exit code is 1 where it is not."""
+    """Check whether a trail is whole; the exit code is 1 if it is not."""
     if salvage_to is not None:
         salvaged = salvage(path, salvage_to, definitions)
         report = salvaged.report
@@ -71,33 +72,25 @@ def _values(report: Report, salvaged: Salvaged | None) -> dict[str, Any]:
 def _finding_values(found: Finding) -> dict[str, Any]:
     values = {name: getattr(found, name) for name in found.__slots__}
     values |= {"before": found.before.hex(), "raw": found.raw.hex()}
-    told = {name: value for name, value in values.items() if value not in (None, "", 0)}
+    known = {name: value for name, value in values.items() if value not in (None, "", 0)}
     statement = KINDS[found.kind].statement
-    return {"severity": found.severity.value, "statement": statement, **told}
+    return {"severity": found.severity.value, "statement": statement, **known}
 
 
 def _print(report: Report, salvaged: Salvaged | None) -> None:
-    from rich.console import Console  # noqa: PLC0415  only a report for the eye needs it
-    from rich.table import Table  # noqa: PLC0415
-
-    width = shutil.get_terminal_size((output.WIDTH, 24)).columns
-    console = Console(width=width, highlight=False, soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    console = output.console(wrap=False)
+    table = output.plain_table()
     table.add_column("file")
-    for name in ("bytes", "records", "transactions", "operations"):
+    for name in TOTALS:
         table.add_column(name, justify="right")
     table.add_column("records by type")
     shown, rest = report.files[:SHOWN], report.files[SHOWN:]
     for file in shown:
-        numbers = (file.bytes, file.records, file.transactions, file.operations)
         kinds = ", ".join(f"{name} {count:,}" for name, count in file.by_type.items())
-        table.add_row(file.name, *(f"{number:,}" for number in numbers), kinds)
+        table.add_row(file.name, *(f"{getattr(file, name):,}" for name in TOTALS), kinds)
     if rest:
-        numbers = tuple(
-            sum(getattr(file, name) for file in rest)
-            for name in ("bytes", "records", "transactions", "operations")
-        )
-        table.add_row(f"{len(rest)} more", *(f"{number:,}" for number in numbers), "")
+        sums = (sum(getattr(file, name) for file in rest) for name in TOTALS)
+        table.add_row(f"{len(rest)} more", *(f"{total:,}" for total in sums), "")
     console.print(table)
     _print_findings(console, report)
     if salvaged is not None:
@@ -109,7 +102,7 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
         )
 
 
-STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
 def _print_findings(console: Any, report: Report) -> None:
@@ -117,7 +110,7 @@ def _print_findings(console: Any, report: Report) -> None:
     for found in ranked[:SHOWN]:
         more = f" (and {found.more:,} more)" if found.more else ""
         text = f"{found.severity.value}: {found}{more}"
-        console.print(_printable(text), style=STYLES[found.severity], markup=False)
+        console.print(output.printable(text), style=STYLES[found.severity], markup=False)
         if found.raw and found.severity is Severity.ERROR:
             around = f"{found.before[-8:].hex(' ')} | {found.raw[:24].hex(' ')}"
             following = "" if found.next is None else f"   next good record: {found.next}"
@@ -126,7 +119,3 @@ def _print_findings(console: Any, report: Report) -> None:
     if hidden > 0:
         console.print(f"... and {hidden} more findings: --json shows them", style="dim")
     console.print("whole" if report.whole else "DAMAGED", style="green" if report.whole else "red")
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -17,8 +17,8 @@ from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.storage.files.copybooks import copy_members, read_source
 
 
-class Format(StrEnum):
-    """How layouts are printed."""
+class LayoutFormat(StrEnum):
+    """The form in which layouts are printed."""
 
     TABLE = "table"
     JSON = "json"
@@ -28,10 +28,11 @@ def command(
     path: Annotated[Path, typer.Argument(help="The copybook.", metavar="FILE")],
     *,
     format: Annotated[  # noqa: A002  the option's name
-        Format, typer.Option(help="JSON is an object a field, one a line.")
-    ] = Format.TABLE,
+        LayoutFormat, typer.Option(help="JSON is one object an item, one a line.")
+    ] = LayoutFormat.TABLE,
     copy_path: Annotated[
-        list[Path] | None, typer.Option(metavar="FOLDER", help="Where COPY finds its members.")
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Where COPY members are searched; repeatable."),
     ] = None,
     source_format: Annotated[
         SourceFormat, typer.Option(help="Fixed: columns 8 to 72. Free: the whole line.")
@@ -48,7 +49,7 @@ def command(
         read_source(path), source=str(path), dialect=dialect, member=copy_members(folders)
     )
     with output.quiet_pipe():
-        if format is Format.JSON:
+        if format is LayoutFormat.JSON:
             for layout in layouts:
                 for field in layout.root.walk():
                     print(json.dumps(_facts(layout, field)))
@@ -77,11 +78,7 @@ def _facts(layout: Layout, field: Field) -> dict[str, Any]:
 
 
 def _print(layouts: list[Layout]) -> None:
-    from rich.console import Console  # noqa: PLC0415  only the table needs it
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = output.plain_table()
     for name in ("level", "name", "picture", "type"):
         table.add_column(name, overflow="fold")
     for name in ("offset", "length"):
@@ -100,8 +97,8 @@ def _print(layouts: list[Layout]) -> None:
                 "key" if field.key else "",
                 "; ".join(_remarks(field)),
             )
-            table.add_row(*map(Text, row))
-    Console(width=output.terminal_width(), highlight=False).print(table)
+            table.add_row(*output.as_cells(*row))
+    output.console().print(table)
 
 
 def _walk(field: Field, depth: int) -> Iterator[tuple[int, Field]]:

@@ -1,4 +1,4 @@
-"""``trailgate demo``: the whole way on sample messages, each step with its command."""
+"""``trailgate demo``: capture, show and read the sample messages, each step with its command."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from typing import Annotated, Any
 import typer
 
 from trailgate.cli import capture as capturing
-from trailgate.cli import output
+from trailgate.cli import trail_output
+from trailgate.cli.capture_output import print_notes, print_summary
+from trailgate.cli.row_output import print_table
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import prepare
 from trailgate.jobs.capture.loading import load
-from trailgate.storage.files.manifest import locked
+from trailgate.storage.files.lock import locked
 from trailgate.storage.reading.trails import read_trail
 
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
 TRAIL = "dirdat/ot"
-ROWS = 13  # of the trail that are shown
-MARK = ".trailgate-demo"  # a folder with this file is ours to begin anew
+ROWS = 13  # of the trail that the demo shows
+MARK = ".trailgate-demo"  # a folder with this file is replaced by the next demo
 
 
 def command(
@@ -57,7 +59,7 @@ def _walk(master: str | None) -> None:
         )
         _capture(session)
         _step(f"trailgate show {TRAIL} --limit {ROWS}")
-        output.print_table(read_trail(TRAIL), ROWS)
+        print_table(read_trail(TRAIL), ROWS, trail_output.OPERATIONS)
         if session is not None:
             _read_back(session)
     _say("\n# Next: a capture of your own with the same two commands.")
@@ -81,10 +83,10 @@ def _session(master: str | None) -> Any:
 
 def _capture(session: Any) -> None:
     loaded = load(PROPERTIES)
-    capturing.print_notes(loaded)
+    print_notes(loaded)
     with locked(TRAIL):
         job = prepare(loaded.capture, MESSAGES, TRAIL)
-        capturing.print_summary(capturing.run(job, session))
+        print_summary(capturing.run(job, session))
 
 
 def _read_back(session: Any) -> None:
@@ -92,13 +94,13 @@ def _read_back(session: Any) -> None:
         f'spark.read.format("trail").load("{TRAIL}")'
         '.groupBy("table", "op_type").count().orderBy("table", "op_type").show()'
     )
-    # Spark may run elsewhere in this folder's tree: it is given the whole path.
+    # Spark may run in another folder: it needs the whole path.
     frame = session.read.format("trail").load(str(Path(TRAIL).absolute()))
     frame.groupBy("table", "op_type").count().orderBy("table", "op_type").show(truncate=False)
 
 
 def unpack(folder: Path) -> None:
-    """Copy the sample into a folder; one of an earlier demo begins anew, others are left alone."""
+    """Copy the sample into a folder; the folder of an earlier demo is replaced, others are refused."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():
             raise OptionError(f"{folder} is not empty", hint="Name another folder: --dir FOLDER")

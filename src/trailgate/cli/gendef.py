@@ -13,7 +13,7 @@ from trailgate.definitions.gendef import generated
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.capture.loading import load_definitions
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.manifest import write_whole
+from trailgate.storage.files.durable import write_whole
 
 
 def command(
@@ -23,11 +23,9 @@ def command(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-out", metavar="FILE", help="Where to write; else stdout."),
+        typer.Option("--out", "-out", metavar="FILE", help="The file to write; default stdout."),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Write over a file that is there.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write the definitions file of a capture's tables."""
     definitions = load_definitions(properties)
@@ -38,13 +36,13 @@ def command(
             sys.stdout.flush()
         else:
             _write(out, text, force=force)
-            _tell(out, definitions)
+            _print(out, definitions)
 
 
 def _write(path: Path, text: bytes, *, force: bool) -> None:
     if path.exists() and not force:
         hint = "Give --force to write over it"
-        raise OptionError("the file is there already", where=Where(source=str(path)), hint=hint)
+        raise OptionError("the file exists already", where=Where(source=str(path)), hint=hint)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
@@ -53,7 +51,7 @@ def _write(path: Path, text: bytes, *, force: bool) -> None:
         raise StorageError(f"cannot be written: {error.strerror}", where=where) from error
 
 
-def _tell(path: Path, definitions: Definitions) -> None:
+def _print(path: Path, definitions: Definitions) -> None:
     for table in definitions:
         keys = ", ".join(column.name for column in table.columns if column.key) or "all columns"
         print(

@@ -1,4 +1,4 @@
-"""What the Tab key offers: commands, the words behind them, and files."""
+"""Completions of the Tab key: commands, the words after them, and files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILES = frozenset(("OPEN", "OBEY", "SAVE", "CD", "VOLUME", "LOG", "FILES"))
 
 
 def completer(session: Session) -> Completer:
-    """Return what completes a session's commands."""
+    """Return a completer of a session's commands."""
     return _Commands(session)
 
 
@@ -35,7 +35,7 @@ class _Commands(Completer):
             command, _ = self._session.find(name)
         except OptionError:
             return
-        words = command.words
+        words = command.keywords
         if command.names[0] == "HELP":
             words = tuple(self._session.commands)
         yield from _matching(rest.rpartition(" ")[2], words)

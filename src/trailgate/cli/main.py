@@ -1,40 +1,51 @@
-"""The program ``trailgate``: finds the command, runs it, turns errors into exit codes.
+"""The program ``trailgate``: find the command, run it, turn errors into exit codes.
 
-Exit codes: 0 done, 1 bad input, 2 wrong use, 130 interrupted.
+Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from types import MappingProxyType
 from typing import Final
 
+import trailgate
 from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 
-# Each command is the function ``command`` of a module here; only the one asked for is imported.
+# Each command is the function ``command`` of a module here; only the given one is imported.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "capture": "Capture messages into a trail.",
         "show": "Show the operations of a trail.",
         "analyze": "Show every byte of a trail file with its meaning.",
-        "check": "Tell whether a trail is whole, and save what is.",
+        "check": "Check whether a trail is whole, and save what is.",
         "copybook": "Show the layout of a copybook's records.",
         "gendef": "Write the definitions file of a capture's tables.",
-        "logdump": "Look into trail files with Logdump's commands.",
-        "assumptions": "List what is assumed about formats, with reason and test.",
+        "logdump": "Inspect trail files with Logdump's commands.",
+        "assumptions": "List what is assumed about formats, with reasons and tests.",
         "records": "Show files of fixed-width records, or write them as Parquet.",
         "demo": "Capture the sample messages into a trail and show it.",
+        "warm": "Compile all loops ahead, for this machine.",
     }
 )
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit; the console entry."""
+    _log_compiling()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _log_compiling() -> None:
+    """Let the log of compiling, which takes seconds at first use, reach stderr."""
+    log = logging.getLogger("trailgate.columnar.kernels.compiled")
+    log.setLevel(logging.INFO)
+    log.addHandler(logging.StreamHandler())
+    log.propagate = False
 
 
 def run(arguments: list[str]) -> int:
@@ -54,9 +65,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _program(arguments: list[str]) -> Callable[..., object]:
-    """Return the program with all commands named and the one asked for imported."""
+    """Return the program with all commands listed and the given one imported."""
     try:
-        import typer  # noqa: PLC0415  a missing one is told, and nobody else loads it
+        import typer  # noqa: PLC0415  a missing one is reported below, and no other module loads it
     except ImportError:
         raise MissingDependencyError(
             "the command line needs typer and rich", hint="pip install 'trailgate[cli]'"
@@ -78,7 +89,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 
     @program.callback()
     def options(*, version: bool = version) -> None:
-        """Take the options in front of a command."""
+        """Take the options before a command."""
 
     return program
 
@@ -90,13 +101,10 @@ def _imported(name: str) -> Callable[..., object]:
 
 
 def _stub() -> None:
-    """Stand for a command that is only listed."""
+    """Represent a command that is only listed."""
 
 
 def _version(*, asked: bool) -> None:
     if asked:
-        try:
-            print(f"trailgate {metadata.version('trailgate')}")
-        except metadata.PackageNotFoundError:
-            print("trailgate, not installed")
+        print(f"trailgate {trailgate.__version__}")
         raise SystemExit(0)

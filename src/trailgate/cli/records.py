@@ -2,52 +2,42 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Final
 
 import typer
 
-from trailgate.cli import output
+from trailgate.cli.options import Format, RowFormat
+from trailgate.cli.row_output import TableForm, print_batches
 from trailgate.cobol.records.decoding import Shape
 from trailgate.errors import OptionError
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.parquet import prepare_parquet, run_local
 from trailgate.jobs.record_files.reading import read_all_records
 
-TABLE_ROWS: Final = 20  # what a terminal shows unless told otherwise
-
-
-class Format(StrEnum):
-    """How records are printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
+TABLE_ROWS: Final = 20  # that a table shows by default
 
 
 def command(  # noqa: PLR0913  one parameter an option
     path: Annotated[str, typer.Argument(help="A file of records, or a folder of such files.")],
     *,
-    copybook: Annotated[str, typer.Option(metavar="FILE", help="What the records look like.")],
+    copybook: Annotated[str, typer.Option(metavar="FILE", help="The layout of the records.")],
     option: Annotated[
         list[str] | None,
         typer.Option(
             "--option",
             "-o",
             metavar="NAME=VALUE",
-            help="An option of the format copybook, as recordFormat=rdw or codePage=1140.",
+            help="An option of the copybook format, as recordFormat=rdw or codePage=1140.",
         ),
     ] = None,
-    format: Annotated[  # noqa: A002  the option's name
-        Format, typer.Option(help="JSON is an object a line.")
-    ] = Format.TABLE,
+    format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
     limit: Annotated[
-        int | None, typer.Option(min=0, help="At most so many records (a table: 20).")
+        int | None, typer.Option(min=0, help="The maximum number of records (a table: 20).")
     ] = None,
     to: Annotated[
         str | None,
         typer.Option(
-            metavar="FOLDER", help="Write them there as Parquet, instead of showing them."
+            metavar="FOLDER", help="Write them there as Parquet, instead of printing them."
         ),
     ] = None,
     master: Annotated[
@@ -56,23 +46,17 @@ def command(  # noqa: PLR0913  one parameter an option
     ] = None,
 ) -> None:
     """Show files of fixed-width records, or write them as Parquet."""
-    # A line has no room for a tree; JSON and Parquet have.
+    # A tree does not fit in a line of a table or of CSV; JSON and Parquet can hold it.
     shape = Shape.TREE if to is not None or format is Format.JSON else Shape.FLAT
     options = CopybookOptions.of({"copybook": copybook, **_named(option or [])}, shape=shape)
     if to is not None:
         _write(path, to, options, master)
         return
     if master is not None:
-        raise OptionError("--master is for writing", hint="Add --to FOLDER")
-    batches = read_all_records(path, options)
-    names = options.decoder().schema.names
-    with output.quiet_pipe():
-        if format is Format.JSON:
-            output.print_json(output.limited(batches, limit))
-        elif format is Format.CSV:
-            output.print_csv(output.limited(batches, limit), names)
-        else:
-            output.print_rows(batches, TABLE_ROWS if limit is None else limit, names)
+        raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
+    rows = read_all_records(path, options)
+    form = TableForm.of_columns(rows.schema.names, TABLE_ROWS)
+    print_batches(rows, rows.schema.names, form, format=format, limit=limit)
 
 
 def _named(given: list[str]) -> dict[str, str]:
@@ -90,7 +74,7 @@ def _write(path: str, to: str, options: CopybookOptions, master: str | None) -> 
     if master is None:
         rows = run_local(job)
     else:
-        from trailgate.spark.jobs.copybook import run_parquet  # noqa: PLC0415  only with Spark
+        from trailgate.spark.parquet_job import run_parquet  # noqa: PLC0415  only with Spark
 
         rows = run_parquet(master, job)
     print(f"{rows:,} records in {len(job.parts)} files: {to}")

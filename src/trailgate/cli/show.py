@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated
 
-import pyarrow as pa
 import typer
 
-from trailgate.cli import output, record_output
+from trailgate.cli import trail_output
+from trailgate.cli.options import DefinitionsFile, Format, RowFormat, Threads, TrailPath
+from trailgate.cli.row_output import print_batches
 from trailgate.errors import DefinitionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.tables import find_table
-from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen, schema_of
-
-TABLE_ROWS: Final = 100  # what a terminal shows unless told otherwise
-
-
-class Format(StrEnum):
-    """How operations are printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
+from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen
 
 
 class Level(StrEnum):
-    """What is printed."""
+    """What is printed: operations, or all records."""
 
     OPERATIONS = "operations"
     ALL = "all"
@@ -39,7 +29,7 @@ Text = str | None
 
 
 def command(  # noqa: PLR0913  one parameter an option
-    path: Annotated[str, typer.Argument(help="The trail: its prefix (dirdat/ot), file or folder.")],
+    path: TrailPath,
     *,
     table: Annotated[
         Text, typer.Option(metavar="SCHEMA.TABLE", help="Only this table's operations.")
@@ -50,26 +40,23 @@ def command(  # noqa: PLR0913  one parameter an option
     records: Annotated[
         Level, typer.Option(help="All: every record with its header, instead of operations.")
     ] = Level.OPERATIONS,
-    format: Annotated[  # noqa: A002  the option's name
-        Format, typer.Option(help="JSON is an object a line.")
-    ] = Format.TABLE,
-    definitions: Annotated[
-        Text, typer.Option(metavar="FILE", help="Definitions, if not in PATH.def.")
-    ] = None,
+    format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
+    definitions: DefinitionsFile = None,
     charset: Annotated[
         Text, typer.Option(metavar="NAME", help="The character set of the source's texts.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=0, help="At most so many operations (a table: 100).")
+        int | None, typer.Option(min=0, help="The maximum number of operations (a table: 100).")
     ] = None,
     after: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only what is behind this position.")
+        Text, typer.Option(metavar="POSITION", help="Only operations after this position.")
     ] = None,
     from_position: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only what is here or behind it.")
+        Text, typer.Option(metavar="POSITION", help="Only operations at this position or after it.")
     ] = None,
     to_position: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only what is here or in front of it.")
+        Text,
+        typer.Option(metavar="POSITION", help="Only operations at this position or before it."),
     ] = None,
     from_csn: Annotated[
         Text, typer.Option(metavar="CSN", help="Only transactions of this CSN or a later one.")
@@ -77,6 +64,7 @@ def command(  # noqa: PLR0913  one parameter an option
     to_csn: Annotated[
         Text, typer.Option(metavar="CSN", help="Only transactions of this CSN or an earlier one.")
     ] = None,
+    threads: Threads = None,
 ) -> None:
     """Show the operations or the records of a trail."""
     options = ReadOptions.of(
@@ -94,29 +82,19 @@ def command(  # noqa: PLR0913  one parameter an option
     trail = find_trail(path, definitions)
     if table is not None:
         options = replace(options, tables=TablePatterns((_name(trail, table),)))
-    _show(read_chosen(trail, options), schema_of(trail, options), (format, limit))
+    if format is Format.TABLE or limit is not None:
+        threads = threads or 1  # few rows are printed: nothing is read ahead
+    rows = read_chosen(trail, options, threads=threads)
+    names = rows.schema.names
+    form = trail_output.RECORDS if "io_type" in names else trail_output.OPERATIONS
+    print_batches(rows, names, form, format=format, limit=limit)
 
 
 def _name(trail: TrailFiles, table: str) -> str:
-    """Return the name of a table; where nothing is defined, any name may be in the trail."""
+    """Return the name of a table; without definitions any name may be in the trail."""
     try:
         return find_table(trail, table).name
     except DefinitionError:
         if len(trail.definitions):
             raise
         return table
-
-
-def _show(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, how: tuple[Format, int | None]
-) -> None:
-    form, limit = how
-    with output.quiet_pipe():
-        if form is Format.JSON:
-            output.print_json(output.limited(batches, limit))
-        elif form is Format.CSV:
-            output.print_csv(output.limited(batches, limit), schema.names)
-        elif "io_type" in schema.names:
-            record_output.print_table(batches, TABLE_ROWS if limit is None else limit)
-        else:
-            output.print_table(batches, TABLE_ROWS if limit is None else limit)

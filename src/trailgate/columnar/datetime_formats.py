@@ -1,6 +1,6 @@
 """The format language of dates and times, compiled to where each part stands in a value.
 
-Source: Oracle's capture reference, "Specifying timestamp formats" (capture properties §4.1).
+Source: capture properties §4.1.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _extended(layout: Layout, token: _Token, width: int) -> Layout:
 def _default() -> DateFormat:
     """Return the lenient default: time and fraction optional, blank, T or colon before the time.
 
-    Reference default YYYY-MM-DD:HH:MI:SS.FFF; the chapters write a blank for the colon, and the
+    The documented default is YYYY-MM-DD:HH:MI:SS.FFF. Some manuals print a blank for the colon, and the
     XML samples rely on the default without a fraction (capture properties §4.1 and §11).
     """
     layouts = []

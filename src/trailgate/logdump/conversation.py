@@ -1,4 +1,4 @@
-"""A session that is spoken to: lines in, lines out, and both into its log."""
+"""A conversation with a session: command lines in, printed lines out, and both into its log."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from trailgate.logdump.commands.table import COMMANDS
-from trailgate.logdump.printing.as_json import as_json
-from trailgate.logdump.printing.text import text_lines
+from trailgate.logdump.printing.result_json import json_values
+from trailgate.logdump.printing.result_text import text_lines
 from trailgate.logdump.session.results import Edit, Failure, Goodbye, Result
 from trailgate.logdump.session.session import Session
 
 
 class Conversation:
-    """Answers command lines; says whether it is over, whether all went well, and what to edit."""
+    """A session and its answers, as text or as JSON.
+
+    ``over`` is set by EXIT, ``failed`` by an error; ``edit`` is the command to offer for editing.
+    """
 
     def __init__(self, now: Callable[[], datetime], *, as_values: bool = False) -> None:
         self.session = Session(COMMANDS, now)
@@ -33,12 +36,12 @@ class Conversation:
         self.edit = ""
         self._write_log(f"{self.prompt}{line}")
         for result in self.session.run(line):
-            self._mind(result)
+            self._take_note(result)
             text = list(text_lines(result))
             for one in text:
                 self._write_log(one)
             if self._json:
-                yield json.dumps({"command": line, **as_json(result)}, ensure_ascii=False)
+                yield json.dumps({"command": line, **json_values(result)}, ensure_ascii=False)
             else:
                 yield from text
 
@@ -49,7 +52,7 @@ class Conversation:
             self.session.log.close()
             self.session.log = None
 
-    def _mind(self, result: Result) -> None:
+    def _take_note(self, result: Result) -> None:
         self.over |= isinstance(result, Goodbye)
         self.failed |= isinstance(result, Failure)
         if isinstance(result, Edit):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import take_text
@@ -31,6 +32,7 @@ from trailgate.messages.transactions.images import shaped
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
+from trailgate.operations.operations_table import to_operations
 from trailgate.operations.values import parser_for
 
 __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
@@ -52,6 +54,10 @@ class Parsed:
     starts_unit: Mask
     problems: tuple[Problem, ...]
     state: TransactionState
+
+    def operations(self) -> pa.RecordBatch:
+        """Return the operations as rows of the operations table."""
+        return to_operations(self.batch)
 
 
 @dataclass(frozen=True)

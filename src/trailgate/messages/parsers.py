@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from trailgate.messages.delimited.format import DelimitedFormat
 from trailgate.messages.delimited.options import DelimitedOptions, delimited_setup
-from trailgate.messages.fixed_width.format import FixedFormat
-from trailgate.messages.fixed_width.options import FixedOptions, fixed_setup
+from trailgate.messages.fixed_width.format import FixedWidthFormat
+from trailgate.messages.fixed_width.options import FixedWidthOptions, fixed_width_setup
 from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles
 from trailgate.messages.properties.file import Properties
@@ -28,7 +28,7 @@ class ParserType(NamedTuple):
 
 
 PARSERS: Final = (
-    ParserType("fixed", FixedOptions, fixed_setup, FixedFormat),
+    ParserType("fixed", FixedWidthOptions, fixed_width_setup, FixedWidthFormat),
     ParserType("delim", DelimitedOptions, delimited_setup, DelimitedFormat),
 )
 _NAMES: Final = " and ".join(row.name for row in PARSERS)

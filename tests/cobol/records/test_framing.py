@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trailgate.cobol.records.framing import FrameKind, Framing, find_frames, frame
+from framed_files import frame
+from laws import examples
+from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, OptionError, TrailgateError, TruncatedError
 
@@ -63,7 +65,7 @@ def test_an_unfinished_record_waits_and_is_an_error_at_the_end(name: str) -> Non
         (b"\x00\x09\x01\x00abcde", Framing(FrameKind.RDW), "no record descriptor word"),
         (b"\x00\x03\x00\x00", Framing(FrameKind.BDW), "no block descriptor word"),
         (b"\x00\x0a\x00\x00\x00\x09\x00\x00ab", Framing(FrameKind.BDW), "runs over its block"),
-        (b"\x00\x01\x00", Framing(FrameKind.LENGTH_FIELD, field_width=2), "in front of itself"),
+        (b"\x00\x01\x00", Framing(FrameKind.LENGTH_FIELD, field_width=2), "before its own end"),
     ],
 )
 def test_a_descriptor_that_cannot_be_is_named(data: bytes, framing: Framing, message: str) -> None:
@@ -89,7 +91,7 @@ def test_a_framing_that_cannot_be_is_a_wrong_option() -> None:
             framing.check()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=60), st.sampled_from(sorted(FRAMINGS)), st.booleans())
 def test_any_bytes_give_records_or_our_error(data: bytes, name: str, finish: bool) -> None:
     with contextlib.suppress(TrailgateError):
@@ -97,3 +99,44 @@ def test_any_bytes_give_records_or_our_error(data: bytes, name: str, finish: boo
         assert (found.starts <= found.ends).all()
         assert (np.diff(found.starts) > 0).all()
         assert found.end <= len(data)
+
+
+def naive_cut(data: bytes, framing: Framing) -> list[bytes]:
+    """Return the whole records of a file, one by one; stops at what cannot be."""
+    order = "little" if framing.little else "big"
+    records, place = [], 0
+    if framing.kind is FrameKind.LINE:
+        return data.split(framing.delimiter)[:-1]
+    width = framing.field_width if framing.kind is FrameKind.LENGTH_FIELD else 2
+    head = width if framing.kind is FrameKind.LENGTH_FIELD else 4
+    while place + head <= len(data):
+        length = int.from_bytes(data[place : place + width], order) + framing.adjustment  # type: ignore[arg-type]
+        flags = data[place + 2 : place + 4] if framing.kind is FrameKind.RDW else b""
+        if length < head or any(flags) or place + length > len(data):
+            break
+        begin = place if framing.kind is FrameKind.LENGTH_FIELD else place + head
+        records.append(data[begin : place + length])
+        place += length
+    return records
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from([b"\0\5\0\0x", b"\5\0\0\0y", b"\n", b"\r\n", b"ab", b"\0"])),
+    st.sampled_from(["line", "crlf", "rdw", "rdw-little", "rdw-without-itself", "length-field"]),
+)
+def test_records_are_those_of_the_naive_reading(parts: list[bytes], name: str) -> None:
+    data, framing = b"".join(parts), FRAMINGS[name]
+    try:
+        found = cut(data, framing, finish=False)
+    except DecodeError:
+        return
+
+    assert found == naive_cut(data, framing)
+
+
+@pytest.mark.parametrize("little", [True, False])
+def test_a_length_beyond_all_files_is_an_unfinished_record(little: bool) -> None:
+    framing = Framing(FrameKind.LENGTH_FIELD, field_width=8, little=little)
+
+    assert cut(b"\xff" * 9, framing, finish=False) == []

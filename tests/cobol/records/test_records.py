@@ -1,4 +1,4 @@
-"""Records to columns: flat, as a tree, of varying length, with errors, and back."""
+"""RecordBytes to columns: flat, as a tree, of varying length, with errors, and back."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cobol.items import layout_of
+from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cobol.copybook.dialect import Dialect
 from trailgate.cobol.copybook.layouts import Layout, Usage
 from trailgate.cobol.records import decoding
 from trailgate.cobol.records.decoding import Depending, OnError, RecordDecoder, RecordOptions, Shape
 from trailgate.cobol.records.encoding import RecordEncoder
-from trailgate.cobol.records.record_bytes import Records, records_at, records_of_length
+from trailgate.cobol.records.record_bytes import RecordBytes, records_at, records_of_length
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
 from trailgate.errors import DecodeError, DefinitionError, EncodeError, OptionError, TrailgateError
 
@@ -49,17 +50,17 @@ NESTED = """
 """
 
 
-def decoded(layout: Layout, records: Records, **options: Any) -> pa.RecordBatch:
+def decoded(layout: Layout, records: RecordBytes, **options: Any) -> pa.RecordBatch:
     return RecordDecoder(layout, RecordOptions(ASCII, **options)).decode(records)
 
 
-def of(*records: bytes) -> Records:
+def of(*records: bytes) -> RecordBytes:
     ends = np.cumsum([len(record) for record in records], dtype=np.int64)
     lengths = np.array([len(record) for record in records], np.int64)
     return records_at(b"".join(records), ends - lengths, ends)
 
 
-def plain(rows: int = 2) -> Records:
+def plain(rows: int = 2) -> RecordBytes:
     return records_of_length(b"007 JIM \x12\x34\x5d042 ANN \x00\x00\x1c" * (rows // 2), 11)
 
 
@@ -168,7 +169,7 @@ def test_a_group_stands_for_what_is_in_it() -> None:
 
 
 def test_an_unknown_column_names_near_ones() -> None:
-    with pytest.raises(OptionError, match=r"no field AMUONT.*Is it AMOUNT"):
+    with pytest.raises(OptionError, match=r"no field AMUONT.*Did you mean AMOUNT"):
         RecordDecoder(layout_of(PLAIN), RecordOptions(ASCII, columns=("AMUONT",)))
 
 
@@ -218,7 +219,7 @@ def nested_rows(draw: st.DrawFn) -> dict[str, Any]:
     return {**row, "A_Z": draw(st.integers(0, 9))}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(nested_rows(), min_size=1, max_size=6), st.sampled_from(Depending))
 def test_records_are_read_as_they_were_written(
     rows: list[dict[str, Any]], depending: Depending
@@ -241,7 +242,7 @@ def test_records_are_read_as_they_were_written(
         assert (records.ends - records.starts).tolist() == sizes
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.text("0123ab", max_size=14), max_size=5),
     st.sampled_from(Depending),
@@ -263,7 +264,7 @@ def test_any_records_give_columns_or_our_error(
     found.validate(full=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.binary(min_size=11, max_size=11), max_size=8))
 def test_columns_are_what_the_oracle_reads(raws: list[bytes]) -> None:
     layout = layout_of(PLAIN)

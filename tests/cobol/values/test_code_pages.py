@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.columnar.code_pages.double_byte import (
     DOUBLE_BYTES,
@@ -117,7 +118,7 @@ def test_double_bytes_mean_what_they_are_known_to_mean() -> None:
     assert double.decode(raw).values.to_pylist() == ["\N{IDEOGRAPHIC SPACE}日本"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from(MIXED), st.data())
 def test_shifts_are_read_as_the_oracle_does(page: str, data: st.DataObject) -> None:
     mixed = code_page(page)
@@ -142,7 +143,7 @@ def test_shifts_are_read_as_the_oracle_does(page: str, data: st.DataObject) -> N
     assert bad.tolist() == [text is None for text in expected]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(ASKED), st.lists(st.text("aZ09 -Äß日本あア한国é", max_size=5)))
 def test_text_comes_back_or_is_refused_with_its_row(page: str, texts: list[str]) -> None:
     asked = code_page(page)
@@ -184,7 +185,7 @@ def value_of(page: str, raw: bytes) -> str | None:
     return None if not text.is_valid else str(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.sampled_from(["cp037", "ascii", "cp273", "utf-8", "cp930"]),
     st.lists(st.none() | st.binary(max_size=5)),

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cobol.items import item
+from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cobol.copybook.dialect import Dialect, Endian, FloatFormat, Signs
 from trailgate.cobol.copybook.layouts import Field, Number, Sign, Usage
@@ -20,7 +21,7 @@ from trailgate.cobol.values.edited_picture import positions
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
 from trailgate.errors import EncodeError, OptionError
 
-MODEST = settings(max_examples=150, deadline=None)
+MODEST = settings(max_examples=examples(150), deadline=None)
 NUMBERS = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED, Usage.BINARY, Usage.NATIVE)
 SEPARATE = (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
 EDITED = (
@@ -107,7 +108,7 @@ def likely_bytes(size: int) -> st.SearchStrategy[bytes]:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(number_fields(), OPTIONS, st.data())
 def test_any_bytes_give_what_the_oracle_gives(
     field: Field, options: ValueOptions, data: st.DataObject
@@ -299,7 +300,7 @@ def test_leading_zeros_are_kept_by_option(clauses: str) -> None:
     written = encoder(field, options)(values)
 
     assert decoder(field, options)(written).values.equals(values)
-    with pytest.raises(EncodeError, match="text that is no number"):
+    with pytest.raises(EncodeError, match="text that is not a number"):
         encoder(field, options)(pa.array(["4x"]))
 
 

@@ -13,11 +13,12 @@ import pytest
 
 from capture_place import QUARANTINE, Place, row
 from trailgate.errors import OptionError, StorageError, TrailgateError
-from trailgate.jobs.capture.job import CaptureOptions, RangeReport, publish, run_local, run_range
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.storage.files import manifest as manifests
-from trailgate.storage.files.manifest import locked
+from trailgate.jobs.capture.options import CaptureOptions
+from trailgate.jobs.capture.running import publish, run_local, run_range
+from trailgate.storage.files.lock import locked
 from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.writing import publishing
 from trailgate.trail.format.file_header import decode_header
 
 
@@ -40,7 +41,7 @@ def test_each_operation_is_in_the_trail_once(place: Place) -> None:
     assert summary.files == ("ot000000000",)
 
 
-@pytest.mark.parametrize("split", [1, 7, 50, 333, 1 << 20])
+@pytest.mark.parametrize("split", [pytest.param(1, marks=pytest.mark.slow), 7, 50, 333, 1 << 20])
 def test_splits_change_no_record(place: Place, split: int) -> None:
     lines = place.folder / "lines.txt"
     lines.write_text("".join(row(i) for i in range(50)))
@@ -67,7 +68,7 @@ def test_jobs_and_reports_travel(place: Place) -> None:
     place.write(row(1), row(2))
     job = pickle.loads(pickle.dumps(place.job("ot", CaptureOptions(split_bytes=1))))
     reports = [run_range(job, index) for index in reversed(range(len(job.ranges)))]
-    sent = [RangeReport.from_json(json.loads(json.dumps(report.to_json()))) for report in reports]
+    sent = pickle.loads(pickle.dumps(reports))
     assert publish(job, sent).operations == 2
     assert place.names("ot") == ["name 1", "name 2"]
 
@@ -131,7 +132,7 @@ STEPS = ["write_whole", "_place_file", "sync_folder", "append_lines", "write_man
 def test_a_killed_run_runs_again_to_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, after: bool
 ) -> None:
-    options = CaptureOptions("quarantine", split_bytes=20)
+    options = CaptureOptions(on_error="quarantine", split_bytes=20)
     folder = tmp_path / "work"
 
     def begun() -> Place:
@@ -151,17 +152,17 @@ def test_a_killed_run_runs_again_to_the_same_bytes(
     place = begun()
     job = place.job("ot", options)
     monkeypatch.setattr(time, "time_ns", lambda: 1_777_777_777 * 10**9)
-    real = getattr(manifests, step)
+    real = getattr(publishing, step)
 
     def dies(*arguments: object) -> object:
         if after:
             real(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(manifests, step, dies)
+    monkeypatch.setattr(publishing, step, dies)
     with pytest.raises(KeyboardInterrupt):
         run_local(job)
-    monkeypatch.setattr(manifests, step, real)
+    monkeypatch.setattr(publishing, step, real)
     published = after and step == "write_manifest"
     assert len(place.names("ot")) == (5 if published else 1)
     summary = place.run("ot", options)
@@ -203,7 +204,7 @@ def test_a_bad_message_takes_its_transaction_along(spanning: Place, split: int) 
     rows = [row(i, ind) for i, ind in enumerate("WBMMEWBMEW")]
     rows[3] = "bad\n"
     lines.write_text("".join(rows))
-    options = CaptureOptions("quarantine", split_bytes=split, message_per_line=True)
+    options = CaptureOptions(on_error="quarantine", split_bytes=split, message_per_line=True)
     summary = spanning.run("ot", options, lines)
     assert spanning.names("ot") == [f"name {i}" for i in (0, 5, 6, 7, 8, 9)]
     assert (summary.quarantined, summary.transactions) == (4, 4)
@@ -216,7 +217,7 @@ def test_a_bad_message_takes_its_transaction_along(spanning: Place, split: int) 
 def test_a_transaction_that_does_not_end_is_bad(spanning: Place, split: int) -> None:
     lines = spanning.folder / "lines.txt"
     lines.write_text("".join(row(i, ind) for i, ind in enumerate("WBMBEBM")))
-    options = CaptureOptions("quarantine", split_bytes=split, message_per_line=True)
+    options = CaptureOptions(on_error="quarantine", split_bytes=split, message_per_line=True)
     summary = spanning.run("ot", options, lines)
     assert spanning.names("ot") == ["name 0", "name 3", "name 4"]
     assert summary.quarantined == 4
@@ -274,3 +275,30 @@ def test_the_digits_of_a_trail_stay(place: Place) -> None:
     place.run("ot")
     with pytest.raises(OptionError, match="9 digits"):
         place.run("ot", CaptureOptions(seq_digits=6))
+
+
+def test_threads_write_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: 1_767_225_600 * 10**9)
+    options = CaptureOptions(on_error="quarantine", split_bytes=100, max_bytes=4000)
+    folder = tmp_path / "work"
+
+    def captured(threads: int) -> dict[str, bytes]:
+        folder.mkdir()
+        place = Place(folder)
+        place.write(*("bad\n" if i % 7 == 3 else row(i) for i in range(40)))
+        done: list[int] = []
+        run_local(place.job("ot", options), done.append, threads)
+        assert done == list(range(1, len(done) + 1))
+        contents = place.contents("ot")
+        shutil.rmtree(folder)
+        return contents
+
+    assert captured(3) == captured(1)
+
+
+def test_threads_raise_the_earliest_error(place: Place) -> None:
+    place.write(*(row(i) for i in range(6)), "bad 6\n", row(7), "bad 8\n", *(row(9),) * 20)
+    with pytest.raises(TrailgateError) as caught:
+        run_local(place.job("ot", CaptureOptions(split_bytes=1)), threads=4)
+    assert str(caught.value.where.source).endswith("m0006")
+    assert not (place.folder / ".ot.staging").exists()

@@ -13,7 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from capture_place import QUARANTINE, Place, row
-from trailgate.jobs.capture.job import CaptureOptions
+from laws import examples
+from trailgate.jobs.capture.options import CaptureOptions
 
 UNREADABLE = "?"  # as a message's marks: its text is no record
 NOT_JSON = "!"  # its line is none
@@ -72,7 +73,7 @@ MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @example(messages=["W", UNREADABLE, "W"], split=50)
 @example(messages=["W", UNREADABLE, "E", "W"], split=50)
 @example(messages=["B", UNREADABLE, "W"], split=50)
@@ -115,7 +116,7 @@ def test_a_stretch_that_begins_in_no_range_of_its_own_is_read_by_the_one_before(
     place = Place(tmp_path, spanning=True)
     place.write(row(0, "W"), *["bad\n"] * 100, row(101, "W"))
 
-    summary = place.run("ot", CaptureOptions("quarantine", split_bytes=40))
+    summary = place.run("ot", CaptureOptions(on_error="quarantine", split_bytes=40))
 
     assert place.names("ot") == ["name 0", "name 101"]
     assert summary.quarantined == 100

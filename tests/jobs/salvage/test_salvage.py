@@ -21,6 +21,7 @@ from damaged_trails import (
     transaction,
     write_files,
 )
+from laws import examples
 from trailgate.columnar.views import octets
 from trailgate.errors import OptionError, StorageError, TrailgateError
 from trailgate.jobs.checking.report import check_trail
@@ -167,7 +168,7 @@ def test_nothing_is_written_over(tmp_path: Path, there: str) -> None:
     write_files(tmp_path / "ot", sample())
     (tmp_path / there).write_text("mine")
 
-    with pytest.raises(StorageError, match="not written over"):
+    with pytest.raises(StorageError, match="not overwritten"):
         salvage(str(tmp_path / "ot"), str(tmp_path / "new"))
 
     assert (tmp_path / there).read_text() == "mine"
@@ -178,7 +179,7 @@ def test_the_trail_itself_is_not_written_over(tmp_path: Path) -> None:
     paths = write_files(tmp_path / "ot", sample())
     before = [path.read_bytes() for path in paths]
 
-    with pytest.raises(StorageError, match="not written over"):
+    with pytest.raises(StorageError, match="not overwritten"):
         salvage(str(tmp_path / "ot"), str(tmp_path / "ot"))
 
     assert [path.read_bytes() for path in paths] == before
@@ -222,7 +223,7 @@ def damaged(data: bytes, how: list[tuple[str, int, int]]) -> bytes:
     damages(),
     st.sampled_from((300, 1000, 4 << 20)),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_what_is_saved_of_any_damaged_trail_checks_clean(
     tmp_path_factory: pytest.TempPathFactory,
     order: ByteOrder,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fixed_files import fixed_capture
+from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.messages.capture import Capture
-from trailgate.messages.fixed_width.cutting import Cut, Cutting
-from trailgate.messages.fixed_width.options import FixedOptions
+from trailgate.messages.fixed_width.options import FixedWidthOptions
 from trailgate.messages.properties.rows import SourceKind
 
 WRONG = tomllib.loads((Path(__file__).parent / "cases/wrong_fixed.toml").read_text())
@@ -51,10 +51,10 @@ def test_the_least_file_takes_defaults() -> None:
     capture = fixed_capture(LEAST, FILES)
     least = capture.options
 
-    assert isinstance(least, FixedOptions)
+    assert isinstance(least, FixedWidthOptions)
     assert least.seqid.kind is SourceKind.SEQ_ID
     assert least.timestamp.kind is SourceKind.TIMESTAMP
-    assert least.cutting == Cutting(Cut.LINE)
+    assert least.framing == Framing(FrameKind.LINE, returns=True)
     assert least.values.dialect.code_page == "utf-8"
     assert [slot.column.name for slot in least.carried] == ["AT"]
     assert [table.name for table in capture.definitions] == ["ROW"]
@@ -74,7 +74,7 @@ fixed.header=a.h
 """
     options = fixed_capture(text, {}).options
 
-    assert isinstance(options, FixedOptions)
+    assert isinstance(options, FixedWidthOptions)
     assert (options.optype.name, options.seqid.name) == ("optype", "seqid")
     assert [source.name for source in options.table] == ["table"]
     assert [slot.column.name for slot in options.carried] == ["other"]

@@ -20,16 +20,16 @@ from trailgate.errors import (
     StorageError,
     TransactionError,
 )
-from trailgate.jobs.capture.job import CaptureOptions
+from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.model.tables import Column, Definitions
 from trailgate.operations.operations_table import to_operations
 from trailgate.storage.files.checkpoint import read_checkpoint
-from trailgate.storage.files.manifest import check_trail
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.live import recovery
 from trailgate.storage.live.appender import AppendOptions, Recovery, TrailAppender
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.writing.target import check_trail
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK

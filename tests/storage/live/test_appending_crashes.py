@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import live_source
 from failing_disk import FailingDisk, KilledError
+from laws import examples
 from live_source import expected, kept, large_source, write
 from sample_trail import NOTES, Op, Transaction
 from trailgate.storage.live.appender import AppendOptions, Recovery
@@ -77,6 +78,7 @@ def broken_off(prefix: Path, options: AppendOptions, disk: FailingDisk, rows: in
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [0.0, 0.4])
 @pytest.mark.parametrize("rows", [1, 100])
 def test_a_writer_killed_at_any_step_goes_on(
@@ -94,6 +96,7 @@ def test_a_writer_killed_at_any_step_goes_on(
     assert step > 6
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_step_of_its_recovery_goes_on(
     places: Iterator[Path], options: AppendOptions
 ) -> None:
@@ -119,7 +122,7 @@ sources = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     source=sources,
     mode=st.sampled_from(sorted(MODES)),
@@ -155,6 +158,7 @@ def test_any_crashes_leave_the_operations_of_a_run_without(
     assert kept(prefix) == expected(source, options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["APPEND", "OVERWRITE"])
 def test_a_process_that_is_killed_goes_on(tmp_path: Path, mode: str) -> None:
     prefix, chance = tmp_path / "ot", random.Random(mode)

@@ -70,6 +70,7 @@ class WatchedDisk(FailingDisk):
         return super().step()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_stream_behind_a_writer_that_is_killed_gets_each_operation_once(
     tmp_path: Path, mode: str

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trailgate.cobol.records.framing import FrameKind, Framing, frame
+from framed_files import frame
+from laws import examples
+from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, StorageError, TruncatedError
 from trailgate.storage.reading.record_files import (
     RecordFile,
@@ -37,7 +39,7 @@ def read(path: Path, framing: Framing, split: int = 1 << 20, portion: int = 1 <<
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sampled_from(sorted(KINDS)),
     st.lists(st.binary(min_size=4, max_size=4).filter(lambda b: not {10, 13} & set(b)), max_size=9),
@@ -78,12 +80,14 @@ def test_a_folders_files_are_read_by_name(tmp_path: Path) -> None:
 def test_what_is_not_there_or_does_not_fit_is_told_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(b"11112")
-    with pytest.raises(DecodeError, match=r"5 bytes are no whole number of records of 4 .*byte 4"):
+    with pytest.raises(
+        DecodeError, match=r"5 bytes are not a whole number of records of 4 .*byte 4"
+    ):
         read(path, KINDS["fixed"])
     path.write_bytes(b"\0\x06\0\0ab\0\x09\0\0abc")
     with pytest.raises(TruncatedError, match=r"3 bytes are left over|byte 6"):
         read(path, KINDS["rdw"])
-    with pytest.raises(StorageError, match="no file and no folder"):
+    with pytest.raises(StorageError, match="no file or folder"):
         find_record_files(tmp_path / "none")
     missing = RecordFile(str(tmp_path / "none"), 10)
     with pytest.raises(StorageError, match="cannot open"):

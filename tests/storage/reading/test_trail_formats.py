@@ -17,8 +17,8 @@ from trailgate.operations.operations_table import to_operations
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import find_trail, plan_splits, read_split, read_trail
-from trailgate.storage.writing.trail_writing import (
-    discard,
+from trailgate.storage.writing.table_writing import (
+    TableOptions,
     prepare_writing,
     publish_parts,
     write_part,
@@ -62,12 +62,15 @@ def compared(batches: Any) -> list[dict[str, Any]]:
     "form", FORMATS, ids=lambda f: f"{f.level}-{f.order.label}-{f.updates.value}"
 )
 def test_a_trail_of_any_format_is_read_again(form: TrailFormat, tmp_path: Path) -> None:
-    (tmp_path / "given.def").write_bytes(write_sourcedefs(TABLES))
-    job = prepare_writing(tmp_path / "xx", tmp_path / "given.def", 9000, None, form)
+    given = tmp_path / "given.def"
+    given.write_bytes(write_sourcedefs(TABLES))
+    target = prepare_writing(tmp_path / "xx", TableOptions(given, 9000, None, form))
     rows = operations()
-    parts = [write_part(job, f"p{i}", [rows.slice(start, 40)]) for i, start in enumerate((0, 40))]
+    parts = [
+        write_part(target, f"p{i}", [rows.slice(start, 40)]) for i, start in enumerate((0, 40))
+    ]
 
-    publish_parts(job, parts)
+    publish_parts(target, parts)
 
     trail = find_trail(tmp_path / "xx")
     assert len(trail.files) > 3
@@ -84,11 +87,12 @@ def test_a_table_that_metadata_cannot_hold_is_told_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
     tables = Definitions((Table("S.ONE", (KEY, replace(TEXT, external_length=70_000))),))
-    (tmp_path / "given.def").write_bytes(write_sourcedefs(tables))
+    given = tmp_path / "given.def"
+    given.write_bytes(write_sourcedefs(tables))
 
     with pytest.raises(EncodeError, match=r"external length 70000 .*table S.ONE, field TEXT"):
-        prepare_writing(tmp_path / "xx", tmp_path / "given.def", 9000, None, TrailFormat(5))
-    discard(prepare_writing(tmp_path / "xx", tmp_path / "given.def", 9000, None, TrailFormat(4)))
+        prepare_writing(tmp_path / "xx", TableOptions(given, trail_format=TrailFormat(5)))
+    prepare_writing(tmp_path / "xx", TableOptions(given, trail_format=TrailFormat(4))).discard()
 
     assert [path.name for path in tmp_path.iterdir()] == ["given.def"]
 
@@ -107,11 +111,12 @@ def check_header(file: TrailFile, form: TrailFormat) -> None:
 
 
 def test_a_part_behind_a_job_that_was_given_up_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "given.def").write_bytes(write_sourcedefs(TABLES))
-    job = prepare_writing(tmp_path / "xx", tmp_path / "given.def", 9000)
-    discard(job)
+    given = tmp_path / "given.def"
+    given.write_bytes(write_sourcedefs(TABLES))
+    target = prepare_writing(tmp_path / "xx", TableOptions(given))
+    target.discard()
 
     with pytest.raises(StorageError, match="the write was given up"):
-        write_part(job, "late", [])
+        write_part(target, "late", [])
 
     assert [path.name for path in tmp_path.iterdir()] == ["given.def"]

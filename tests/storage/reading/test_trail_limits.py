@@ -170,6 +170,7 @@ def test_a_file_that_is_not_in_the_trail_is_told(tmp_path: Path) -> None:
         trail.file(7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [0x01, 0x80, 0xFF])
 def test_any_byte_may_be_wrong(tmp_path: Path, bits: int) -> None:
     """Rows or an error of ours, from operations, splits, records and the ends of batches."""

@@ -29,8 +29,7 @@ def rows(batches: Any) -> list[dict[str, Any]]:
 def test_every_option_is_a_field_and_stands_in_the_documentation() -> None:
     assert [row.name for row in OPTIONS] == [field.name for field in fields(ReadOptions)]
     for row in OPTIONS:
-        first, *rest = row.name.split("_")
-        assert f"`{first}{''.join(map(str.title, rest))}`" in PAGE
+        assert f"`{row.spelled}`" in PAGE
     for name in RECORDS_SCHEMA.names:
         assert f"`{name}`" in PAGE
 
@@ -48,7 +47,7 @@ def test_an_option_has_one_name_in_all_spellings(name: str) -> None:
         ({"after": "12"}, "'12' is not a position"),
         ({"records": "some"}, "operations or all"),
         ({"table": "A.B", "tables": "C.*"}, "both given"),
-        ({"tables": ""}, "no list of tables"),
+        ({"tables": ""}, "not a list of tables"),
         ({"records": "all", "table": "A.B"}, "table is about operations"),
         ({"fromCsn": ""}, "empty"),
     ],
@@ -108,6 +107,7 @@ def test_a_table_that_cannot_be_read_harms_nobody_who_does_not_want_it(tmp_path:
     assert len(rows(read_trail(prefix, table="MY.NOTES"))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 300, 1 << 20])
 def test_positions_bound_what_is_read(tmp_path: Path, size: int) -> None:
     files = [[*inserts([1], tx=1), *inserts([2, 3, 4], tx=2)], inserts([5, 6], tx=3)]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from raw_trail import BIG, LITTLE, abend, definition, inserts, restart_ok, write_files
 from trail.building import record
 from trailgate.errors import OptionError
@@ -93,7 +94,7 @@ def test_what_is_wrong_inside_a_record_is_told_in_its_row(tmp_path: Path) -> Non
     assert dict(found[4]["tokens"]) == {"LOGCSN": "fffe"}
 
 
-@pytest.mark.parametrize("size", [1, 60, 200, 1000])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 60, 200, 1000])
 def test_splits_hold_every_record_once(tmp_path: Path, size: int) -> None:
     trail = find_trail(write_files(tmp_path / "ot", [KINDS, [], KINDS]))
     options = ReadOptions.of({"records": "all"})
@@ -147,7 +148,7 @@ made = st.builds(
 )
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=st.lists(made, min_size=1, max_size=8), order=st.sampled_from(list(ByteOrder)))
 def test_rows_agree_with_records_read_one_by_one(
     tmp_path: Path, records: list[TrailRecord], order: ByteOrder
@@ -165,7 +166,7 @@ def test_rows_agree_with_records_read_one_by_one(
         assert row["problem"] is None
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.integers(0, 400), value=st.integers(0, 255), order=st.sampled_from([BIG, LITTLE]))
 def test_no_byte_inside_a_record_makes_it_refused(
     tmp_path: Path, place: int, value: int, order: ByteOrder

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from raw_trail import abend, definition, inserts, write_files
 from trailgate.errors import OptionError, StorageError
 from trailgate.storage.files.trail_files import find_begun_trail
@@ -184,7 +185,7 @@ def test_indexed_tables_are_known_in_every_batch(tmp_path: Path) -> None:
 item = st.tuples(st.integers(1, 4), st.lists(st.integers(1, 4), max_size=2))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     items=st.lists(item, min_size=1, max_size=6),
     cuts=st.sets(st.integers(1, 30), max_size=3),

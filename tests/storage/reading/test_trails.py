@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from sample_trail import DEFINITIONS, NOTES, Op, write_trail
 from trailgate.errors import OptionError, StorageError, TrailgateError, TruncatedError
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
@@ -172,7 +173,7 @@ def test_a_damaged_record_is_an_error_with_its_file(prefix: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [False, True])
-@pytest.mark.parametrize("size", [1, 50, 300, 1 << 20])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 50, 300, 1 << 20])
 def test_splits_hold_every_operation_once_and_in_order(
     tmp_path: Path, size: int, *, torn: bool
 ) -> None:
@@ -189,7 +190,7 @@ def test_splits_hold_every_operation_once_and_in_order(
 transactions = st.lists(st.lists(st.sampled_from("IUD"), min_size=1, max_size=6), min_size=1)
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     files=st.lists(transactions, min_size=1, max_size=4),
     size=st.integers(40, 2000),

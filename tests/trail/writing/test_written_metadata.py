@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from trail.batches import batch_of
 from trail.operation_strategies import DEFINITIONS, NARROW, WIDE
 from trail.written_formats import records_of
@@ -155,7 +156,7 @@ def test_the_default_is_what_was_written_before() -> None:
     assert TrailFormat.named() == TrailFormat(3, ByteOrder.BIG, UpdateFormat.SEPARATE)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data())
 def test_a_header_is_read_in_the_order_it_was_written_in(data: st.DataObject) -> None:
     order = data.draw(st.sampled_from(ByteOrder))

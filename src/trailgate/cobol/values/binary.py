@@ -20,18 +20,16 @@ from trailgate.cobol.values.codec import (
     encode_error,
     no_nulls,
 )
-from trailgate.cobol.values.digit_text import unscaled_to
-from trailgate.cobol.values.digit_words import place
-from trailgate.cobol.values.number_form import (
+from trailgate.cobol.values.decimal_digits import (
     NumberForm,
-    from_longs,
-    from_wide,
+    column_of,
     number_form,
     number_of,
+    unscaled_to,
 )
+from trailgate.cobol.values.kernels import scaled_words
 from trailgate.cobol.values.options import ValueOptions
 from trailgate.columnar.numbers import limits
-from trailgate.columnar.wide_integers import Wide, negated, times, widened
 
 _WORD: Final = 8
 _INT64_DIGITS: Final = 18
@@ -98,31 +96,27 @@ def _capped(field: Field, form: NumberForm) -> bool:
 
 
 def load_words(matrix: Octets, *, little: bool, signed: bool) -> Longs:
-    """Return the rows as 64-bit integers (unsigned ones as such)."""
+    """Return the rows as 64-bit integers (unsigned ones as uint64)."""
     rows, size = matrix.shape
     order, kind = "<" if little else ">", "i" if signed else "u"
     if size in (1, 2, 4, 8) and (size == 1 or matrix.strides[1] == 1):
         return matrix.view(f"{order}{kind}{size}")[:, 0].astype(f"{kind}8")
     # At the top of a word, so that shifting it down carries the sign.
     padded = np.zeros((rows, _WORD), np.uint8)
-    place(padded, _WORD - size if little else 0, matrix)
+    first = _WORD - size if little else 0
+    padded[:, first : first + size] = matrix
     words: Longs = padded.view(f"{order}{kind}8")[:, 0].astype(f"{kind}8")
     return words >> words.dtype.type(8 * (_WORD - size))
 
 
 def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
-    if form.narrow and not form.zeros:
-        return from_longs(form, words.view(np.int64), bad)
-    if not form.zeros and words.dtype == np.int64:
-        return from_longs(form, words, bad)
-    negative = words < 0
-    value = widened(np.where(negative, np.negative(words), words).view(np.uint64))
-    for step in range(0, form.zeros, 19):
-        value = times(value, 10 ** min(19, form.zeros - step))
-    value = negated(value, negative)
-    if pa.types.is_int64(form.type):
-        return from_longs(form, value.low.view(np.int64), bad)
-    return from_wide(form, Wide(value.high, value.low), bad)
+    """Return the column of words whose type says whether they have a sign."""
+    rows, signed = len(words), words.dtype == np.int64
+    if pa.types.is_int64(form.type) and not form.zeros:
+        return column_of(form, words, rows, bad)
+    numbers = np.empty(rows if pa.types.is_int64(form.type) else 2 * rows, np.uint64)
+    scaled_words(words.view(np.uint64), signed, form.zeros, numbers)
+    return column_of(form, numbers, rows, bad)
 
 
 def encode_binary(field: Field, options: ValueOptions) -> Encoder:
@@ -155,7 +149,7 @@ def _decimal(bound: int) -> pa.Scalar:
 
 
 def explain_binary(field: Field, options: ValueOptions) -> Explain:
-    """Return what tells why bytes are no number of the picture."""
+    """Return what explains why bytes are not a number of the picture."""
     digits = number_of(field).digits
 
     def explain(raw: bytes) -> Reason:

@@ -5,73 +5,62 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Octets, Words
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import Field
-from trailgate.cobol.values.codec import Decoded, Decoder, Encoder, Explain
-from trailgate.cobol.values.digit_text import digits_of
-from trailgate.cobol.values.digit_words import PACKED_DIGITS, packed_word, right_aligned
-from trailgate.cobol.values.number_form import Digits, finished, merged, number_form, number_of
-from trailgate.cobol.values.number_reasons import explain_number
+from trailgate.cobol.values.codec import Decoder, Encoder, Explain
+from trailgate.cobol.values.decimal_digits import (
+    DigitBytes,
+    decode_digits,
+    digits_of,
+    explain_number,
+    number_form,
+    number_of,
+)
+from trailgate.cobol.values.kernels import MINUS, WRONG
 from trailgate.cobol.values.options import ValueOptions
 
-_WORD: Final = 8  # bytes
 _PLUS, _MINUS, _UNSIGNED = 0xC, 0xD, 0xF
+_BYTES: Final = np.arange(256)
+_HIGH, _LOW = _BYTES >> 4, _BYTES & 0xF
+_PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
 
 
-def _signs(*, signed: bool, strict: bool) -> npt.NDArray[np.uint8]:
-    """Return for the last byte 1 where its sign nibble is minus, 2 where it is no sign."""
-    minus = {0xD} if strict else {0xB, 0xD}
-    plus = {0xC, 0xF} if strict else {0xA, 0xC, 0xE, 0xF}
-    known = plus | (minus if signed else set())
-    nibbles = [byte & 0xF for byte in range(256)]
-    return np.array([(n in minus) | 2 * (n not in known) for n in nibbles], np.uint8)
+def _signs(*, signed: bool, strict: bool) -> Longs:
+    """Return what each last byte is: a digit and a sign."""
+    minus = [0xD] if strict else [0xB, 0xD]
+    plus = [0xC, 0xF] if strict else [0xA, 0xC, 0xE, 0xF]
+    found = np.where(np.isin(_LOW, minus) & signed, _HIGH + MINUS, WRONG)
+    found = np.where(np.isin(_LOW, plus), _HIGH, found)
+    return np.where(_HIGH > 9, WRONG, found)
+
+
+def _most_first(nibbles: int, digits: int) -> int:
+    """Return the greatest first byte: an even number of digits can leave a nibble without a digit."""
+    return 0x0F if nibbles > digits else 0xFF
 
 
 def decode_packed(field: Field, options: ValueOptions) -> Decoder:
     """Return the decoder of COMP-3."""
     number, form = number_of(field), number_form(field, options)
-    signs = _signs(signed=number.signed, strict=options.strict)
-    spare = 2 * field.size - 1 > number.digits
-
-    def decode(matrix: Octets) -> Decoded:
-        words = _loaded(matrix)
-        sign = signs[matrix[:, -1]]
-        words[-1] >>= np.uint64(4)
-        found = [packed_word(word) for word in words]
-        bad = merged([wrong for _, wrong in found])
-        bad |= sign > 1
-        if spare:  # an even number of digits leaves a nibble, which is no place for a digit
-            bad |= matrix[:, 0] > 0x0F
-        widths = (*[PACKED_DIGITS] * (len(found) - 2), PACKED_DIGITS - 1)[: len(found) - 1]
-        negative = (sign & 1).view(bool) if number.signed else None
-        return finished(form, Digits(tuple(w for w, _ in found), widths, negative, bad), matrix)
-
-    return decode
+    held = DigitBytes(
+        _PAIRS,
+        base=100,
+        signs=_signs(signed=number.signed, strict=options.strict),
+        sign_at=field.size - 1,
+        sign_base=10,
+        most_first=_most_first(2 * field.size - 1, number.digits),
+    )
+    return lambda matrix: decode_digits(form, held, matrix)
 
 
 def decode_unsigned_packed(field: Field, options: ValueOptions) -> Decoder:
     """Return the decoder of COMP-6: no sign nibble."""
     number, form = number_of(field), number_form(field, options)
-    spare = 2 * field.size > number.digits
-
-    def decode(matrix: Octets) -> Decoded:
-        found = [packed_word(word) for word in _loaded(matrix)]
-        bad = merged([wrong for _, wrong in found])
-        if spare:
-            bad |= matrix[:, 0] > 0x0F
-        widths = (PACKED_DIGITS,) * (len(found) - 1)
-        return finished(form, Digits(tuple(w for w, _ in found), widths, None, bad), matrix)
-
-    return decode
-
-
-def _loaded(matrix: Octets) -> list[Words]:
-    width = -(-matrix.shape[1] // _WORD) * _WORD
-    words = right_aligned(matrix, width, 0).view(">u8")
-    return [words[:, column].astype(np.uint64) for column in range(width // _WORD)]
+    most_first = _most_first(2 * field.size, number.digits)
+    held = DigitBytes(_PAIRS, base=100, most_first=most_first)
+    return lambda matrix: decode_digits(form, held, matrix)
 
 
 def encode_packed(field: Field, options: ValueOptions) -> Encoder:
@@ -98,13 +87,14 @@ def encode_unsigned_packed(field: Field, options: ValueOptions) -> Encoder:
     return encode
 
 
-def _packed(nibbles: Octets, size: int, blank: npt.NDArray[np.bool_], filler: bytes) -> Octets:
-    padded = right_aligned(nibbles, 2 * size, 0)
+def _packed(nibbles: Octets, size: int, blank: Mask, filler: bytes) -> Octets:
+    padded = np.zeros((len(nibbles), 2 * size), np.uint8)
+    padded[:, 2 * size - nibbles.shape[1] :] = nibbles
     made = padded[:, 0::2] << np.uint8(4) | padded[:, 1::2]
     made[blank] = np.frombuffer(filler, np.uint8)
     return made
 
 
 def explain_packed(field: Field, options: ValueOptions) -> Explain:
-    """Return what tells why bytes are no packed number."""
+    """Return what explains why bytes are not a packed number."""
     return explain_number(field, options, "not a packed number")

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Mask, Octets
+from trailgate.arrays import Longs, Octets
 from trailgate.cobol.copybook.layouts import Field, Sign
-from trailgate.cobol.values.codec import Decoded, Decoder, Encoder, Explain, page_of
-from trailgate.cobol.values.digit_text import digits_of
-from trailgate.cobol.values.number_form import finished, number_form, number_of
-from trailgate.cobol.values.number_reasons import explain_number
+from trailgate.cobol.values.codec import Decoder, Encoder, Explain, page_of
+from trailgate.cobol.values.decimal_digits import (
+    DigitBytes,
+    decode_digits,
+    digits_of,
+    explain_number,
+    number_form,
+    number_of,
+)
+from trailgate.cobol.values.kernels import MINUS, WRONG
 from trailgate.cobol.values.options import ValueOptions
-from trailgate.cobol.values.zoned_digits import to_words, zoned_digits
 from trailgate.errors import EncodeError, OptionError, Where
 
 EBCDIC_ZONE, ASCII_ZONE = 0xF0, 0x30
@@ -24,14 +27,6 @@ _ZONES: Final = (EBCDIC_ZONE, ASCII_ZONE)
 _LEADING: Final = (Sign.LEADING, Sign.LEADING_SEPARATE)
 # ASCII overpunches are the characters of the EBCDIC ones; Micro Focus adds 0x40 to a digit instead.
 _PLUS, _MINUS, _MICRO_FOCUS_MINUS = b"{ABCDEFGHI", b"}JKLMNOPQR", b"pqrstuvwxy"
-
-
-@dataclass(frozen=True, slots=True)
-class SignTable:
-    """What each byte is where the sign stands: a digit's own byte, or 0, and whether it is negative."""
-
-    digit: npt.NDArray[np.uint8]
-    negative: npt.NDArray[np.bool_]
 
 
 def zone_of(field: Field, options: ValueOptions) -> int:
@@ -47,16 +42,20 @@ def zone_of(field: Field, options: ValueOptions) -> int:
     return int(first[0])
 
 
-def sign_table(zone: int, *, signed: bool, strict: bool) -> SignTable:
-    """Return the bytes that hold a digit and a sign."""
-    forms = _ebcdic_forms(strict) if zone == EBCDIC_ZONE else _ascii_forms(strict)
-    digit, negative = np.zeros(256, np.uint8), np.zeros(256, bool)
-    for minus, characters in forms:
-        if minus and not signed:
-            continue
-        for value, byte in enumerate(characters):
-            digit[byte], negative[byte] = zone | value, minus
-    return SignTable(digit, negative)
+def digit_table(characters: bytes) -> Longs:
+    """Return what each byte is, of which ten are the digits from 0 to 9."""
+    found = np.full(256, WRONG)
+    found[list(characters)] = np.arange(10)
+    return found
+
+
+def _sign_table(zone: int, *, signed: bool, strict: bool) -> Longs:
+    """Return what each byte is that holds a digit and a sign."""
+    found = np.full(256, WRONG)
+    for minus, characters in _ebcdic_forms(strict) if zone == EBCDIC_ZONE else _ascii_forms(strict):
+        if signed or not minus:
+            found[list(characters)] = np.arange(10) + MINUS * minus
+    return found
 
 
 def _ebcdic_forms(strict: bool) -> list[tuple[bool, bytes]]:
@@ -75,24 +74,19 @@ def decode_zoned(field: Field, options: ValueOptions) -> Decoder:
     """Return the decoder of a DISPLAY number."""
     number, form, zone = number_of(field), number_form(field, options), zone_of(field, options)
     separate = _separate_signs(field, options)
-    table = sign_table(zone, signed=number.signed, strict=options.strict)
-    leading = number.sign in _LEADING
-
-    def decode(matrix: Octets) -> Decoded:
-        wrong: Mask | None = None
-        negative: Mask | None = None
-        if separate:
-            places, wrong, negative = _separated(matrix, leading, separate)
-        else:
-            at = 0 if leading else matrix.shape[1] - 1
-            signs = matrix[:, at]
-            places, negative = matrix, table.negative[signs] if number.signed else None
-        padded = to_words(places, zone)
-        if not separate:
-            padded[:, padded.shape[1] - places.shape[1] if leading else -1] = table.digit[signs]
-        return finished(form, zoned_digits(padded, zone, negative, wrong), matrix)
-
-    return decode
+    if separate is None:
+        signs = _sign_table(zone, signed=number.signed, strict=options.strict)
+    else:
+        signs = np.full(256, WRONG)
+        signs[list(separate)] = 0, MINUS
+    held = DigitBytes(
+        digit_table(bytes(zone | digit for digit in range(10))),
+        base=10,
+        signs=signs,
+        sign_at=0 if number.sign in _LEADING else field.size - 1,
+        sign_base=10 if separate is None else 1,
+    )
+    return lambda matrix: decode_digits(form, held, matrix)
 
 
 def _separate_signs(field: Field, options: ValueOptions) -> bytes | None:
@@ -101,13 +95,6 @@ def _separate_signs(field: Field, options: ValueOptions) -> bytes | None:
         return None
     page = page_of(field, options)
     return b"".join(page.encode(pa.array(["+", "-"])).to_pylist())
-
-
-def _separated(matrix: Octets, leading: bool, signs: bytes) -> tuple[Octets, Mask, Mask]:
-    sign = matrix[:, 0 if leading else -1]
-    negative = sign == signs[1]
-    wrong = ~negative & (sign != signs[0])
-    return (matrix[:, 1:] if leading else matrix[:, :-1]), wrong, negative
 
 
 def encode_zoned(field: Field, options: ValueOptions) -> Encoder:
@@ -133,7 +120,7 @@ def encode_zoned(field: Field, options: ValueOptions) -> Encoder:
     return encode
 
 
-def _overpunches(zone: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+def _overpunches(zone: int) -> tuple[Octets, Octets]:
     if zone == ASCII_ZONE:
         return np.frombuffer(_PLUS, np.uint8), np.frombuffer(_MINUS, np.uint8)
     digits = np.arange(10, dtype=np.uint8)
@@ -141,5 +128,5 @@ def _overpunches(zone: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8
 
 
 def explain_zoned(field: Field, options: ValueOptions) -> Explain:
-    """Return what tells why bytes are no DISPLAY number."""
+    """Return what explains why bytes are not a DISPLAY number."""
     return explain_number(field, options, "not a zoned number")

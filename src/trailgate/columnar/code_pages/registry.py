@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import re
 from functools import cache
 from typing import Final
@@ -13,7 +12,7 @@ from trailgate.columnar.code_pages.page_text import CodePage
 from trailgate.columnar.code_pages.python_codec import CodecPage, Utf8Page
 from trailgate.columnar.code_pages.single_byte import NONE, SingleBytePage
 from trailgate.columnar.code_pages.tables.single_byte import SINGLE_BYTE
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, did_you_mean
 
 # Those of Python's EBCDIC codecs that agree with IBM's tables. Its cp273 has an overline where IBM has a
 # macron, and its cp875 takes bytes without a character for the control character SUB.
@@ -84,6 +83,5 @@ def _characters(codec: str) -> str | None:
 
 def _unknown(name: str) -> OptionError:
     names = [*(f"cp{page.zfill(3)}" for page in PAGES), "ascii", "latin-1", "utf-8", "cp1252"]
-    near = difflib.get_close_matches(name.lower(), names, 3, 0.5)
-    hint = f"Is it {' or '.join(near)}?" if near else f"There are {', '.join(names)}, ..."
+    hint = did_you_mean(name, names, cutoff=0.5) or f"There are {', '.join(names)}, ..."
     return OptionError(f"no code page {name!r}", hint=hint)

@@ -14,14 +14,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import cached_property
-from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 import numba
 import numpy as np
 
-SLOW: Final = 1.0  # seconds of compiling in one process, from which on a line says so
 # Kernels allocate nothing, so numba need not count references to arrays: atomic operations in
 # the middle of a loop, wherever it calls another function, which made some loops 7 times as slow.
 _OPTIONS: Final = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False})
@@ -121,12 +119,25 @@ class Kernel:
         dispatcher = _jitted(self.function)
         if dispatcher is self.function:  # NUMBA_DISABLE_JIT: the function as it is written
             return dispatcher
-        begin = perf_counter()
         dispatcher.compile(tuple(row.type for row in self.contract.values()))
         dispatcher.disable_compile()
-        _TIME.add(perf_counter() - begin)
+        if not dispatcher.stats.cache_hits:
+            _NOTICE.say()
         compiled: Callable[..., Any] = dispatcher
         return compiled
+
+    def cached(self) -> Cached:
+        """Return where the compiled function is kept, compiling it where it is not there."""
+        stats = getattr(self.compiled, "stats", None)  # None: NUMBA_DISABLE_JIT
+        hit = stats is None or bool(stats.cache_hits)
+        return Cached(hit, None if stats is None else stats.cache_path)
+
+
+class Cached(NamedTuple):
+    """Whether a compiled function was in the cache, and the cache's folder if there is one."""
+
+    hit: bool
+    folder: str | None
 
 
 def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
@@ -142,20 +153,20 @@ def _jitted(function: Callable[..., Any]) -> Any:
         return numba.njit(**_OPTIONS)(function)
 
 
-class _CompileTime:
-    """Seconds spent on compiling in this process; a line is logged once they are many."""
+class _Notice:
+    """Logs once a process that loops are compiled, since that takes seconds."""
 
     def __init__(self) -> None:
-        self.spent = 0.0
+        self.said = False
 
-    def add(self, seconds: float) -> None:
-        """Add seconds, and say so when they reach ``SLOW``."""
-        before, self.spent = self.spent, self.spent + seconds
-        if before < SLOW <= self.spent:
+    def say(self) -> None:
+        """Log the line, if that was not done yet."""
+        if not self.said:
             _LOG.info("compiling loops for this machine; they are kept for the next time")
+        self.said = True
 
 
-_TIME: Final = _CompileTime()
+_NOTICE: Final = _Notice()
 
 
 def kernel(*, writes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Kernel]:

@@ -198,7 +198,7 @@ def escape(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) ->
     for row in range(OTHERS, len(bounds) - 1):
         size = bounds[row + 1] - bounds[row]
         if is_token(data, place, end, tokens, bounds[row], size):
-            return size  # type: ignore[no-any-return]
+            return size
     return 0
 
 

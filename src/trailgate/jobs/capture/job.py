@@ -1,55 +1,46 @@
-"""Messages to a trail: planned once, run range by range anywhere, published in one place.
+"""What a capture is given to do: planned once, run range by range anywhere, published in one place.
 
-A range owns the messages from the first transaction that begins in it (``jobs/capture/range_reader.py``)
-and writes their trail files into a staging folder. Publishing checks that the ranges meet,
-numbers the files and lists them in the manifest, which comes last: until then nothing happened.
+A run that did not finish is repeated with its time, so that its bytes are the same.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Sequence
+import hashlib
+import json
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trailgate.errors import StorageError, TransactionError
-from trailgate.jobs.capture.range_reader import OwnedMessages
-from trailgate.jobs.capture.range_run import RangeReport, RangeRun
+from trailgate.errors import OptionError
+from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.messages.capture import Capture
-from trailgate.storage.files.manifest import CaptureOptions, CaptureSummary, Target
-from trailgate.storage.files.manifest import prepare_target as _prepare_target
-from trailgate.storage.files.manifest import publish_target as _publish_target
-from trailgate.storage.files.quarantine import error_from
+from trailgate.model.tables import Definitions
+from trailgate.storage.files.addresses import URI
+from trailgate.storage.files.definitions_file import trail_definitions
+from trailgate.storage.files.durable import write_whole
+from trailgate.storage.files.manifest import Manifest, read_manifest, write_manifest
 from trailgate.storage.reading.message_files import (
-    MessageSource,
-    Place,
-    Range,
+    MessageFiles,
+    MessageRange,
     find_messages,
     plan_ranges,
 )
-from trailgate.storage.writing.segments import Counts, added
-
-__all__ = [
-    "CaptureJob",
-    "CaptureOptions",
-    "CaptureSummary",
-    "RangeReport",
-    "prepare",
-    "publish",
-    "run_local",
-    "run_range",
-]
+from trailgate.storage.writing.target import Target, check_tables, check_trail, file_header
 
 
 @dataclass(frozen=True)
 class CaptureJob:
-    """All that a worker needs to run any of the ranges; it can be pickled."""
+    """All that a worker needs to run any of the ranges; it can be pickled.
+
+    ``done`` is what an interrupted run of the same input had published; then there are no ranges.
+    """
 
     capture: Capture
-    source: MessageSource
+    source: MessageFiles
     target: Target
     options: CaptureOptions
-    ranges: tuple[Range, ...]
+    ranges: tuple[MessageRange, ...]
+    done: CaptureSummary | None = None
 
 
 def prepare(
@@ -57,97 +48,57 @@ def prepare(
 ) -> CaptureJob:
     """Return a job over the messages at ``path`` into the trail ``target``.
 
-    A run that did not finish and had the same input is taken up again with its time, so that
-    its bytes are the same. Where such a run had published all, the job has no ranges.
+    A run that did not finish and had the same input is resumed with its time, so that
+    its bytes are the same. Raises StorageError where the trail must not be written.
     """
-    options = options or CaptureOptions()
+    options, prefix = options or CaptureOptions(), str(target)
     source = find_messages(path, options.message_per_line)
-    prepared, now = _prepare_target(capture, source, str(target), options)
-    ranges = () if prepared.done else plan_ranges(source, options.split_bytes)
-    capture = replace(capture, now=now, first_file=prepared.first_source)
-    return CaptureJob(capture, source, prepared, options, ranges)
+    if URI.match(prefix) or not Path(prefix).name:
+        raise OptionError(f"{prefix!r} is no trail", hint="Name a prefix as dirdat/ot")
+    manifest = read_manifest(prefix)
+    check_trail(prefix, manifest, options)
+    definitions = _merged(prefix, capture)
+    check_tables(definitions, options)
+    staging = Path(prefix).absolute().with_name(f".{Path(prefix).name}.staging")
+    asked = (replace(capture, now=0), source, prefix, options)
+    fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
+    now, run, done = time.time_ns() // 1000, "", None
+    if not options.dry_run:
+        now = _staged(staging, fingerprint, now)
+        run = f"{fingerprint}-{now}"
+        if manifest is None:
+            write_manifest(prefix, Manifest())
+        elif manifest.last_run == run:
+            done = CaptureSummary.of(manifest.summary)
+    header = file_header(prefix, options.seq_digits, now)
+    capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
+    ranges = () if done else plan_ranges(source, options.split_bytes)
+    staged = Target(prefix, staging, run, header, definitions, options)
+    return CaptureJob(capture, source, staged, options, ranges, done)
 
 
-def run_range(job: CaptureJob, index: int) -> RangeReport:
-    """Capture one range into the staging folder; an error stands in the report."""
-    options = job.options
-    stem = f"{index:06d}-{uuid.uuid4().hex[:8]}"
-    writer = None if options.dry_run else job.target.writer(stem, options)
-    owned = OwnedMessages(job.capture, job.source, job.ranges[index])
-    stop = options.on_error == "stop"
-    return RangeRun(owned, job.source, writer, job.target.encoding(options), stop=stop).run(index)
+def _merged(prefix: str, capture: Capture) -> Definitions:
+    """Return the trail's definitions with those of the tables that are captured."""
+    wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
+    known = trail_definitions(prefix)
+    if known is None:
+        return Definitions(tuple(wanted), capture.definitions.database)
+    return known.merged(wanted)
 
 
-def run_local(job: CaptureJob, progress: Callable[[int], None] | None = None) -> CaptureSummary:
-    """Run all ranges here, one after the other, and publish them.
-
-    ``progress`` is told the number of ranges done.
-    """
-    reports = []
-    for index in range(len(job.ranges)):
-        reports.append(run_range(job, index))
-        if progress is not None:
-            progress(index + 1)
-        if reports[-1].error is not None:
-            break
-    return publish(job, reports)
-
-
-def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
-    """Make the ranges' files part of the trail; raises the earliest error of a range.
-
-    Raises StorageError where the ranges do not meet. Then nothing is published.
-    """
-    if job.target.done is not None:
-        return _publish_target(job.target, job.options, job.target.done, (), ())
-    ordered = sorted(reports, key=lambda report: report.index)
-    for report in ordered:
-        if report.error is not None:
-            job.target.discard()
-            raise error_from(report.error)
-    _check_chain(job, ordered)
-    counts: Counts = {}
-    for report in ordered:
-        counts = added(counts, report.counts)
-    summary = CaptureSummary(
-        target=job.target.prefix,
-        counts={table: counts[table] for table in sorted(counts)},
-        messages=sum(report.messages for report in ordered),
-        transactions=sum(report.transactions for report in ordered),
-        operations=sum(report.operations for report in ordered),
-        quarantined=sum(report.quarantined for report in ordered),
-        dry_run=job.options.dry_run,
-    )
-    segments = [segment for report in ordered for segment in report.segments]
-    aside = [report.quarantine for report in ordered if report.quarantine is not None]
-    return _publish_target(job.target, job.options, summary, segments, aside)
-
-
-def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
-    """Check that each message is owned once: where a range ended, the next one began."""
-    if [report.index for report in reports] != list(range(len(job.ranges))):
-        raise StorageError("not every range of the messages was run")
-    _check_id_lengths(reports)
-    reached: Place | None = None
-    for report in reports:
-        if report.start is None:
-            continue
-        if reached is not None and report.start != reached:
-            problem = (
-                f"range {report.index} begins at {report.start}, the one before ended at {reached}"
-            )
-            raise StorageError(problem, hint="Were the files changed during the run?")
-        reached = report.end
-    if reached is not None and reached != job.source.end:
-        raise StorageError(f"the messages from {reached} on were not captured")
-
-
-def _check_id_lengths(reports: Sequence[RangeReport]) -> None:
-    """Check across ranges what each range checked within: sequence ids have one length."""
-    lengths = [report.id_length for report in reports if report.id_length is not None]
-    if len(set(lengths)) > 1:
-        other = next(length for length in lengths if length != lengths[0])
-        raise TransactionError(
-            f"sequence ids of {lengths[0]} characters are followed by ones of {other}",
-            hint="The sequence id (seqid) must have a fixed length, so that text order is its order",
-        )
+def _staged(staging: Path, fingerprint: str, now: int) -> int:
+    """Begin a staging folder; return the time of an unfinished run of the same input, or now."""
+    record = staging / "run.json"
+    try:
+        earlier = json.loads(record.read_bytes())
+        if earlier["fingerprint"] == fingerprint:
+            now = int(earlier["now"])
+    except (OSError, ValueError, KeyError):
+        pass
+    if not staging.exists():
+        staging.mkdir(parents=True)
+    write_whole(record, json.dumps({"fingerprint": fingerprint, "now": now}).encode())
+    for path in staging.iterdir():
+        if path != record:
+            path.unlink()
+    return now

@@ -22,8 +22,8 @@ from trailgate.messages.properties.extract import CaptureRules, ExtractParameter
 from trailgate.messages.properties.file import parse_properties
 from trailgate.messages.xml.tables import defines_by_xml, xml_definitions
 from trailgate.model.tables import Definitions
+from trailgate.storage.files.addresses import read_whole
 from trailgate.storage.files.copybooks import copy_members, read_source
-from trailgate.storage.files.trail_files import read_whole
 
 PathLike = str | os.PathLike[str]
 

@@ -8,8 +8,10 @@ from itertools import pairwise
 
 from trailgate.jobs.checking.file_totals import Facts, FileTotals
 from trailgate.jobs.checking.file_walk import SHOWN, FileBegun
-from trailgate.storage.files.listing import FoundTrail, name_of
-from trailgate.storage.files.trail_files import NUMBERED, TrailFile
+from trailgate.storage.files.addresses import name_of
+from trailgate.storage.files.found_trail import FoundTrail
+from trailgate.storage.files.listing import number_digits
+from trailgate.storage.files.trail_files import TrailFile
 from trailgate.trail.annotation.file_header import iso_time
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Finding, Findings
@@ -47,7 +49,7 @@ def _sized(trail: FoundTrail, findings: Findings) -> Callable[[TrailFile], Trail
 
 
 def _check_numbers(files: list[TrailFile], findings: Findings) -> None:
-    if len({len(_digits(file)) for file in files}) > 1:
+    if len({number_digits(file.path) for file in files}) > 1:
         findings.add(Finding(kinds.DIGITS.name))
     for one, two in pairwise(files):
         name = name_of(two.path)
@@ -56,11 +58,6 @@ def _check_numbers(files: list[TrailFile], findings: Findings) -> None:
         elif one.number + 1 != two.number:
             detail = f"numbers {one.number + 1} to {two.number - 1}"
             findings.add(Finding(kinds.GAP.name, name, detail=detail))
-
-
-def _digits(file: TrailFile) -> str:
-    matched = NUMBERED.fullmatch(name_of(file.path))
-    return matched["number"] if matched else ""
 
 
 def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> None:
@@ -76,7 +73,7 @@ def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> No
     if trail.file_size not in (None, file.size):
         detail = f"{trail.file_size} bytes there, {file.size} here"
         findings.add(Finding(kinds.SIZE.name, name, detail=detail))
-    if _digits(file) and trail.seqno != file.number:
+    if number_digits(file.path) and trail.seqno != file.number:
         detail = f"{trail.seqno} there, {file.number} in the name"
         findings.add(Finding(kinds.SEQNO.name, name, detail=detail))
     for what, said, found in _facts(header, totals.facts):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from trailgate.jobs.checking.file_walk import Portion
-from trailgate.storage.files.listing import name_of
+from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.trail_files import TrailFile
-from trailgate.trail.checking.transactions import BEGINS
 from trailgate.trail.format.record_types import IO_UPDATE, Role, type_name
+from trailgate.trail.format.transactions import begins_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,15 @@ class FileTotals:
     def add(self, step: Portion) -> None:
         """Count the records of a portion."""
         found, followed = step.found, step.followed
-        change = found.role == Role.CHANGE
+        view = found.view
+        change = view.role == Role.CHANGE
         self.records += len(found)
-        self.operations += int((change & ~(found.is_before & (found.io_type == IO_UPDATE))).sum())
-        readable = found.readable[followed.rows]
-        begins = np.isin(found.trans_ind[followed.rows], BEGINS) & readable
-        begins &= found.role[followed.rows] != Role.ABEND
+        self.operations += int((change & ~(view.is_before & (view.io_type == IO_UPDATE))).sum())
+        readable = view.readable[followed.rows]
+        begins = begins_of(found.trans_ind[followed.rows]) & readable
+        begins &= view.role[followed.rows] != Role.ABEND
         self.transactions += int(begins.sum())
-        self.types += np.bincount(found.io_type[found.readable], minlength=256)
+        self.types += np.bincount(view.io_type[view.readable], minlength=256)
         self._add_facts(step, change)
 
     def _add_facts(self, step: Portion, change: Any) -> None:
@@ -71,10 +72,10 @@ class FileTotals:
             if facts.first_time is None:
                 own = [text for row, text in zip(rows.tolist(), texts, strict=True) if row <= first]
                 csn = own[-1] if own else self.csn
-                facts = replace(facts, first_csn=csn, first_time=int(found.io_time[first]))
+                facts = replace(facts, first_csn=csn, first_time=int(found.view.io_time[first]))
             here = int(np.searchsorted(rows, last, "right"))
             csn = texts[here - 1] if here else self.csn
-            facts = replace(facts, last_csn=csn, last_time=int(found.io_time[last]))
+            facts = replace(facts, last_csn=csn, last_time=int(found.view.io_time[last]))
         self.csn = texts[-1] if texts else self.csn
         self.facts = facts
 

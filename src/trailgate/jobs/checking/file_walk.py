@@ -8,7 +8,8 @@ from typing import Final
 
 from trailgate.arrays import Octets
 from trailgate.errors import DecodeError, TrailgateError
-from trailgate.storage.files.listing import FoundTrail, name_of
+from trailgate.storage.files.addresses import name_of
+from trailgate.storage.files.found_trail import FoundTrail
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.annotation.file_header import header_order
@@ -16,13 +17,15 @@ from trailgate.trail.checking.data import trailing_befores
 from trailgate.trail.checking.inspected import Inspected
 from trailgate.trail.checking.records import inspect
 from trailgate.trail.checking.tables import Known, check_tables
-from trailgate.trail.checking.transactions import Bounds, Followed, check_csns, follow
+from trailgate.trail.checking.transactions import Followed, TransactionState, check_csns, follow
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
-from trailgate.trail.format.framing import Records, find_records
+from trailgate.trail.format.framing import find_sound
 from trailgate.trail.format.metadata import TrailTables
+from trailgate.trail.format.record_view import RecordView, view_records
 from trailgate.trail.format.resync import LONGEST, find_good, guess_order
 from trailgate.trail.format.tokens import FRAME, RECORD
+from trailgate.trail.format.trail_bytes import TrailBytes, trail_bytes
 
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
 SIGNATURE_AT: Final = 3 * FRAME  # behind the frames of F, its first group and its first leaf
@@ -45,7 +48,7 @@ class FileBegun:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Records that follow each other; ``base`` is the place of ``data`` in the file."""
+    """RecordPlaces that follow each other; ``base`` is the place of ``data`` in the file."""
 
     number: int
     base: int
@@ -82,7 +85,7 @@ Step = FileBegun | Portion | Gap | FileEnded
 class _Place:
     """What goes along from portion to portion."""
 
-    bounds: Bounds
+    state: TransactionState
     known: Known = field(default_factory=Known)
     size: int = 0  # that the file should have, as manifest and header say; 0: they do not
 
@@ -90,20 +93,20 @@ class _Place:
 def steps(trail: FoundTrail, files: tuple[TrailFile, ...]) -> Iterator[Step]:
     """Yield all that is in these files; damage is told, not raised. Raises StorageError."""
     elsewhere = bool(files) and (trail.alone or files[0].number > 0)
-    place = _Place(Bounds(elsewhere=elsewhere))
+    place = _Place(TransactionState(elsewhere=elsewhere))
     last: TrailFile | None = None
     for number, file in enumerate(files):
         if last is not None and file.number != last.number + 1:
-            place.bounds = replace(place.bounds, is_open=False)
+            place.state = replace(place.state, is_open=False)
         place.known = Known(trail.definitions)
         entry = (trail.manifest or {}).get(name_of(file.path))
         place.size = entry.size if entry is not None else 0
         with TrailFileReader(file) as reader:
             yield from _file(number, reader, place)
-            if place.bounds.is_open and file.size < place.size:
+            if place.state.is_open and file.size < place.size:
                 # Cut where a record ends: the next file must not go on with this transaction.
                 yield _gap(number, reader, (file.size, file.size), SHORTER)
-                place.bounds = replace(place.bounds, is_open=False)
+                place.state = replace(place.state, is_open=False)
         yield FileEnded(number, file, place.known.tables)
         last = file
 
@@ -116,7 +119,7 @@ def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]
     if begin > len(begun.raw):
         place.known = replace(place.known, lost=True)
         yield _gap(number, reader, (len(begun.raw), begin), "no record begins here")
-        place.bounds = replace(place.bounds, is_open=False)
+        place.state = replace(place.state, is_open=False)
     yield from _body(number, reader, (begin, begun.order), place)
 
 
@@ -157,49 +160,34 @@ def _body(
     while at < size:
         data = reader.read(at, wanted)
         wanted = min(2 * wanted, PORTION)
-        records, problem = _complete(data, order)
+        places, error = find_sound(data, order)
+        problem = error.problem if error is not None else ""
+        source = trail_bytes(data, at, order)
+        view = view_records(source, places)
         if not problem and at + len(data) < size:
-            records = _without_befores(data, records)
-        if len(records.offsets):
-            yield _portion(number, (at, data, order), records, place)
-            at += records.end
+            # Before images at the end wait for the next portion, where their after images are.
+            befores = trailing_befores(view)
+            view = view.take(slice(len(view) - befores)) if befores < len(view) else view
+        if len(view):
+            yield _portion(number, source, view, place)
+            at += view.end
         elif not problem:
             problem = UNFINISHED
         if problem:
             end = find_good(reader.read, at + 1, size, order)
             yield _gap(number, reader, (at, end), problem)
-            place.bounds = replace(place.bounds, is_open=False)
+            place.state = replace(place.state, is_open=False)
             place.known = replace(place.known, lost=True)
             at, wanted = end, min(AFTER_DAMAGE, PORTION)
 
 
-def _complete(data: Octets, order: ByteOrder) -> tuple[Records, str]:
-    """Return the records in front of the first that is none, and what is wrong with that."""
-    try:
-        return find_records(data, order=order), ""
-    except DecodeError as error:
-        return find_records(data[: error.where.offset or 0], order=order), error.problem
-
-
-def _without_befores(data: Octets, records: Records) -> Records:
-    """Leave before images at the end for the next portion, where their after images are."""
-    count = trailing_befores(data, records)
-    if not 0 < count < len(records.offsets):
-        return records
-    kept = len(records.offsets) - count
-    return Records(records.offsets[:kept], records.lengths[:kept], int(records.offsets[kept]))
-
-
-def _portion(
-    number: int, source: tuple[int, Octets, ByteOrder], records: Records, place: _Place
-) -> Portion:
-    base, data, order = source
-    found = inspect(data, records, order)
-    check_csns(found, place.bounds.csn)
-    followed = follow(found, place.bounds)
-    place.bounds = followed.bounds
-    place.known = check_tables(found, data, order, place.known)
-    return Portion(number, base, data, found, followed)
+def _portion(number: int, source: TrailBytes, view: RecordView, place: _Place) -> Portion:
+    found = inspect(source, view)
+    check_csns(found, place.state.csn)
+    followed = follow(found, place.state)
+    place.state = followed.state
+    place.known = check_tables(found, source, place.known)
+    return Portion(number, source.base, source.data, found, followed)
 
 
 AROUND: Final = 32  # bytes shown in front of damage

@@ -23,7 +23,8 @@ from trailgate.jobs.checking.file_walk import (
     Step,
     steps,
 )
-from trailgate.storage.files.listing import FoundTrail, look_at, name_of
+from trailgate.storage.files.addresses import name_of
+from trailgate.storage.files.found_trail import FoundTrail, look_at
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Finding, Findings, Kind, Severity
@@ -86,7 +87,7 @@ def checked(
             assert totals is not None
             if isinstance(step, Portion):
                 totals.add(step)
-                is_open = step.followed.bounds.is_open
+                is_open = step.followed.state.is_open
             else:
                 is_open = False
             tell(step, totals.file, findings)
@@ -126,10 +127,10 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
 
 def _finding(step: Portion, name: str, kind: Kind, row: int) -> Finding:
     found = step.found
-    at, length = int(found.offsets[row]), int(found.lengths[row])
+    at, length = int(found.view.offsets[row]), int(found.view.lengths[row])
     code = int(found.name[row])
     table = found.names[code] if code >= 0 else ""
-    type_ = type_name(int(found.io_type[row])) if found.readable[row] else ""
+    type_ = type_name(int(found.view.io_type[row])) if found.view.readable[row] else ""
     before = step.data[max(0, at - AROUND) : at].tobytes()
     return Finding(
         kind.name,

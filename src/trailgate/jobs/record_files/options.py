@@ -1,11 +1,9 @@
-"""How files of records are read by a copybook: one frozen value, made of text at one place."""
+"""How files of records are read by a copybook: one frozen value for all front ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -19,50 +17,43 @@ from trailgate.cobol.copybook.dialect import (
 )
 from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.cobol.records.decoding import Depending, OnError, RecordDecoder, RecordOptions, Shape
+from trailgate.cobol.records.decoding import (
+    ERRORS_COLUMN,
+    RAW_COLUMN,
+    Depending,
+    OnError,
+    RecordDecoder,
+    RecordOptions,
+    Shape,
+)
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.record_kinds import KindsDecoder, RecordKinds, layout_named
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
 from trailgate.columnar.code_pages.registry import code_page
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, did_you_mean
+from trailgate.options import (
+    COUNT,
+    FLAG,
+    NAMES,
+    PATH,
+    TEXT,
+    WHOLE,
+    Kind,
+    Option,
+    Options,
+    choice,
+    instance,
+    names_in,
+)
 from trailgate.storage.files.copybooks import copy_members, read_source
-from trailgate.storage.reading.options import OptionRow, read_options
 from trailgate.storage.reading.record_files import SPLIT_BYTES
-
-
-def _choice(kind: type[Enum]) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
-        try:
-            return kind(text.casefold())
-        except ValueError:
-            known = ", ".join(str(member.value) for member in kind)
-            raise OptionError(f"{text!r} is none of {known}") from None
-
-    return read
-
-
-def _flag(text: str) -> bool:
-    if text.casefold() not in ("true", "false"):
-        raise OptionError(f"true or false was expected, not {text!r}")
-    return text.casefold() == "true"
-
-
-def _number(text: str) -> int:
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()):
-        raise OptionError(f"a number was expected, not {text!r}")
-    return int(text)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _kinds(text: str) -> RecordKinds:
     """Read ``FIELD: H=HEADER, D=DETAIL``; a last ``*`` leaves records of other values out."""
     field, colon, rest = text.partition(":")
     names: dict[str, str] = {}
-    parts = _names(rest)
+    parts = names_in(rest)
     for part in parts:
         value, equals, record = part.partition("=")
         if part != "*" and (not equals or not record.strip()):
@@ -77,12 +68,19 @@ def _kinds(text: str) -> RecordKinds:
 def _pages(text: str) -> dict[str, str]:
     """Read ``ITEM=PAGE, ITEM=PAGE``."""
     found = {}
-    for part in _names(text):
+    for part in names_in(text):
         name, equals, page = part.partition("=")
         if not equals or not page.strip():
             raise OptionError(f"ITEM=PAGE was expected, not {part!r}")
-        code_page(page.strip())
-        found[name.strip().upper()] = page.strip()
+        found[name.strip()] = page.strip()
+    return _paged_items(found)
+
+
+def _paged_items(pages: Any) -> dict[str, str]:
+    """Return the code pages of items by their names in capitals."""
+    found = {str(name).upper(): str(page) for name, page in instance(Mapping)(pages).items()}
+    for page in found.values():
+        code_page(page)
     return found
 
 
@@ -93,38 +91,79 @@ def _delimiter(text: str) -> bytes:
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
-OPTIONS: Final = (
-    OptionRow("copybook", str, "the copybook's file"),
-    OptionRow("copybook_text", str, "the copybook itself, instead of its file"),
-    OptionRow("copy_path", _names, "folders where COPY finds its members, comma-separated"),
-    OptionRow("record", str, "the record (level 01) that all records are"),
-    OptionRow("kinds", _kinds, "records of several kinds: FIELD: VALUE=RECORD, VALUE=RECORD"),
-    OptionRow("columns", _names, "only these items or groups, comma-separated"),
-    OptionRow("shape", _choice(Shape), "tree: structs and arrays; flat: a column an item"),
-    OptionRow("depending", _choice(Depending), "OCCURS DEPENDING ON: real or most elements"),
-    OptionRow("errors", _choice(OnError), "a bad field: stop, or column (_errors)"),
-    OptionRow("raw", _flag, "true: the record's bytes in the column _raw"),
-    OptionRow("trim", _flag, "false: keep the blanks at the end of text"),
-    OptionRow("blank", _choice(Blank), "a number of blanks alone: error or null"),
-    OptionRow("code_page", str, "of text and DISPLAY numbers: cp037, 1140, utf-8, ..."),
-    OptionRow("code_pages", _pages, "of single items: ITEM=PAGE, ITEM=PAGE"),
-    OptionRow("integers", _choice(Integers), "whole numbers: int64, decimal, or text with zeros"),
-    OptionRow("binary", _choice(Endian), "byte order of COMP"),
-    OptionRow("native", _choice(Endian), "byte order of COMP-5"),
-    OptionRow("binary_sizes", _choice(BinarySizes), "bytes of COMP: 2, 4, 8, or as few as needed"),
-    OptionRow("floats", _choice(FloatFormat), "form of COMP-1 and COMP-2"),
-    OptionRow("signs", _choice(Signs), "sign nibbles and overpunches: strict or lenient"),
-    OptionRow("source_format", _choice(SourceFormat), "of the copybook: fixed, free, auto"),
-    OptionRow("record_format", _choice(FrameKind), "how records stand in the file"),
-    OptionRow("record_length", _number, "bytes of a record; else the copybook's"),
-    OptionRow("delimiter", _delimiter, r"behind each line; \n if not said"),
-    OptionRow("little_endian", _flag, "true: descriptor words and length fields are so"),
-    OptionRow("adjustment", _number, "added to lengths: 4 where an RDW leaves itself out"),
-    OptionRow("length_offset", _number, "where the length field begins in the record"),
-    OptionRow("length_width", _number, "bytes of the length field: 1, 2, 4 or 8"),
-    OptionRow("skip_first", _number, "records of a file's header, left out"),
-    OptionRow("skip_last", _number, "records of a file's trailer, left out"),
-    OptionRow("split_bytes", _number, "how many bytes of a file a task reads"),
+KINDS: Final = Kind("kinds of records", _kinds, instance(RecordKinds))
+PAGES: Final = Kind("code pages of items", _pages, _paged_items)
+DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
+
+
+_COBOL: Final = Dialect()
+OPTIONS: Final = Options(
+    "copybook",
+    (
+        Option("copybook", PATH, "the copybook's file"),
+        Option("copybook_text", TEXT, "the copybook itself, instead of its file"),
+        Option("copy_path", NAMES, "folders where COPY finds its members, comma-separated", ()),
+        Option("record", TEXT, "the record (level 01) that all records are"),
+        Option("kinds", KINDS, "records of several kinds: FIELD: VALUE=RECORD, VALUE=RECORD"),
+        Option("columns", NAMES, "only these items or groups, comma-separated"),
+        Option("shape", choice(Shape), "tree: structs and arrays; flat: a column an item"),
+        Option(
+            "depending",
+            choice(Depending),
+            "OCCURS DEPENDING ON: real or most elements",
+            Depending.REAL,
+        ),
+        Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
+        Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
+        Option("trim", FLAG, "false: keep the blanks at the end of text", True),
+        Option("blank", choice(Blank), "a number of blanks alone: error or null", Blank.ERROR),
+        Option(
+            "code_page",
+            TEXT,
+            "of text and DISPLAY numbers: cp037, 1140, utf-8, ...",
+            _COBOL.code_page,
+        ),
+        Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
+        Option(
+            "integers",
+            choice(Integers),
+            "whole numbers: int64, decimal, or text with zeros",
+            Integers.INT64,
+        ),
+        Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
+        Option("native", choice(Endian), "byte order of COMP-5", _COBOL.native),
+        Option(
+            "binary_sizes",
+            choice(BinarySizes),
+            "bytes of COMP: 2, 4, 8, or as few as needed",
+            _COBOL.binary_sizes,
+        ),
+        Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2", _COBOL.floats),
+        Option(
+            "signs", choice(Signs), "sign nibbles and overpunches: strict or lenient", _COBOL.signs
+        ),
+        Option(
+            "source_format",
+            choice(SourceFormat),
+            "of the copybook: fixed, free, auto",
+            _COBOL.source_format,
+        ),
+        Option(
+            "record_format",
+            choice(FrameKind),
+            "how records are separated in the file",
+            FrameKind.FIXED,
+        ),
+        Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
+        Option("delimiter", DELIMITER, "after each line, as \\n, \\r\\n, \\x15", b"\n"),
+        Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
+        Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
+        Option("length_offset", WHOLE, "where the length field begins in the record", 0),
+        Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", 4),
+        Option("skip_first", WHOLE, "records of a file's header, left out", 0),
+        Option("skip_last", WHOLE, "records of a file's trailer, left out", 0),
+        Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
+    ),
 )
 _DIALECT: Final = (
     "source_format",
@@ -151,33 +190,40 @@ class CopybookOptions:
     @classmethod
     def of(cls, named: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of these names; raises OptionError, DefinitionError, StorageError."""
-        wanted = {name: value for name, value in named.items() if name.casefold() != "path"}
-        given = read_options(wanted, OPTIONS, "copybook")
-        dialect = Dialect(**{name: given[name] for name in _DIALECT if name in given})
-        layouts = _with_pages(tuple(_layouts(given, dialect)), given.get("code_pages", {}))
+        return cls.of_values(OPTIONS.read(named), shape=shape)
+
+    @classmethod
+    def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
+        """Return the options of values that are read already; raises as ``of`` does."""
+        dialect = Dialect(**{name: given[name] for name in _DIALECT})
+        layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
         values = ValueOptions(
-            dialect,
-            trim=given.get("trim", True),
-            blank=given.get("blank", Blank.ERROR),
-            integers=given.get("integers", Integers.INT64),
+            dialect, trim=given["trim"], blank=given["blank"], integers=given["integers"]
         )
         records = RecordOptions(
             values,
-            given.get("shape", shape),
-            given.get("depending", Depending.REAL),
-            given.get("columns"),
-            given.get("errors", OnError.STOP),
-            given.get("raw", False),
+            shape=given["shape"] or shape,
+            depending=given["depending"],
+            columns=given["columns"],
+            errors=given["errors"],
+            raw=given["raw"],
         )
-        kinds, record = given.get("kinds"), given.get("record")
+        kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
             raise OptionError("record and kinds are both given", hint="Leave one of them out")
         framing = _framing(given, 0 if kinds else layout_named(layouts, record).size)
         framing.check()
-        size = given.get("split_bytes", SPLIT_BYTES)
-        if size < 1:
-            raise OptionError(f"splitBytes must be above 0, not {size}")
-        return cls(layouts, record, kinds, records, framing, size)
+        return cls(layouts, record, kinds, records, framing, given["split_bytes"])
+
+    def only(self, names: Sequence[str]) -> Self:
+        """Return the options for some of the schema's columns: others are not decoded.
+
+        Of several kinds of records all columns are decoded.
+        """
+        own = tuple(name for name in names if name not in (ERRORS_COLUMN, RAW_COLUMN))
+        if self.kinds is not None or not own:
+            return self
+        return replace(self, records=replace(self.records, columns=own))
 
     def decoder(self) -> RecordDecoder | KindsDecoder:
         """Return what decodes the records."""
@@ -187,10 +233,10 @@ class CopybookOptions:
 
 
 def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
-    path, text = given.get("copybook"), given.get("copybook_text")
+    path, text = given["copybook"], given["copybook_text"]
     if (path is None) == (text is None):
         raise OptionError("the option copybook is needed, or copybookText instead of it")
-    folders = [Path(folder) for folder in given.get("copy_path", ())]
+    folders = [Path(folder) for folder in given["copy_path"]]
     if path is not None:
         folders.append(Path(path).parent)
     content = text if path is None else read_source(Path(path))
@@ -204,9 +250,8 @@ def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[
     known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
     for name in pages:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]}?" if near else ""
-            raise OptionError(f"codePages: no item {name} in the copybook", hint=hint)
+            problem = f"codePages: no item {name} in the copybook"
+            raise OptionError(problem, hint=did_you_mean(name, known))
     return tuple(Layout(_paged(layout.root, pages, None)) for layout in layouts)
 
 
@@ -218,13 +263,13 @@ def _paged(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
 
 def _framing(given: Mapping[str, Any], length: int) -> Framing:
     return Framing(
-        given.get("record_format", FrameKind.FIXED),
-        given.get("record_length", length),
-        given.get("delimiter", b"\n"),
-        given.get("little_endian", False),
-        given.get("adjustment", 0),
-        given.get("length_offset", 0),
-        given.get("length_width", 4),
-        given.get("skip_first", 0),
-        given.get("skip_last", 0),
+        kind=given["record_format"],
+        length=length if given["record_length"] is None else given["record_length"],
+        delimiter=given["delimiter"],
+        little=given["little_endian"],
+        adjustment=given["adjustment"],
+        field_offset=given["length_offset"],
+        field_width=given["length_width"],
+        skip_first=given["skip_first"],
+        skip_last=given["skip_last"],
     )

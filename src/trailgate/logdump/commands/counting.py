@@ -10,26 +10,37 @@ from pyarrow import fs
 
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
+from trailgate.logdump.commands.files import folder_entries
 from trailgate.logdump.records.names import like
 from trailgate.logdump.records.open_trail import OpenTrail
 from trailgate.logdump.records.portions import Portion
-from trailgate.logdump.session.reading import begin_of, progress
+from trailgate.logdump.session.reading import progress
 from trailgate.logdump.session.results import Counts, Failure, Result
 from trailgate.logdump.session.session import Command, Session
+from trailgate.logdump.session.settings import Detail
 from trailgate.logdump.statistics.counting import Counting
 from trailgate.logdump.statistics.large_transactions import LargeTransactions
-from trailgate.logdump.terms.settings import Detail
-from trailgate.logdump.terms.times import read_time
-from trailgate.logdump.terms.words import Words, read_number
-from trailgate.storage.files.listing import name_of
-from trailgate.storage.files.trail_files import locate
+from trailgate.logdump.syntax.arguments import Arguments
+from trailgate.logdump.syntax.times import read_time
+from trailgate.logdump.syntax.values import read_number
+from trailgate.storage.files.addresses import name_of
 
 MOST_MINUTES: Final = 100 * 366 * 24 * 60
+# The options of COUNT, by the fields of CountOptions.
+NAMES: Final = ("table", "files")
+OPTIONS: Final = {
+    **dict.fromkeys(("DETAIL", "DET"), "detail"),
+    **dict.fromkeys(("START", "STARTTIME"), "start"),
+    **dict.fromkeys(("END", "ENDTIME"), "end"),
+    **dict.fromkeys(("INTERVAL", "INT"), "minutes"),
+    "FILE": "table",
+    **dict.fromkeys(("LOG", "LOGTRAIL"), "files"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class CountOptions:
-    """What COUNT was asked for."""
+    """The options of COUNT; times are microseconds since 1970 UTC."""
 
     detail: bool
     start: int | None = None
@@ -39,39 +50,23 @@ class CountOptions:
     files: str | None = None
 
     def mask(self, portion: Portion, mask: Mask) -> Mask:
-        """Tell which of the records that a mask leaves are counted."""
+        """Return which records of a mask are counted."""
         if self.start is not None:
-            mask = mask & (portion.io_time >= self.start)
+            mask = mask & (portion.view.io_time >= self.start)
         if self.end is not None:
-            mask = mask & (portion.io_time <= self.end)
+            mask = mask & (portion.view.io_time <= self.end)
         if self.table is not None:
             mask = mask & portion.names.like(self.table)
         return mask
 
 
-# Each word and the begins that are enough for it.
-OPTIONS: Final = (
-    "DETAIL",
-    "START",
-    "STARTTIME",
-    "END",
-    "ENDTIME",
-    "INTERVAL",
-    "FILE",
-    "LOG",
-    "LOGTRAIL",
-)
-TIMES: Final = {"STARTTIME": "start", "ENDTIME": "end"}
-
-
-def count(session: Session, words: Words) -> Iterator[Result]:
-    """Count records from where the session stands, or those of other files."""
-    options = _options(session, words)
+def count(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Count records from the current position on, or those of other files."""
+    options = _options(session, arguments)
     if options.files is None:
-        yield from _count(session, session.trail, begin_of(session), options)
+        yield from _count(session, session.trail, session.start, options)
         return
-    paths = _paths(session.path(options.files))
-    for path in paths:
+    for path in _paths(session.path(options.files)):
         trail = OpenTrail(path)
         try:
             yield from _count(session, trail, trail.header_length, options)
@@ -85,8 +80,9 @@ def _count(
     settings = session.settings
     large = None
     if settings.trans_history:
-        limits = (settings.trans_history, settings.trans_records, settings.trans_bytes)
-        large = LargeTransactions(*limits)
+        large = LargeTransactions(
+            settings.trans_history, settings.trans_records, settings.trans_bytes
+        )
     counting = Counting(tables=options.detail, minutes=options.minutes, large=large)
     end, scanned = start, 0
     problem: TrailgateError | None = None
@@ -98,74 +94,60 @@ def _count(
     except TrailgateError as error:
         problem = error
     yield Counts(
-        trail.path,
-        start,
-        end,
-        counting.total(),
-        counting.transactions,
-        counting.files,
-        settings,
-        counting.tables(),
-        counting.intervals(),
-        () if large is None else large.found(),
-        counting.suppressed,
+        path=trail.path,
+        start=start,
+        end=end,
+        total=counting.total(),
+        transactions=counting.transactions,
+        files_in_transactions=counting.files,
+        settings=settings,
+        tables=counting.tables(),
+        intervals=counting.intervals(),
+        large=() if large is None else large.found(),
+        suppressed=counting.suppressed,
     )
     if problem is not None:
         yield Failure(problem)
 
 
-def _options(session: Session, words: Words) -> CountOptions:
+def _options(session: Session, arguments: Arguments) -> CountOptions:
     values: dict[str, Any] = {"detail": session.settings.detail is not Detail.OFF}
-    for phrase in _phrases(words):
-        word, rest = phrase[0], " ".join(phrase[1:])
-        if word == "DETAIL":
-            values["detail"] = True
-        elif not rest:
-            raise OptionError(f"something is missing behind {word}")
-        elif word in TIMES:
-            values[TIMES[word]] = read_time(rest, session.settings.offset, session.now())
-        elif word == "INTERVAL":
-            values["minutes"] = read_number(rest, 1, MOST_MINUTES)
+    for option, *words in _phrases(arguments):
+        field, value = OPTIONS[option], " ".join(words)
+        if field == "detail":
+            values[field] = True
+        elif not value:
+            raise OptionError(f"something is missing after {option}")
+        elif field == "minutes":
+            values[field] = read_number(value, 1, MOST_MINUTES)
+        elif field in ("start", "end"):
+            values[field] = read_time(value, session.settings.time_offset, session.now())
         else:
-            values["table" if word == "FILE" else "files"] = rest
+            values[field] = value
     return CountOptions(**values)
 
 
-def _phrases(words: Words) -> list[list[str]]:
-    """Return each option with what follows it; commas between options may be left out."""
+def _phrases(arguments: Arguments) -> list[list[str]]:
+    """Return each option with the words that follow it; commas between options are optional."""
     found: list[list[str]] = []
-    for word in words.plain:
-        name = _option(word)
-        if name is not None and not (found and found[-1] in (["FILE"], ["LOGTRAIL"])):
-            found.append([name])
+    for word in arguments.plain:
+        # A word after FILE or LOG is its value, even if it is the name of an option.
+        value_follows = found and len(found[-1]) == 1 and OPTIONS[found[-1][0]] in NAMES
+        if word.upper() in OPTIONS and not value_follows:
+            found.append([word.upper()])
         elif found:
             found[-1].append(word)
         else:
-            raise OptionError(f"{word[:40]!r} is no option of COUNT", hint="HELP COUNT lists them")
+            raise OptionError(
+                f"{word[:40]!r} is not an option of COUNT", hint="HELP COUNT lists them"
+            )
     return found
 
 
-def _option(word: str) -> str | None:
-    asked = word.upper()
-    full = {
-        "START": "STARTTIME",
-        "END": "ENDTIME",
-        "LOG": "LOGTRAIL",
-        "INT": "INTERVAL",
-        "DET": "DETAIL",
-    }
-    asked = full.get(asked, asked)
-    return asked if asked in OPTIONS else None
-
-
 def _paths(pattern: str) -> Sequence[str]:
-    """Return the files that a pattern with ``*`` and ``?`` in its name matches, by name."""
+    """Return the files whose names match a pattern with ``*`` and ``?``, in order of name."""
     folder, _, name = pattern.rpartition("/")
-    store, place = locate(folder or ("/" if pattern.startswith("/") else "."))
-    try:
-        entries = store.get_file_info(fs.FileSelector(place))
-    except OSError as error:
-        raise StorageError("the folder cannot be read", where=Where(source=folder)) from error
+    entries = folder_entries(folder or ("/" if pattern.startswith("/") else "."))
     matches = like(name, fold=False)
     prefix = f"{folder}/" if "/" in pattern else ""
     found = sorted(
@@ -174,17 +156,17 @@ def _paths(pattern: str) -> Sequence[str]:
         if entry.type == fs.FileType.File and matches(entry.base_name)
     )
     if not found:
-        raise StorageError("no files are named so", where=Where(source=pattern))
+        raise StorageError("no files match this name", where=Where(source=pattern))
     return found
 
 
 ROWS: Final = (
     Command(
         ("COUNT",),
-        "COUNT [DETAIL] [, START time] [, END time] [, INTERVAL minutes] [, FILE name] [, LOG files]",
-        "Count the records from here on that the filters let through: bytes, types, transactions;"
+        "[DETAIL] [, START time] [, END time] [, INTERVAL minutes] [, FILE name] [, LOG files]",
+        "Count the records from here on that pass the filters: bytes, types, transactions;"
         " DETAIL of each table, INTERVAL by time, LOG in each file of that name.",
         count,
-        OPTIONS,
+        tuple(OPTIONS),
     ),
 )

@@ -1,4 +1,4 @@
-"""Commands about files: open, close, list, save, and the log of the session."""
+"""Commands about files: trail files, folders, files of commands, and the session log."""
 
 from __future__ import annotations
 
@@ -9,35 +9,31 @@ from typing import Final
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.logdump.commands.saving import read_options, save
 from trailgate.logdump.records.following import exists, next_path
 from trailgate.logdump.session.results import Listing, Note, Result
 from trailgate.logdump.session.session import DEEPEST, Command, Session
-from trailgate.logdump.terms.settings import Offset
-from trailgate.logdump.terms.times import time_text
-from trailgate.logdump.terms.words import Words, one_of, unquoted
-from trailgate.storage.files.trail_files import locate, read_whole
+from trailgate.logdump.syntax.arguments import Arguments, unquoted
+from trailgate.logdump.syntax.times import TimeOffset, time_text
+from trailgate.storage.files.addresses import locate, read_whole
 
 
-def open_file(session: Session, words: Words) -> Iterator[Result]:
-    """Open a file, or tell which one is open."""
-    if words.text:
-        session.open(unquoted(words.text))
+def open_file(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Open a file, or show which one is open."""
+    if arguments.text:
+        session.open(unquoted(arguments.text))
     trail = session.trail
     yield Note(f"Current LogTrail is {trail.path}", {"path": trail.path, "size": trail.size})
 
 
-def close_file(session: Session, words: Words) -> Iterator[Result]:
+def close_file(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """Close the file."""
-    del words
     path = session.trail.path
     session.close()
     yield Note(f"LogTrail {path} is closed", {"path": path})
 
 
-def next_trail(session: Session, words: Words) -> Iterator[Result]:
+def next_trail(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """Open the file with the next number."""
-    del words
     path = session.trail.path
     following = next_path(path)
     if following is None:
@@ -49,40 +45,46 @@ def next_trail(session: Session, words: Words) -> Iterator[Result]:
     yield Note(f"Current LogTrail is {following}", {"path": following, "size": session.trail.size})
 
 
-def list_files(session: Session, words: Words) -> Iterator[Result]:
+def list_files(session: Session, arguments: Arguments) -> Iterator[Result]:
     """List the files of a folder."""
-    folder = session.path(unquoted(words.text)) or "."
-    store, place = locate(folder)
-    try:
-        entries = store.get_file_info(fs.FileSelector(place))
-    except OSError as error:
-        raise StorageError("the folder cannot be read", where=Where(source=folder)) from error
-    rows = [_file_row(entry, session.settings.offset) for entry in entries]
+    folder = session.path(unquoted(arguments.text)) or "."
+    offset = session.settings.time_offset
+    rows = [_file_row(entry, offset) for entry in folder_entries(folder)]
     yield Listing(f"Files in {folder}", tuple(sorted(rows)))
 
 
-def _file_row(entry: fs.FileInfo, offset: Offset) -> tuple[str, str]:
+def folder_entries(folder: str) -> list[fs.FileInfo]:
+    """Return the files and folders in a folder; raises StorageError."""
+    store, path = locate(folder)
+    try:
+        found: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(path))
+    except OSError as error:
+        raise StorageError("the folder cannot be read", where=Where(source=folder)) from error
+    return found
+
+
+def _file_row(entry: fs.FileInfo, offset: TimeOffset) -> tuple[str, str]:
     if entry.type == fs.FileType.Directory:
         return f"{entry.base_name}/", ""
     changed = (entry.mtime_ns or 0) // 1000
     return str(entry.base_name), f"{entry.size:>14} bytes  {time_text(changed, offset)}"
 
 
-def change_folder(session: Session, words: Words) -> Iterator[Result]:
-    """Say which folder paths are relative to."""
-    if words.text:
-        folder = session.path(unquoted(words.text))
-        store, place = locate(folder)
-        if store.get_file_info(place).type != fs.FileType.Directory:
+def change_folder(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Set the folder that paths are relative to."""
+    if arguments.text:
+        folder = session.path(unquoted(arguments.text))
+        store, path = locate(folder)
+        if store.get_file_info(path).type != fs.FileType.Directory:
             raise StorageError("there is no such folder", where=Where(source=folder))
         session.folder = folder
     folder = session.folder or "."
     yield Note(f"Current folder is {folder}", {"folder": folder})
 
 
-def obey(session: Session, words: Words) -> Iterator[Result]:
+def obey(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Run the commands of a file."""
-    path = session.path(unquoted(words.text))
+    path = session.path(unquoted(arguments.text))
     if session.depth == DEEPEST:
         raise OptionError(f"command files call each other more than {DEEPEST} deep")
     lines = read_whole(path).decode("utf-8", "replace").splitlines()
@@ -96,9 +98,9 @@ def obey(session: Session, words: Words) -> Iterator[Result]:
         session.depth -= 1
 
 
-def log(session: Session, words: Words) -> Iterator[Result]:
-    """Begin or end the log of the session."""
-    text = words.text
+def log(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Start or stop the session log."""
+    text = arguments.text
     first, _, rest = text.partition(" ")
     if first.upper() == "STOP" and not rest:
         if session.log is None:
@@ -116,72 +118,33 @@ def log(session: Session, words: Words) -> Iterator[Result]:
     yield Note(f"The session is logged to {path}", {"log": path})
 
 
-def write_log(session: Session, words: Words) -> Iterator[Result]:
+def write_log(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Write a line into the log."""
     if session.log is None:
-        raise OptionError("no log is being written", hint="LOG TO begins one")
-    session.log.write(f"{unquoted(words.text)}\n")
+        raise OptionError("no log is being written", hint="LOG TO starts one")
+    session.log.write(f"{unquoted(arguments.text)}\n")
     session.log.flush()
     return iter(())
 
 
-def save_records(session: Session, words: Words) -> Iterator[Result]:
-    """Write records into a new trail file."""
-    options = read_options(words, comments=session.settings.save_comments)
-    saved = save(session, options, session.path(options.path))
-    yield Note(
-        f"Saved {saved.records} records, {saved.size} bytes, into {saved.path}",
-        {"path": saved.path, "records": saved.records, "bytes": saved.size, "rba": session.place},
-    )
-
-
-def save_comments(session: Session, words: Words) -> Iterator[Result]:
-    """Say whether SAVE writes comment records unless told otherwise."""
-    session.set(save_comments=one_of(words.only("ON"), {"ON": True, "OFF": False}))
-    said = "on" if session.settings.save_comments else "off"
-    yield Note(f"Comment records in saved files: {said}", {"comments": said == "on"})
-
-
 ROWS: Final = (
-    Command(
-        ("OPEN", "FROM"), "OPEN [file]", "Open a trail file, or tell which one is open.", open_file
-    ),
-    Command(("CLOSE",), "CLOSE", "Close the file.", close_file),
-    Command(
-        ("NEXTTRAIL", "NT"),
-        "NEXTTRAIL",
-        "Close the file and open the trail's next one.",
-        next_trail,
-    ),
-    Command(("FILES", "FI", "DIR"), "FILES [folder]", "List the files of a folder.", list_files),
-    Command(("CD",), "CD [folder]", "Take paths from here on relative to a folder.", change_folder),
+    Command(("OPEN", "FROM"), "[file]", "Open a trail file, or show which one is open.", open_file),
+    Command(("CLOSE",), "", "Close the file.", close_file),
+    Command(("NEXTTRAIL", "NT"), "", "Close the file and open the next one.", next_trail),
+    Command(("FILES", "FI", "DIR"), "[folder]", "List the files of a folder.", list_files),
+    Command(("CD",), "[folder]", "Set the folder that paths are relative to.", change_folder),
     Command(
         ("VOLUME", "VOL", "V"),
-        "VOLUME [folder]",
+        "[folder]",
         "The same as CD: there are no NonStop volumes here.",
         change_folder,
     ),
-    Command(("OBEY", "O"), "OBEY file", "Run the commands of a file, one a line.", obey),
+    Command(("OBEY", "O"), "file", "Run the commands of a file, one a line.", obey),
     Command(
         ("LOG",),
-        "LOG TO file | STOP",
-        "Write all that is typed and printed into a file as well.",
+        "TO file | STOP",
+        "Write everything that is typed and printed to a file as well.",
         log,
-        ("TO", "STOP"),
     ),
-    Command(("WRITELOG",), "WRITELOG text", "Write a line into the session log.", write_log),
-    Command(
-        ("SAVE",),
-        "SAVE file [!] [n RECORDS | n BYTES] [COMMENT | NOCOMMENT] [TRANSIND indicator] [TRUNCATE]",
-        "Write records from here on that the filters let through, with the file header, into a new file; ! and TRUNCATE replace one.",
-        save_records,
-        ("RECORDS", "BYTES", "COMMENT", "NOCOMMENT", "TRANSIND", "TRUNCATE"),
-    ),
-    Command(
-        ("SAVEFILECOMMENT",),
-        "SAVEFILECOMMENT ON | OFF",
-        "Whether SAVE writes comment records unless told otherwise.",
-        save_comments,
-        ("ON", "OFF"),
-    ),
+    Command(("WRITELOG",), "text", "Write a line into the session log.", write_log),
 )

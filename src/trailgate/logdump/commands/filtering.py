@@ -4,110 +4,109 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 from types import MappingProxyType
 from typing import Final
 
 from trailgate.errors import OptionError
-from trailgate.logdump.filters.filters import EXCLUDE, INCLUDE, Criterion, Filters, Side
-from trailgate.logdump.filters.options import OPTIONS_BY_NAME, Typed
+from trailgate.logdump.filters.filters import Filter, Side
+from trailgate.logdump.filters.option_arguments import OptionArguments
+from trailgate.logdump.filters.options import OPTIONS_BY_NAME, FilterOption
 from trailgate.logdump.session.results import Lines, Note, Result
 from trailgate.logdump.session.session import Command, Session
-from trailgate.logdump.terms.words import Words, one_of, split_words
+from trailgate.logdump.syntax.arguments import Arguments, read_arguments
+from trailgate.logdump.syntax.values import one_of
 
-BARE: Final = frozenset(("IBEFORE", "BEFOREIMAGE", "IAFTER", "AFTERIMAGE"))  # nothing follows them
+MATCH: Final = MappingProxyType({"ALL": True, "ANY": False})
 
 
-def filter_records(session: Session, words: Words) -> Iterator[Result]:
+def filter_records(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Show, set, switch or clear filters."""
-    first, _, rest = words.text.partition(" ")
+    first, rest = _first_word(arguments.text)
     verb = VERBS.get(first.upper())
     if verb is not None:
-        yield from verb(session, rest.strip())
+        yield verb(session, rest)
         return
-    side, text = _side_of(words.text)
-    first, _, rest = text.partition(" ")
+    side, text = _side_of(arguments.text)
+    first, rest = _first_word(text)
     if first.upper() == "MATCH":
-        yield from _match(session, rest.strip(), side)
+        yield _match(session, rest, side)
         return
-    name = one_of(first, MappingProxyType({key: key for key in OPTIONS_BY_NAME}))
-    session.filters = session.filters.added(side, _criterion(session, name, text, rest.strip()))
-    yield _switched(session)
+    one = _filter(session, one_of(first, OPTIONS_BY_NAME), text=text, rest=rest)
+    session.filters = session.filters.added(side, one)
+    yield _state(session)
 
 
-def _side_of(text: str) -> tuple[str, str]:
+def _first_word(text: str) -> tuple[str, str]:
     first, _, rest = text.partition(" ")
-    asked = first.upper()
-    for side in (INCLUDE, EXCLUDE):
-        if len(asked) >= 3 and side.upper().startswith(asked):
-            return side, rest.strip()
-    return INCLUDE, text
+    return first, rest.strip()
 
 
-def _criterion(session: Session, name: str, text: str, rest: str) -> Criterion:
-    option = OPTIONS_BY_NAME[name]
-    typed = split_words(rest)
-    if not typed.plain and name not in BARE:
-        raise OptionError(f"something is missing behind {name}", hint=option.syntax)
-    phrases = tuple(tuple(phrase) for phrase in typed.phrases())
-    test = option.make(Typed(phrases, session.settings.offset, session.now()))
-    return Criterion(option.names[0], text, test, option.joins)
+def _side_of(text: str) -> tuple[Side, str]:
+    """Return the side that a text begins with, else the one to include, and the rest."""
+    first, rest = _first_word(text)
+    for side in Side:
+        if len(first) >= 3 and side.startswith(first.lower()):
+            return side, rest
+    return Side.INCLUDE, text
 
 
-def _show(session: Session, rest: str) -> Iterator[Result]:
-    del rest
-    yield show_filters(session)
+def _filter(session: Session, option: FilterOption, *, text: str, rest: str) -> Filter:
+    """Return the filter of an option, whose whole text is kept to be shown."""
+    typed = read_arguments(rest)
+    if not typed.plain and not option.bare:
+        raise OptionError(f"something is missing after {option.names[0]}", hint=option.syntax)
+    phrases = tuple(map(tuple, typed.phrases()))
+    arguments = OptionArguments(phrases, session.settings.time_offset, session.now())
+    return Filter(option.names[0], text, option.make(arguments), option.joins)
 
 
-def show_filters(session: Session) -> Result:
+def show_filters(session: Session, _rest: str = "") -> Result:
     """Return the filters as they are."""
     filters = session.filters
     lines = []
-    number = 0
-    for name, side in (("Include", filters.include), ("Exclude", filters.exclude)):
-        lines.append(f"{name}  Match {'ALL' if side.match_all else 'ANY'}")
-        for criterion in side.criteria:
-            lines.append(f"  {number}: {criterion.text}")
-            number += 1
-    return Lines(f"Data filters are {_word(filters)}", tuple(lines))
+    numbers = count()
+    for side in Side:
+        listed = filters.side(side)
+        lines.append(f"{side.capitalize()}  Match {'ALL' if listed.match_all else 'ANY'}")
+        lines += [f"  {next(numbers)}: {one.text}" for one in listed.filters]
+    return Lines(f"Data filters are {_enabled(session)}", tuple(lines))
 
 
-def _switch(enabled: bool) -> Callable[[Session, str], Iterator[Result]]:
-    def run(session: Session, rest: str) -> Iterator[Result]:
-        del rest
+def _switch(enabled: bool) -> Callable[[Session, str], Result]:
+    def run(session: Session, _rest: str) -> Result:
         session.filters = replace(session.filters, enabled=enabled)
-        yield _switched(session)
+        return _state(session)
 
     return run
 
 
-def _clear(session: Session, rest: str) -> Iterator[Result]:
+def _clear(session: Session, rest: str) -> Result:
     session.filters = session.filters.cleared(rest or "ALL")
-    yield _switched(session)
+    return _state(session)
 
 
-def _match(session: Session, rest: str, side: str = INCLUDE) -> Iterator[Result]:
-    match_all = one_of(rest, MappingProxyType({"ALL": True, "ANY": False}))
-    changed: Side = replace(session.filters.side(side), match_all=match_all)
-    session.filters = session.filters.with_side(side, changed)
+def _match(session: Session, rest: str, side: Side = Side.INCLUDE) -> Result:
+    match_all = one_of(rest, MATCH)
+    session.filters = session.filters.matching(side, match_all=match_all)
     word = "ALL" if match_all else "ANY"
-    yield Note(f"{side.capitalize()} filters match {word}", {"side": side, "match": word})
+    return Note(f"{side.capitalize()} filters match {word}", {"side": side, "match": word})
 
 
-def _switched(session: Session) -> Note:
-    filters = session.filters
-    count = len(filters.include.criteria) + len(filters.exclude.criteria)
-    values = {"enabled": filters.enabled, "filters": count}
-    return Note(f"Data filters are {_word(filters)}, {count} set", values)
+def _state(session: Session) -> Note:
+    number = len(session.filters.numbered)
+    values = {"enabled": session.filters.enabled, "filters": number}
+    return Note(f"Data filters are {_enabled(session)}, {number} set", values)
 
 
-def _word(filters: Filters) -> str:
-    return "ENABLED" if filters.enabled else "DISABLED"
+def _enabled(session: Session) -> str:
+    return "ENABLED" if session.filters.enabled else "DISABLED"
 
 
-VERBS: Final[Mapping[str, Callable[[Session, str], Iterator[Result]]]] = MappingProxyType(
+VERBS: Final[Mapping[str, Callable[[Session, str], Result]]] = MappingProxyType(
     {
-        "": _show,
-        "SHOW": _show,
+        "": show_filters,
+        "SHOW": show_filters,
         "ON": _switch(True),
         "ENABLE": _switch(True),
         "OFF": _switch(False),
@@ -119,7 +118,7 @@ VERBS: Final[Mapping[str, Callable[[Session, str], Iterator[Result]]]] = Mapping
 ROWS: Final = (
     Command(
         ("FILTER",),
-        "FILTER [SHOW | ON | OFF | CLEAR [n | option | ALL] | [INCLUDE | EXCLUDE] MATCH ALL | ANY"
+        "[SHOW | ON | OFF | CLEAR [n | option | ALL] | [INCLUDE | EXCLUDE] MATCH ALL | ANY"
         " | [INCLUDE | EXCLUDE] option ...]",
         "Show only records that match; HELP FILTER lists the options.",
         filter_records,

@@ -1,29 +1,42 @@
-"""SAVE: records into a new trail file that other programs can read."""
+"""The command SAVE: records written to a new trail file that other programs can read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 from pyarrow import fs
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.logdump.filters.options import INDICATORS
+from trailgate.logdump.records.file_header import with_size
 from trailgate.logdump.records.open_trail import OpenTrail
 from trailgate.logdump.records.portions import Portion
-from trailgate.logdump.session.file_header import with_size
-from trailgate.logdump.session.reading import begin_of
-from trailgate.logdump.session.session import Session
+from trailgate.logdump.session.results import Note, Result
+from trailgate.logdump.session.session import Command, Session
 from trailgate.logdump.statistics.counting import IO_COMMENT
-from trailgate.logdump.terms.words import Words, one_of, read_number
-from trailgate.storage.files.trail_files import locate
+from trailgate.logdump.syntax.arguments import Arguments
+from trailgate.logdump.syntax.codes import indicator_code
+from trailgate.logdump.syntax.values import one_of, read_number
+from trailgate.storage.files.addresses import locate
 from trailgate.trail.format.record import TrailRecord, encode_record
 from trailgate.trail.format.record_layout import RECORD_HEADS
 from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.transactions import ONLY
 
-UNITS: Final = ("RECORDS", "RECORD", "RECS", "BYTES", "BYTE")
+UNITS: Final = {
+    **dict.fromkeys(("RECORDS", "RECORD", "RECS"), "records"),
+    **dict.fromkeys(("BYTES", "BYTE"), "data_bytes"),
+}
+FLAGS: Final = {
+    "!": {"replace": True},
+    "TRUNCATE": {"replace": True},
+    "COMMENT": {"comments": True},
+    "NOCOMMENT": {"comments": False},
+    "NEWFORMAT": {},
+}
 NONSTOP: Final = "extents are those of NonStop files"
 OLD: Final = "the format from before release 6 is not public"
 REFUSED: Final = {"EXT": NONSTOP, "MEGABYTES": NONSTOP, "OLDFORMAT": OLD}
@@ -31,7 +44,7 @@ REFUSED: Final = {"EXT": NONSTOP, "MEGABYTES": NONSTOP, "OLDFORMAT": OLD}
 
 @dataclass(frozen=True, slots=True)
 class SaveOptions:
-    """What SAVE was asked for; None for no limit, or for indicators as they are."""
+    """The options of SAVE. None means no limit, or transaction indicators as they are."""
 
     path: str
     replace: bool = False
@@ -40,18 +53,38 @@ class SaveOptions:
     comments: bool = False
     indicator: int | None = None
 
+    def limited(self, portion: Portion, rows: Longs, saved: Saved) -> Longs:
+        """Return the first of some rows that the limits still allow."""
+        if self.records is not None:
+            rows = rows[: self.records - saved.records]
+        if self.data_bytes is not None:
+            lengths = portion.view.data_length[rows]
+            rows = rows[saved.data_bytes + np.cumsum(lengths) - lengths < self.data_bytes]
+        return rows
 
-class Saved(NamedTuple):
-    """What was written."""
-
-    path: str
-    records: int
-    size: int
+    def reached(self, saved: Saved) -> bool:
+        """Return whether a limit is reached."""
+        by_records = self.records is not None and saved.records >= self.records
+        return by_records or (self.data_bytes is not None and saved.data_bytes >= self.data_bytes)
 
 
-def read_options(words: Words, *, comments: bool) -> SaveOptions:
-    """Return what was typed behind SAVE; raises OptionError."""
-    plain = words.plain
+@dataclass(slots=True)
+class Saved:
+    """What is written so far; ``size`` counts all bytes of the file."""
+
+    stream: Any = field(repr=False)
+    size: int = 0
+    records: int = 0
+    data_bytes: int = 0
+
+    def write(self, raw: bytes) -> None:
+        """Write bytes, and add them to the size."""
+        self.size += self.stream.write(raw)
+
+
+def read_options(arguments: Arguments, *, comments: bool) -> SaveOptions:
+    """Return the options of SAVE; raises OptionError."""
+    plain = arguments.plain
     if not plain:
         raise OptionError("SAVE needs a file")
     values: dict[str, Any] = {"path": plain[0].removesuffix("!"), "comments": comments}
@@ -59,112 +92,105 @@ def read_options(words: Words, *, comments: bool) -> SaveOptions:
     rest = iter(plain[1:])
     for word in rest:
         asked = word.upper()
-        if asked in ("!", "TRUNCATE"):
-            values["replace"] = True
-        elif asked in ("COMMENT", "NOCOMMENT"):
-            values["comments"] = asked == "COMMENT"
+        if asked in FLAGS:
+            values |= FLAGS[asked]
         elif asked == "TRANSIND":
-            named = next(rest, "")
-            values["indicator"] = (
-                read_number(named, 0, 3) if named.isdigit() else one_of(named, INDICATORS)
-            )
+            values["indicator"] = indicator_code(next(rest, ""), ONLY)
         elif word[:1].isdigit():
             unit = next(rest, "RECORDS").upper()
             if unit not in UNITS:
                 raise OptionError(f"{unit[:40]!r} is neither RECORDS nor BYTES")
-            values["records" if unit.startswith("R") else "data_bytes"] = read_number(word)
-        elif asked != "NEWFORMAT":
+            values[UNITS[unit]] = read_number(word)
+        else:
             reason = next((why for name, why in REFUSED.items() if asked.startswith(name)), "")
-            raise OptionError(reason or f"{word[:40]!r} is no option of SAVE")
+            raise OptionError(reason or f"{word[:40]!r} is not an option of SAVE")
     return SaveOptions(**values)
 
 
-def save(session: Session, options: SaveOptions, path: str) -> Saved:
-    """Write the records from where the session stands, and stand behind them."""
-    store, place = locate(path)
-    exists = store.get_file_info(place).type != fs.FileType.NotFound
-    if exists and store.get_file_info(place).type != fs.FileType.File:
-        raise StorageError("this is not a file", where=Where(source=path))
-    if exists and _same(store, place, session.trail.path):
+def save_records(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Write records to a new trail file."""
+    options = read_options(arguments, comments=session.settings.save_comments)
+    path = session.path(options.path)
+    saved = save(session, options, path)
+    yield Note(
+        f"Saved {saved.records} records, {saved.size} bytes, into {path}",
+        {"path": path, "records": saved.records, "bytes": saved.size, "rba": session.position},
+    )
+
+
+def save(session: Session, options: SaveOptions, target: str) -> Saved:
+    """Write the records from the session's position on, and move the session after them."""
+    store, path = locate(target)
+    kind = store.get_file_info(path).type
+    if kind not in (fs.FileType.NotFound, fs.FileType.File):
+        raise StorageError("this is not a file", where=Where(source=target))
+    if kind == fs.FileType.File and _is_same(store, path, session.trail.path):
         raise OptionError("a file cannot be saved into itself")
-    if exists and not options.replace:
+    if kind == fs.FileType.File and not options.replace:
         problem = "the file exists already"
-        raise StorageError(problem, where=Where(source=path), hint="SAVE file ! replaces it")
-    part = f"{place}.part"
+        raise StorageError(problem, where=Where(source=target), hint="SAVE file ! replaces it")
+    part = f"{path}.part"
     try:
         with store.open_output_stream(part) as stream:
-            records, size = _write(session, options, stream)
-        _finish(store, part, session.trail, size)
-        store.move(part, place)
+            saved = Saved(stream)
+            _write(session, options, saved)
+        _set_size(store, part, session.trail, saved.size)
+        store.move(part, path)
     except OSError as error:
-        raise StorageError(f"cannot save: {error}", where=Where(source=path)) from error
+        raise StorageError(f"cannot save: {error}", where=Where(source=target)) from error
     finally:
         if store.get_file_info(part).type == fs.FileType.File:
             store.delete_file(part)
-    return Saved(path, records, size)
+    return saved
 
 
-def _same(store: fs.FileSystem, place: str, other: str) -> bool:
-    other_store, other_place = locate(other)
-    same = (store.normalize_path(place), other_store.normalize_path(other_place))
+def _is_same(store: fs.FileSystem, path: str, other: str) -> bool:
+    other_store, other_path = locate(other)
+    same = (store.normalize_path(path), other_store.normalize_path(other_path))
     return bool(store == other_store) and same[0].lstrip("./") == same[1].lstrip("./")
 
 
-def _write(session: Session, options: SaveOptions, stream: Any) -> tuple[int, int]:
-    """Write header, metadata, comments and records; return how many and the file's size."""
+def _write(session: Session, options: SaveOptions, saved: Saved) -> None:
+    """Write the header, the metadata records before the position, comments and records."""
     trail = session.trail
-    start = begin_of(session)
-    size = stream.write(trail.read(0, trail.header_length).tobytes())
-    # Without the metadata records in front no table index behind them would mean anything.
+    start = session.start
+    saved.write(trail.read(0, trail.header_length).tobytes())
+    # Table indexes mean nothing without the metadata records that come before them.
     for raw in trail.metadata_records(start):
-        size += stream.write(raw)
+        saved.write(raw)
     if options.comments:
-        size += stream.write(_comment(trail, f"Saved from {trail.path}, RBA {start}"))
-    records = data = 0
+        saved.write(_comment(trail, f"Saved from {trail.path}, RBA {start}"))
     for portion in trail.forward(start):
-        mask = session.filters.mask(portion) | (portion.heads["io_type"] == IO_METADATA)
-        rows = _limited(portion, np.flatnonzero(mask), options, (records, data))
-        size += stream.write(_bytes_of(portion, rows, options.indicator))
-        records += len(rows)
-        data += int(portion.data_length[rows].sum())
-        session.place = portion.end
-        if _enough(options, records, data):
-            last = int(rows[-1]) if len(rows) else 0
-            behind = portion.offsets[last] + portion.lengths[last] if len(rows) else 0
-            session.place = portion.base + int(behind)
+        mask = session.filters.mask(portion) | (portion.view.io_type == IO_METADATA)
+        rows = options.limited(portion, np.flatnonzero(mask), saved)
+        saved.write(_bytes_of(portion, rows, options.indicator))
+        saved.records += len(rows)
+        saved.data_bytes += int(portion.view.data_length[rows].sum())
+        session.position = portion.end
+        if options.reached(saved):
+            end = (
+                portion.view.offsets[rows[-1]] + portion.view.lengths[rows[-1]] if len(rows) else 0
+            )
+            session.position = portion.source.base + int(end)
             break
     if options.comments:
-        size += stream.write(_comment(trail, f"End of what was saved, {records} records"))
-    return records, size
-
-
-def _limited(portion: Portion, rows: Longs, options: SaveOptions, done: tuple[int, int]) -> Longs:
-    if options.records is not None:
-        rows = rows[: options.records - done[0]]
-    if options.data_bytes is not None:
-        before = done[1] + np.cumsum(portion.data_length[rows]) - portion.data_length[rows]
-        rows = rows[before < options.data_bytes]
-    return rows
-
-
-def _enough(options: SaveOptions, records: int, data: int) -> bool:
-    by_records = options.records is not None and records >= options.records
-    return by_records or (options.data_bytes is not None and data >= options.data_bytes)
+        saved.write(_comment(trail, f"End of what was saved, {saved.records} records"))
 
 
 def _bytes_of(portion: Portion, rows: Longs, indicator: int | None) -> bytes:
-    data = portion.data
+    """Return the bytes of some records, with another transaction indicator if one is given."""
+    data = portion.source.data
     if indicator is not None:
         data = data.copy()
-        at = RECORD_HEADS[portion.order].fields["trans_ind"][1]  # type: ignore[index]
-        changed = rows[portion.heads["io_type"][rows] != IO_METADATA]
-        data[portion.offsets[changed] + at] = indicator
+        at = RECORD_HEADS[portion.source.order].fields["trans_ind"][1]  # type: ignore[index]
+        changed = rows[portion.view.io_type[rows] != IO_METADATA]
+        data[portion.view.offsets[changed] + at] = indicator
     keep: Mask = np.zeros(len(portion), bool)
     keep[rows] = True
     edges = np.flatnonzero(np.diff(np.concatenate(([False], keep, [False]))))
     starts, lasts = edges[::2], edges[1::2] - 1
-    ends = portion.offsets[lasts] + portion.lengths[lasts]
-    spans = zip(portion.offsets[starts].tolist(), ends.tolist(), strict=True)
+    ends = portion.view.offsets[lasts] + portion.view.lengths[lasts]
+    spans = zip(portion.view.offsets[starts].tolist(), ends.tolist(), strict=True)
     return b"".join(data[start:end].tobytes() for start, end in spans)
 
 
@@ -174,10 +200,33 @@ def _comment(trail: OpenTrail, text: str) -> bytes:
     return encode_record(record)
 
 
-def _finish(store: fs.FileSystem, part: str, trail: OpenTrail, size: int) -> None:
-    """Write the header anew with the size, where the store can: others are read without it."""
+def _set_size(store: fs.FileSystem, part: str, trail: OpenTrail, size: int) -> None:
+    """Write the file's size into its header, if the store can; readers do not need it."""
     if not trail.header_length or not isinstance(store, fs.LocalFileSystem):
         return
     header = with_size(trail.read(0, trail.header_length).tobytes(), size)
     with open(part, "r+b") as file:  # noqa: PTH123  a path of the store
         file.write(header)
+
+
+def set_comments(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Set whether SAVE writes comment records by default."""
+    session.set(save_comments=one_of(arguments.only("ON"), {"ON": True, "OFF": False}))
+    state = "on" if session.settings.save_comments else "off"
+    yield Note(f"Comment records in saved files: {state}", {"comments": state == "on"})
+
+
+ROWS: Final = (
+    Command(
+        ("SAVE",),
+        "file [!] [n RECORDS | n BYTES] [COMMENT | NOCOMMENT] [TRANSIND indicator] [TRUNCATE]",
+        "Write the records from here on that pass the filters, with the file header, into a new file; ! and TRUNCATE replace an existing one.",
+        save_records,
+    ),
+    Command(
+        ("SAVEFILECOMMENT",),
+        "ON | OFF",
+        "Whether SAVE writes comment records by default.",
+        set_comments,
+    ),
+)

@@ -1,23 +1,21 @@
-"""Commands about the session itself, and small conversions."""
+"""Commands about the session: its state, help, and earlier commands."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import Final
 
 from trailgate.errors import OptionError
+from trailgate.logdump.commands.conversions import COLON, show_time
 from trailgate.logdump.commands.filtering import show_filters
-from trailgate.logdump.commands.views import setting_text
+from trailgate.logdump.commands.settings import setting_text
 from trailgate.logdump.filters.options import OPTIONS as FILTER_OPTIONS
 from trailgate.logdump.session.results import Edit, Goodbye, Lines, Listing, Note, Result
 from trailgate.logdump.session.session import DEEPEST, Command, Session
-from trailgate.logdump.terms.times import EPOCH, MICROSECOND, iso_time, read_time, time_text
-from trailgate.logdump.terms.words import Words, one_of, read_number
+from trailgate.logdump.syntax.arguments import Arguments
+from trailgate.logdump.syntax.values import one_of, read_number
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
-from trailgate.trail.format.times import julian_from_unix, unix_from_julian
 
-COLON: Final = " :"
 SHOWN_SETTINGS: Final = (
     ("Show Ghdr", "ghdr"),
     ("Detail", "detail"),
@@ -30,27 +28,24 @@ SHOWN_SETTINGS: Final = (
     ("Logtrail Data", "data_charset"),
     ("Logtrail Headers", "header_charset"),
     ("Dump", "dump_charset"),
-    ("Timeoffset", "offset"),
+    ("Timeoffset", "time_offset"),
     ("Scan Notify Interval", "notify"),
 )
 
 
-def environment(session: Session, words: Words) -> Iterator[Result]:
-    """List what is open and how everything is set."""
-    del words
+def environment(session: Session, _arguments: Arguments) -> Iterator[Result]:
+    """List the open file and all settings."""
     settings = session.settings
     rows = [("Current Volume", session.folder or ".")]
     if session.is_open:
         trail = session.trail
+        current = session.position if session.current is None else session.current
         rows += [
             ("LogTrail", trail.path),
             ("Byte Order", f"{trail.order.label.capitalize()} Endian"),
             ("End of File", str(trail.size)),
-            (
-                "Current Position",
-                str(session.place if session.current is None else session.current),
-            ),
-            ("Next Position", str(session.place)),
+            ("Current Position", str(current)),
+            ("Next Position", str(session.position)),
         ]
     rows.append(("Direction", "Forward" if settings.forward else "Reverse"))
     rows.append(("Logtrail Filter", setting_text(session.filters.enabled)))
@@ -60,39 +55,18 @@ def environment(session: Session, words: Words) -> Iterator[Result]:
     yield Listing("", tuple(rows), COLON)
 
 
-def show_open(session: Session, words: Words) -> Iterator[Result]:
+def show_open(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """List the open file."""
-    del words
     rows = [(session.trail.path, f"{session.trail.size} bytes")] if session.is_open else []
     yield Listing("Open files", tuple(rows))
 
 
-def show_types(session: Session, words: Words) -> Iterator[Result]:
+def show_types(_session: Session, _arguments: Arguments) -> Iterator[Result]:
     """List the record types."""
-    del session, words
     yield Listing("Record types", tuple((f"{row.code:>3}", row.name) for row in TYPE_ROWS))
 
 
-def show_time(session: Session, words: Words) -> Iterator[Result]:
-    """Tell the time."""
-    del words
-    now = (session.now() - EPOCH) // MICROSECOND
-    yield _times(session, now)
-
-
-def _times(session: Session, microseconds: int) -> Result:
-    text = time_text(microseconds, session.settings.offset)
-    rows = (
-        ("Time", f"{text} ({session.settings.offset})"),
-        ("GMT", iso_time(microseconds) or "no date"),
-        ("Trail timestamp", str(julian_from_unix(microseconds))),
-        ("Unix microseconds", str(microseconds)),
-    )
-    return Listing("", rows, COLON)
-
-
-def _show_filter(session: Session, words: Words) -> Iterator[Result]:
-    del words
+def _show_filter(session: Session, _arguments: Arguments) -> Iterator[Result]:
     yield show_filters(session)
 
 
@@ -105,14 +79,14 @@ SHOWS: Final = {
 }
 
 
-def show(session: Session, words: Words) -> Iterator[Result]:
-    """Show something of the session."""
-    return one_of(words.only("ENV"), SHOWS)(session, words)
+def show(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show a part of the session's state."""
+    return one_of(arguments.only("ENV"), SHOWS)(session, arguments)
 
 
-def explain(session: Session, words: Words) -> Iterator[Result]:
-    """List the commands, or tell all of one."""
-    name = " ".join(words.plain)
+def explain(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """List the commands, or explain one of them."""
+    name = " ".join(arguments.plain)
     if name:
         command, _ = session.find(name)
         lines = (command.help, *_more(command))
@@ -121,7 +95,7 @@ def explain(session: Session, words: Words) -> Iterator[Result]:
         return
     rows = {row.names: row for row in session.commands.values()}
     names = (f"{row.names[0]:<22}{row.help}" for row in rows.values())
-    yield Lines("HELP command tells more of one.", tuple(sorted(names)))
+    yield Lines("HELP command explains one of them.", tuple(sorted(names)))
 
 
 def _more(command: Command) -> tuple[str, ...]:
@@ -130,21 +104,21 @@ def _more(command: Command) -> tuple[str, ...]:
     return tuple(f"  {option.syntax:<42} {option.help}" for option in FILTER_OPTIONS)
 
 
-def history(session: Session, words: Words) -> Iterator[Result]:
-    """List what was typed, or the last of it."""
-    count = words.number(len(session.history)) if words.plain else len(session.history)
+def history(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """List the commands that were typed, or the last of them."""
+    count = arguments.number(len(session.history)) if arguments.plain else len(session.history)
     numbered = [(f"{number}>", line) for number, line in enumerate(session.history, 1)]
     yield Listing("", tuple(numbered[max(0, len(numbered) - count) :]))
 
 
-def edit(session: Session, words: Words) -> Iterator[Result]:
+def edit(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Offer an earlier command for editing."""
-    yield Edit(_earlier(session, words.text))
+    yield Edit(_earlier(session, arguments.text))
 
 
-def again(session: Session, words: Words) -> Iterator[Result]:
+def again(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Run an earlier command once more."""
-    line = _earlier(session, words.text)
+    line = _earlier(session, arguments.text)
     if session.depth == DEEPEST:
         raise OptionError("this command would repeat itself")
     yield Note(f">> {line}", {"command": line})
@@ -157,7 +131,7 @@ def again(session: Session, words: Words) -> Iterator[Result]:
 
 
 def _earlier(session: Session, text: str) -> str:
-    """Return the command of a number, one so many back, or the last that begins so."""
+    """Return the command of a number, of a number counted from the end, or by its first letters."""
     earlier = session.history[:-1]
     sought = text.strip().removeprefix("!")  # !! is the last one
     if sought.lstrip("-").isdigit() and sought.isascii():
@@ -169,84 +143,28 @@ def _earlier(session: Session, text: str) -> str:
     raise OptionError("no earlier command is like that", hint="HISTORY lists them")
 
 
-def leave(session: Session, words: Words) -> Iterator[Result]:
+def leave(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """End the session."""
-    del words
     session.close()
     yield Goodbye()
 
 
-def compute_timestamp(session: Session, words: Words) -> Iterator[Result]:
-    """Tell a time as a trail's timestamp."""
-    typed = " ".join(words.plain)
-    yield _times(session, read_time(typed, session.settings.offset, session.now()))
-
-
-def interpret_timestamp(session: Session, words: Words) -> Iterator[Result]:
-    """Tell a trail's timestamp as a time."""
-    yield _times(session, unix_from_julian(words.number()))
-
-
-def interpret_interval(session: Session, words: Words) -> Iterator[Result]:
-    """Tell microseconds as days, hours, minutes and seconds."""
-    del session
-    microseconds = words.number()
-    seconds, rest = divmod(microseconds, 1_000_000)
-    days, seconds = divmod(seconds, 86_400)
-    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:06}"
-    yield Note(f"{days} days {clock}", {"microseconds": microseconds, "days": days})
-
-
-def show_float(session: Session, words: Words) -> Iterator[Result]:
-    """Tell the number that 4 or 8 bytes in hex are as an IEEE float."""
-    del session
-    digits = "".join(words.plain).removeprefix("0x")
-    try:
-        raw = bytes.fromhex(digits)
-        kind = {4: ">f", 8: ">d"}[len(raw)]
-    except (ValueError, KeyError) as error:
-        raise OptionError("FLOAT takes 8 or 16 hex digits") from error
-    value = struct.unpack(kind, raw)[0]
-    yield Note(repr(value), {"value": repr(value)})
-
-
 ROWS: Final = (
-    Command(("ENV",), "ENV", "List what is open and how everything is set.", environment),
+    Command(("ENV",), "", "List the open file and all settings.", environment),
     Command(
         ("SHOW", "SH"),
-        "SHOW [ENV | FILTER | OPEN | RECTYPE | TIME]",
-        "Show something of the session.",
+        "[ENV | FILTER | OPEN | RECTYPE | TIME]",
+        "Show a part of the session's state.",
         show,
-        tuple(SHOWS),
     ),
-    Command(("TIME",), "TIME", "Tell the time.", show_time),
-    Command(("HELP", "?"), "HELP [command]", "List the commands, or tell all of one.", explain),
-    Command(("HISTORY", "H"), "HISTORY [n]", "List what was typed, or the last n.", history),
+    Command(("HELP", "?"), "[command]", "List the commands, or explain one of them.", explain),
+    Command(("HISTORY", "H"), "[n]", "List the commands that were typed, or the last n.", history),
     Command(
         ("FC",),
-        "FC [n | -n | text]",
-        "Edit an earlier command: the last, one by number, or one that begins so.",
+        "[n | -n | text]",
+        "Edit an earlier command: the last, one by number, or one by its first letters.",
         edit,
     ),
-    Command(("!",), "! [n | -n | text]", "Run an earlier command once more.", again),
-    Command(("EXIT", "QUIT", "E", "Q"), "EXIT", "End the session.", leave),
-    Command(
-        ("COMPUTETIMESTAMP", "CTS"),
-        "COMPUTETIMESTAMP time",
-        "Tell a time as a trail's timestamp.",
-        compute_timestamp,
-    ),
-    Command(
-        ("INTERPRETTIMESTAMP", "ITS", "CTIME"),
-        "INTERPRETTIMESTAMP number",
-        "Tell a trail's timestamp as a time.",
-        interpret_timestamp,
-    ),
-    Command(
-        ("INTERPRETINTERVAL", "II"),
-        "INTERPRETINTERVAL number",
-        "Tell microseconds as days, hours, minutes and seconds.",
-        interpret_interval,
-    ),
-    Command(("FLOAT",), "FLOAT digits", "Tell 4 or 8 bytes in hex as an IEEE float.", show_float),
+    Command(("!",), "[n | -n | text]", "Run an earlier command once more.", again),
+    Command(("EXIT", "QUIT", "E", "Q"), "", "End the session.", leave),
 )

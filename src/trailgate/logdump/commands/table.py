@@ -1,4 +1,4 @@
-"""All commands, by each of their names."""
+"""The table of all commands, by each of their names."""
 
 from __future__ import annotations
 
@@ -6,17 +6,31 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.logdump.commands import counting, files, filtering, moving, other, session, views
+from trailgate.logdump.commands import (
+    conversions,
+    counting,
+    files,
+    filtering,
+    moving,
+    saving,
+    scanning,
+    session,
+    settings,
+    unsupported,
+)
 from trailgate.logdump.session.session import Command
 
 ROWS: Final[tuple[Command, ...]] = (
     *files.ROWS,
+    *saving.ROWS,
     *moving.ROWS,
-    *views.ROWS,
+    *scanning.ROWS,
+    *settings.ROWS,
     *filtering.ROWS,
     *counting.ROWS,
     *session.ROWS,
-    *other.ROWS,
+    *conversions.ROWS,
+    *unsupported.ROWS,
 )
 COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
     {name: command for command in ROWS for name in command.names}

@@ -1,1 +1,1 @@
-"""What FILTER takes, and its tests over many records."""
+"""The filters of a session, and the tests of records that they make."""

@@ -1,108 +1,119 @@
-"""The filters of a session: what is included, what is excluded, and how several are matched."""
+"""The filters of a session: which records are included, and which are excluded."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Final
+from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError
-from trailgate.logdump.filters.criteria import Test
+from trailgate.logdump.filters.record_tests import RecordTest
 from trailgate.logdump.records.portions import Portion
 
 
-@dataclass(frozen=True, slots=True)
-class Criterion:
-    """One thing asked of records: the option, what was typed, and the test.
+class Side(StrEnum):
+    """Whether the records that match a filter are shown or suppressed."""
 
-    Criteria of one option that ``joins`` are one question: any of them suffices.
+    INCLUDE = "include"
+    EXCLUDE = "exclude"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One filter: its option, the text that was typed, and the test of records.
+
+    If ``joins``, the filters of one option count as one: any of them suffices.
     """
 
     option: str
     text: str
-    test: Test = field(repr=False, compare=False)
+    test: RecordTest = field(repr=False, compare=False)
     joins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """The criteria to include by, or to exclude by."""
+class FilterList:
+    """The filters of one side, of which a record must match all or any."""
 
-    criteria: tuple[Criterion, ...] = ()
+    filters: tuple[Filter, ...] = ()
     match_all: bool = True
 
     def mask(self, portion: Portion) -> Mask:
-        """Tell which records match."""
-        questions: dict[tuple[str, int], Mask] = {}
-        for number, criterion in enumerate(self.criteria):
-            key = (criterion.option, -1 if criterion.joins else number)
-            mask = criterion.test(portion)
-            questions[key] = questions[key] | mask if key in questions else mask
+        """Return which records match; there must be filters."""
+        masks: dict[tuple[str, int], Mask] = {}
+        for number, one in enumerate(self.filters):
+            key = (one.option, -1 if one.joins else number)
+            mask = one.test(portion)
+            masks[key] = masks[key] | mask if key in masks else mask
         combine = np.logical_and if self.match_all else np.logical_or
-        found: Mask = combine.reduce(list(questions.values()))
+        found: Mask = combine.reduce(list(masks.values()))
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """All filters. Records must match what is to be included and not what is to be excluded."""
+    """All filters. Records that are shown match those that include and not those that exclude."""
 
     enabled: bool = False
-    include: Side = Side()
-    exclude: Side = Side(match_all=False)
+    include: FilterList = FilterList()
+    exclude: FilterList = FilterList(match_all=False)
 
     @property
-    def active(self) -> bool:
-        """Tell whether any record may be suppressed."""
-        return self.enabled and bool(self.include.criteria or self.exclude.criteria)
+    def numbered(self) -> tuple[Filter, ...]:
+        """Return the filters in the order of their numbers in FILTER SHOW."""
+        return (*self.include.filters, *self.exclude.filters)
+
+    def side(self, side: Side) -> FilterList:
+        """Return the filters of a side."""
+        return self.include if side is Side.INCLUDE else self.exclude
 
     def mask(self, portion: Portion) -> Mask:
-        """Tell which records of a portion are shown."""
+        """Return which records of a portion are shown."""
         found = np.ones(len(portion), bool)
-        if not self.active or not len(portion):
+        if not self.enabled or not len(portion):
             return found
-        if self.include.criteria:
+        if self.include.filters:
             found &= self.include.mask(portion)
-        if self.exclude.criteria:
+        if self.exclude.filters:
             found &= ~self.exclude.mask(portion)
         return found
 
-    def side(self, name: str) -> Side:
-        """Return the criteria to ``include`` or to ``exclude`` by."""
-        return self.include if name == INCLUDE else self.exclude
+    def added(self, side: Side, one: Filter) -> Filters:
+        """Return the filters with one more, switched on."""
+        longer = (*self.side(side).filters, one)
+        return replace(self._with(side, filters=longer), enabled=True)
 
-    def with_side(self, name: str, side: Side) -> Filters:
-        """Return the filters with one side replaced."""
-        if name == INCLUDE:
-            return replace(self, include=side)
-        return replace(self, exclude=side)
+    def matching(self, side: Side, *, match_all: bool) -> Filters:
+        """Return the filters, of which those of a side must match all, or any."""
+        return self._with(side, match_all=match_all)
 
-    def added(self, name: str, criterion: Criterion) -> Filters:
-        """Return the filters with one criterion more, switched on."""
-        side = self.side(name)
-        side = replace(side, criteria=(*side.criteria, criterion))
-        return replace(self.with_side(name, side), enabled=True)
+    def _with(self, side: Side, **changes: Any) -> Filters:
+        changed = replace(self.side(side), **changes)
+        if side is Side.INCLUDE:
+            return replace(self, include=changed)
+        return replace(self, exclude=changed)
 
     def cleared(self, what: str) -> Filters:
-        """Return the filters without those of an option, or a number as SHOW FILTER lists it."""
+        """Return the filters without a number of FILTER SHOW, or without those of an option."""
         if what.upper() == "ALL":
             return Filters()
-        numbered = [*self.include.criteria, *self.exclude.criteria]
-        gone = {i for i, one in enumerate(numbered) if what == str(i) or what.upper() == one.option}
+        gone = [
+            number
+            for number, one in enumerate(self.numbered)
+            if what == str(number) or what.upper() == one.option
+        ]
         if not gone:
             raise OptionError(f"there is no filter {what[:40]!r}", hint="FILTER SHOW lists them")
-        kept = [None if i in gone else one for i, one in enumerate(numbered)]
-        middle = len(self.include.criteria)
-        include = tuple(one for one in kept[:middle] if one)
-        exclude = tuple(one for one in kept[middle:] if one)
         return replace(
             self,
-            include=replace(self.include, criteria=include),
-            exclude=replace(self.exclude, criteria=exclude),
+            include=_without(self.include, gone, 0),
+            exclude=_without(self.exclude, gone, len(self.include.filters)),
         )
 
 
-INCLUDE: Final = "include"
-EXCLUDE: Final = "exclude"
+def _without(filters: FilterList, gone: list[int], first: int) -> FilterList:
+    kept = (one for number, one in enumerate(filters.filters, first) if number not in gone)
+    return replace(filters, filters=tuple(kept))

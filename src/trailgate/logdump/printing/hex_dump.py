@@ -1,23 +1,23 @@
-"""Bytes as hex and text side by side, twenty a line in groups of two, as Logdump prints them."""
+"""Bytes as hex and text side by side, as Logdump prints them: ten groups of two bytes a line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from trailgate.logdump.terms.settings import Charset
+from trailgate.logdump.session.settings import Charset
 
 A_LINE: Final = 20
-WIDTH: Final = 49  # ten groups of four digits, nine blanks
+WIDTH: Final = 49  # ten groups of four digits, with nine blanks between them
 
 
 def dump(raw: bytes, charset: Charset = Charset.ASCII, limit: int | None = None) -> list[str]:
-    """Return the lines of at most ``limit`` bytes."""
+    """Return the lines that show bytes, at most ``limit`` of them."""
     return list(_lines(raw if limit is None else raw[:limit], charset))
 
 
 def visible(raw: bytes, charset: Charset = Charset.ASCII) -> str:
-    """Return bytes as text with a point for what cannot be printed."""
+    """Return bytes as text, with a point for each byte that cannot be printed."""
     text = raw.decode(charset.value)
     return "".join(letter if " " <= letter <= "~" else "." for letter in text)
 

@@ -12,7 +12,7 @@ from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import TrailgateError
 from trailgate.logdump.printing.hex_dump import dump
 from trailgate.logdump.session.results import ShownRecord
-from trailgate.logdump.terms.settings import Metadata
+from trailgate.logdump.session.settings import MetadataForm
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TYPES
 from trailgate.trail.format.metadata import TDR_VERSION, MetadataKind
@@ -24,14 +24,14 @@ ATTRIBUTES: Final = tuple(field.name for field in fields(Column))
 
 
 def metadata_lines(shown: ShownRecord) -> Iterator[str]:
-    """Yield what a metadata record tells."""
+    """Yield the lines of a metadata record."""
     kind = shown.record.node
-    how = _KINDS.get(kind)
-    if how is None:
+    lines = _KINDS.get(kind)
+    if lines is None:
         yield f"Metadata of an unknown kind ({kind})"
         yield from _bytes(shown)
     else:
-        yield from how(shown)
+        yield from lines(shown)
 
 
 def _database(shown: ShownRecord) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _table(shown: ShownRecord) -> Iterator[str]:
     try:
         lines = list(writer(table))
     except TrailgateError as error:
-        yield f"This definition cannot be written so: {error}"
+        yield f"This definition cannot be written in this form: {error}"
         yield from _bytes(shown)
         return
     yield from (STAR, *lines)
@@ -93,7 +93,7 @@ def _all_attributes(table: Table) -> Iterator[str]:
     for start in range(0, len(titles), 6):
         yield "".join(f"{title:<22}" for title in titles[start : start + 6]).rstrip()
     yield from (STAR, f"TDR version: {TDR_VERSION}", f"Definition for table {table.name}")
-    # Logdump prints a record length here; where the bytes hold it is not public.
+    # Logdump also prints a record length; where the bytes hold it is not public.
     yield f"Columns: {len(table.columns)}"
     width = max(len(column.name) for column in table.columns)
     for column in table.columns:
@@ -103,7 +103,7 @@ def _all_attributes(table: Table) -> Iterator[str]:
 
 
 def _as_defgen(table: Table) -> Iterator[str]:
-    # The trail does not tell the record length; without one Defgen's own formula fills it in.
+    # The trail does not hold the record length; Defgen's own formula computes it.
     whole = complete(replace(table, record_length=0))
     yield from write_sourcedefs(Definitions((whole,))).decode().splitlines()
 
@@ -125,12 +125,12 @@ def _sql_type(column: Column) -> str:
 
 
 Writer = Callable[[Table], Iterator[str]]
-WRITERS: Final[Mapping[Metadata, Writer | None]] = MappingProxyType(
+WRITERS: Final[Mapping[MetadataForm, Writer | None]] = MappingProxyType(
     {
-        Metadata.DETAIL: _all_attributes,
-        Metadata.DEFGEN: _as_defgen,
-        Metadata.DDL: _as_sql,
-        Metadata.SQL: _as_sql,
-        Metadata.OFF: None,
+        MetadataForm.DETAIL: _all_attributes,
+        MetadataForm.DEFGEN: _as_defgen,
+        MetadataForm.DDL: _as_sql,
+        MetadataForm.SQL: _as_sql,
+        MetadataForm.OFF: None,
     }
 )

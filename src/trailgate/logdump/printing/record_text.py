@@ -9,8 +9,8 @@ from trailgate.logdump.printing.hex_dump import dump, visible
 from trailgate.logdump.printing.metadata_text import metadata_lines
 from trailgate.logdump.records.images import ColumnBytes, Image, images_of, piece_of
 from trailgate.logdump.session.results import ShownRecord
-from trailgate.logdump.terms.settings import Charset, Detail, Shown
-from trailgate.logdump.terms.times import time_text
+from trailgate.logdump.session.settings import Charset, Detail, Display
+from trailgate.logdump.syntax.times import time_text
 from trailgate.trail.format.metadata import MetadataKind
 from trailgate.trail.format.record import Token, TrailRecord, encode_header_area
 from trailgate.trail.format.record_layout import BEFORE_IMAGE
@@ -28,15 +28,16 @@ from trailgate.trail.format.tokens import (
 from trailgate.trail.format.user_tokens import read_user_tokens
 
 RULE: Final = "_" * 67
-PLACES: Final = "bmes"  # of TransInd 0 to 3 (trail format §5.1)
+INDICATORS: Final = "bmes"  # for TransInd 0 to 3 (trail format §5.1)
 SIGN: Final = 0x80  # Logdump prints the partition byte sign-extended
-INDEXES: Final = {MetadataKind.PARTITION: "TDR/PNR idx:   "}
+INDEX_TITLES: Final = {int(MetadataKind.PARTITION): "TDR/PNR idx:   "}
+INDEX_TITLE: Final = "DDR/TDR index: "
 
 
 def record_lines(shown: ShownRecord) -> Iterator[str]:
     """Yield the lines of a record."""
     record, settings = shown.record, shown.settings
-    if settings.header_tokens is not Shown.OFF:
+    if settings.header_tokens is not Display.OFF:
         yield from _frame_lines(record, settings.header_tokens, settings.header_charset)
     yield RULE
     if settings.ghdr:
@@ -45,10 +46,10 @@ def record_lines(shown: ShownRecord) -> Iterator[str]:
     yield from _first_lines(shown)
     if record.io_type != IO_METADATA:
         yield from _data_lines(shown)
-    if settings.ggs_tokens is not Shown.OFF and record.tokens is not None:
+    if settings.ggs_tokens is not Display.OFF and record.tokens is not None:
         yield from ("", "GGS tokens:")
         yield from _token_lines(shown)
-    if settings.user_tokens is not Shown.OFF and record.user is not None:
+    if settings.user_tokens is not Display.OFF and record.user is not None:
         yield ""
         yield from _user_lines(record.user, settings.user_tokens, settings.dump_charset)
     yield ""
@@ -56,17 +57,13 @@ def record_lines(shown: ShownRecord) -> Iterator[str]:
 
 def _header_lines(shown: ShownRecord) -> Iterator[str]:
     record = shown.record
-    time = time_text(record.io_time, shown.settings.offset)
+    time = time_text(record.io_time, shown.settings.time_offset)
     length = len(record.data or b"")
-    place = f"AuditRBA   : {record.audit_rba:>10} "
+    audit_rba = f"AuditRBA   : {record.audit_rba:>10} "
     if record.io_type == IO_METADATA:
         first, second = record.metadata_indexes
-        title = (
-            INDEXES.get(MetadataKind(record.node), "DDR/TDR index: ")
-            if record.node in _KINDS
-            else "DDR/TDR index: "
-        )
-        place = f"{title}({first:03}, {second:03})"
+        title = INDEX_TITLES.get(record.node, INDEX_TITLE)
+        audit_rba = f"{title}({first:03}, {second:03})"
     partition = f"  {_letter(record.partition)}  (x{_signed(record.partition)})"
     rows = (
         ("Hdr-Ind    :     E  (x45)", f"Partition  :   {partition}"),
@@ -78,7 +75,7 @@ def _header_lines(shown: ShownRecord) -> Iterator[str]:
             f"SyskeyLen  : {_number(record.syskey_length)}",
             f"Incomplete :     {_byte(record.incomplete)}",
         ),
-        (place, f"AuditPos   : {record.audit_pos}"),
+        (audit_rba, f"AuditPos   : {record.audit_pos}"),
         (
             f"Continued  :     {'Y' if record.continued else 'N'}  (x{record.continued:02x})",
             f"RecCount   : {_number(record.record_count)}",
@@ -88,12 +85,9 @@ def _header_lines(shown: ShownRecord) -> Iterator[str]:
         yield f"{left:<29} {right}"
 
 
-_KINDS: Final = frozenset(MetadataKind)
-
-
 def _first_lines(shown: ShownRecord) -> Iterator[str]:
     record = shown.record
-    time = time_text(record.io_time, shown.settings.offset)
+    time = time_text(record.io_time, shown.settings.time_offset)
     length = len(record.data or b"")
     name = f"{type_name(record.io_type):<20}"
     if record.io_type == IO_METADATA:
@@ -105,8 +99,9 @@ def _first_lines(shown: ShownRecord) -> Iterator[str]:
     yield f"{time} {name} Len {length:>5} RBA {record.offset}"
     yield f"Name: {shown.name}{_indexes(shown)}".rstrip()
     image = "Before" if record.image == BEFORE_IMAGE else "After "
-    place = PLACES[record.trans_ind] if record.trans_ind < len(PLACES) else "?"
-    yield f"{image} Image:{'':45}Partition x{record.partition:02x}   G  {place}"
+    known = record.trans_ind < len(INDICATORS)
+    indicator = INDICATORS[record.trans_ind] if known else "?"
+    yield f"{image} Image:{'':45}Partition x{record.partition:02x}   G  {indicator}"
 
 
 def _indexes(shown: ShownRecord) -> str:
@@ -142,13 +137,13 @@ def _image_lines(image: Image, shown: ShownRecord) -> Iterator[str]:
     settings = shown.settings
     limit = settings.reclen if settings.column_length is None else settings.column_length
     for column in image.columns:
-        yield column_head(column)
+        yield _column_head(column)
         if settings.detail is Detail.DATA:
             yield from dump(column.raw, settings.data_charset, limit)
 
 
-def column_head(column: ColumnBytes) -> str:
-    """Return the line in front of a column."""
+def _column_head(column: ColumnBytes) -> str:
+    """Return the line that is printed before the bytes of a column."""
     size = len(column.raw)
     return f"Column {column.index:>5} (x{column.index:04x}), Len {size:>5} (x{size:04x})"
 
@@ -156,7 +151,7 @@ def column_head(column: ColumnBytes) -> str:
 def _token_lines(shown: ShownRecord) -> Iterator[str]:
     record, settings = shown.record, shown.settings
     tokens = record.tokens or ()
-    if settings.ggs_tokens is Shown.ON:
+    if settings.ggs_tokens is Display.ON:
         raw = b"".join(token(t.code, t.payload, t.info, record.order) for t in tokens)
         yield from dump(raw, settings.dump_charset)
         return
@@ -165,26 +160,26 @@ def _token_lines(shown: ShownRecord) -> Iterator[str]:
         yield from dump(one.payload, settings.dump_charset)
 
 
-def _user_lines(raw: bytes, how: Shown, charset: Charset) -> Iterator[str]:
+def _user_lines(raw: bytes, display: Display, charset: Charset) -> Iterator[str]:
     yield f"User tokens: {len(raw):>5} bytes"
     pairs = read_user_tokens(raw)
     for name, value in pairs or ():
-        yield f"{name:<20}: {value if how is Shown.DETAIL else f'{len(value.encode()):>5} bytes'}"
+        yield f"{name:<20}: {value if display is Display.DETAIL else f'{len(value.encode()):>5} bytes'}"
     if pairs is None:
         yield from dump(raw, charset)
 
 
 def token_head(code: int, name: str, info: int, length: int) -> str:
-    """Return the line in front of a token's bytes."""
+    """Return the line that is printed before the bytes of a token."""
     letter = visible(bytes((code,)))
     return f"TokenID x{code:02x} '{letter}' {name:<16} Info x{info:02x}  Length {length:>4}"
 
 
-def _frame_lines(record: TrailRecord, how: Shown, charset: Charset) -> Iterator[str]:
+def _frame_lines(record: TrailRecord, display: Display, charset: Charset) -> Iterator[str]:
     header = encode_header_area(record)
     yield token_head(RECORD, "Record Header", record.info, record.length)
     yield token_head(HEADER, "GHDR", 0, len(header))
-    if how is Shown.DETAIL:
+    if display is Display.DETAIL:
         yield from dump(header, charset)
     for one in _parts(record):
         yield token_head(one.code, _PART_NAMES.get(one.code, "unknown"), one.info, len(one.payload))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyarrow import fs
 
-from trailgate.storage.files.listing import name_of
-from trailgate.storage.files.trail_files import NUMBERED, locate
+from trailgate.storage.files.addresses import locate, name_of
+from trailgate.storage.files.listing import NUMBERED
 
 
 def next_path(path: str) -> str | None:

@@ -10,26 +10,34 @@ import numpy as np
 
 from trailgate.arrays import Octets
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.logdump.records.portions import Portion, first_unsound, unsound
+from trailgate.logdump.records.portions import Portion, sound_records, unsound
 from trailgate.logdump.records.token_columns import UNKNOWN
 from trailgate.logdump.records.transaction_numbers import NONE, open_at
 from trailgate.storage.files.listing import stored_file
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import Records, find_records, find_typed, length_at, resync
+from trailgate.trail.format.framing import (
+    RecordPlaces,
+    find_sound,
+    find_typed,
+    length_at,
+    resync,
+)
 from trailgate.trail.format.metadata import TrailTables
 from trailgate.trail.format.record import TrailRecord, decode_record
 from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.record_view import view_records
 from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID
+from trailgate.trail.format.trail_bytes import trail_bytes
 
 PORTION: Final = 4 << 20
 SMALL: Final = 64 << 10  # the first portion of a command that may end at its first record
 SEARCH: Final = 4 << 20
-OVERLAP: Final = 4 * LONGEST  # what a search needs behind a place to judge it
+OVERLAP: Final = 4 * LONGEST  # what a search needs after a place to judge it
 
 
 class OpenTrail:
-    """An open file; nothing of it is kept but what its metadata records told."""
+    """An open file; nothing of it is kept but what its metadata records define."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -75,7 +83,7 @@ class OpenTrail:
         try:
             return self._reader.begin, self._reader.order
         except DecodeError:
-            # A damaged begin says nothing: the order is that in which records are found.
+            # A damaged begin does not have it: the order is that in which records are found.
             head = self.read(0, SEARCH)
             places = {order: resync(head, 0, order) for order in ByteOrder}
             found = {order: place for order, place in places.items() if place >= 0}
@@ -104,7 +112,7 @@ class OpenTrail:
             place, size = portion.end, PORTION
 
     def backward(self, place: int, size: int = PORTION) -> Iterator[Portion]:
-        """Yield the records in front of a place, the last portion first, each ascending."""
+        """Yield the records before a place, the last portion first, each ascending."""
         while place > self.header_length:
             base = max(self.header_length, place - max(size, 2 * LONGEST))
             data = self.read(base, place - base)
@@ -112,20 +120,22 @@ class OpenTrail:
             if places:
                 offsets = np.array(places[::-1], np.int64)
                 lengths = np.diff(np.append(offsets, len(data)))
-                bad, reason = first_unsound(data, offsets, lengths, self.order)
-                if bad >= 0:
-                    span = (int(offsets[bad]), int(offsets[bad] + lengths[bad]))
-                    raise unsound(data, span, base, reason).located(source=self.path)
-                yield Portion(data, base, offsets, lengths, self.order, self)
+                found = RecordPlaces(offsets, lengths, len(data))
+                portion, bad = self._portion(data, base, found)
+                if bad is not None:
+                    raise bad.located(source=self.path)
+                yield portion
                 place, size = base + places[-1], PORTION
             if problem is not None:
                 raise problem.located(source=self.path)
 
     def record(self, portion: Portion, row: int) -> TrailRecord:
         """Return one record of a portion as a value."""
-        offset = int(portion.offsets[row])
+        offset = int(portion.view.offsets[row])
         try:
-            return decode_record(portion.data, offset, order=self.order, base=portion.base)
+            return decode_record(
+                portion.source.data, offset, order=self.order, base=portion.source.base
+            )
         except TrailgateError as error:
             raise error.located(source=self.path) from None
 
@@ -145,7 +155,7 @@ class OpenTrail:
         return None
 
     def record_before(self, place: int) -> int | None:
-        """Return where the nearest good record in front of a place begins; None if there is none."""
+        """Return where the nearest good record before a place begins; None if there is none."""
         stop = min(place, self.size)
         while stop > self.header_length:
             base = max(self.header_length, stop - SEARCH)
@@ -159,7 +169,7 @@ class OpenTrail:
         return None
 
     def tables(self, until: int) -> TrailTables:
-        """Return what the metadata records in front of a place told."""
+        """Return the tables of the metadata records before a place."""
         start = max(self._told, self.header_length)
         until = min(until, self.size)
         for place in range(start, until, PORTION):
@@ -172,7 +182,7 @@ class OpenTrail:
         return self._tables
 
     def metadata_records(self, until: int) -> Iterator[bytes]:
-        """Yield the metadata records in front of a place, as they stand there."""
+        """Yield the metadata records before a place, as their bytes."""
         for place in range(self.header_length, min(until, self.size), PORTION):
             data = self.read(place, PORTION + LONGEST)
             stop = min(PORTION, until - place)
@@ -182,13 +192,13 @@ class OpenTrail:
                     yield data[offset : offset + length].tobytes()
 
     def transaction_before(self, place: int) -> tuple[bytes, bytes]:
-        """Return TRANID and LOGCSN of the transaction that is open in front of a place."""
+        """Return TRANID and LOGCSN of the transaction that is open before a place."""
         known, found = self._open_transaction
         if known == place:
             return found
         try:
             for portion in self.backward(place, SMALL):
-                opened = open_at(portion.indicators, portion.aside)
+                opened = open_at(portion.view.indicator, portion.aside)
                 if opened == NONE:
                     return UNKNOWN
                 if opened is not None:
@@ -199,23 +209,20 @@ class OpenTrail:
         return UNKNOWN
 
     def _sound(self, data: Octets, place: int) -> tuple[Portion, DecodeError | None]:
-        """Return the sound records that begin the data, and what is wrong behind them."""
-        problem: DecodeError | None = None
-        try:
-            records = find_records(data, order=self.order)
-        except DecodeError as error:
+        """Return the sound records that begin the data, and what is wrong after them."""
+        places, error = find_sound(data, self.order)
+        portion, problem = self._portion(data, place, places)
+        if problem is None and error is not None:
             bad = error.where.offset or 0
-            records = find_records(data[:bad], order=self.order)
-            span = (bad, bad + LONGEST)
-            problem = unsound(data, span, place, error.problem)
-        bad, reason = first_unsound(data, records.offsets, records.lengths, self.order)
-        if bad >= 0:
-            start = int(records.offsets[bad])
-            span = (start, start + int(records.lengths[bad]))
-            problem = unsound(data, span, place, reason)
-            records = Records(records.offsets[:bad], records.lengths[:bad], start)
-        portion = Portion(data, place, records.offsets, records.lengths, self.order, self)
+            problem = unsound(portion.source, (bad, bad + LONGEST), error.problem)
         return portion, problem
+
+    def _portion(
+        self, data: Octets, place: int, places: RecordPlaces
+    ) -> tuple[Portion, DecodeError | None]:
+        source = trail_bytes(data, place, self.order)
+        view, problem = sound_records(source, view_records(source, places))
+        return Portion(source, view, self), problem
 
     def _chain_back(self, data: Octets, base: int) -> tuple[list[int], DecodeError | None]:
         """Return the begins of records that end the data, last first, as their trailers tell."""

@@ -1,1 +1,1 @@
-"""A session: what is open, where it is, and what commands yield."""
+"""A session: the open file, the position in it, the settings, and the results of commands."""

@@ -1,4 +1,4 @@
-"""What commands yield: frozen values. How they look is said in ``text`` and ``as_json``."""
+"""The results of commands, as frozen values; ``logdump.printing`` turns them into text and JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trailgate.errors import TrailgateError
-from trailgate.logdump.terms.settings import Settings
+from trailgate.logdump.session.settings import Settings
+from trailgate.logdump.statistics.tallies import LargeTransaction, Tally
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.metadata import TrailTable
@@ -15,7 +16,7 @@ from trailgate.trail.format.record import TrailRecord
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence, and the values it tells."""
+    """A sentence, and the values in it."""
 
     text: str
     values: Mapping[str, object] | None = None
@@ -23,25 +24,25 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong; the session goes on."""
+    """An error; the session continues."""
 
     error: TrailgateError
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """A record, its table's name, and how it is to be shown."""
+    """A record, the name of its table, and the settings to show it by."""
 
     record: TrailRecord
     name: str
     settings: Settings
     partition: str | None = None
-    table: TrailTable | None = None  # that a metadata record defines
+    table: TrailTable | None = None  # that this metadata record defines
 
 
 @dataclass(frozen=True, slots=True)
 class ShownHeader:
-    """The file header, as bytes and, where it can be read, as a value."""
+    """The file header, as bytes and, if it can be read, as a value."""
 
     raw: bytes
     header: FileHeader | None
@@ -51,7 +52,7 @@ class ShownHeader:
 
 @dataclass(frozen=True, slots=True)
 class ShownBytes:
-    """Bytes of the file as they stand there."""
+    """Bytes of the file as they are stored."""
 
     offset: int
     raw: bytes
@@ -59,32 +60,8 @@ class ShownBytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Counts of some records: of all, of one table, or of an interval of time."""
-
-    name: str
-    records: int
-    data_bytes: int
-    types: Mapping[str, int]
-    befores: int
-    afters: int
-    begin: int | None = None  # of an interval, microseconds since 1970 UTC
-    end: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LargeTransaction:
-    """A transaction above the limits of TRANSRECLIMIT and TRANSBYTELIMIT."""
-
-    offset: int
-    time: int
-    records: int
-    data_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Counts:
-    """What COUNT tells of a file."""
+    """The counts of a file."""
 
     path: str
     start: int
@@ -101,7 +78,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Rows of names and values, under a title; ``colon`` stands between them."""
+    """Rows of names and values under a title, with ``colon`` between them."""
 
     title: str
     rows: tuple[tuple[str, str], ...]
@@ -118,7 +95,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A command to be edited: the terminal offers it at the next prompt."""
+    """A command to edit: the terminal offers it at the next prompt."""
 
     line: str
 

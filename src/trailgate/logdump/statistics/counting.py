@@ -9,9 +9,9 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.logdump.records.portions import Portion
 from trailgate.logdump.records.transaction_numbers import BEFORE
-from trailgate.logdump.session.results import Tally
 from trailgate.logdump.statistics.large_transactions import LargeTransactions
 from trailgate.logdump.statistics.sums import TYPES, Counted, Groups, Sums
+from trailgate.logdump.statistics.tallies import Tally
 from trailgate.trail.format.record_types import IO_METADATA, IO_RESTART_ABEND, IO_RESTART_OK
 
 MICROSECONDS: Final = 60_000_000  # of a minute
@@ -42,13 +42,15 @@ class Counting:
         """Count the records of a portion that a mask leaves."""
         rows = np.flatnonzero(mask)
         self.suppressed += len(portion) - len(rows)
-        types = np.ascontiguousarray(portion.heads["io_type"])
-        counted = Counted(types[rows], portion.data_length[rows], portion.is_before[rows])
+        types = portion.view.io_type
+        counted = Counted(types[rows], portion.view.data_length[rows], portion.view.is_before[rows])
         self._total.add(np.zeros(len(rows), np.int64), ("",), counted)
         if self._by_table is not None:
             self._by_table.add(portion.names.codes[rows], portion.names.texts, counted)
         if self._interval is not None:
-            steps, group = np.unique(portion.io_time[rows] // self._interval, return_inverse=True)
+            steps, group = np.unique(
+                portion.view.io_time[rows] // self._interval, return_inverse=True
+            )
             self._by_interval.add(group, steps.tolist(), counted)
         self._add_transactions(portion, rows)
         if self._large is not None:
@@ -71,7 +73,7 @@ class Counting:
 
     def _add_transactions(self, portion: Portion, rows: Longs) -> None:
         """Count transactions, and how many tables each of them has."""
-        rows = rows[_IN_TRANSACTIONS[portion.heads["io_type"][rows]]]
+        rows = rows[_IN_TRANSACTIONS[portion.view.io_type[rows]]]
         if not len(rows):
             return
         names, number = portion.names, portion.numbers.number

@@ -9,7 +9,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.logdump.records.portions import Portion
 from trailgate.logdump.records.transaction_numbers import BEFORE
-from trailgate.logdump.session.results import LargeTransaction
+from trailgate.logdump.statistics.tallies import LargeTransaction
 
 
 class LargeTransactions:
@@ -25,7 +25,7 @@ class LargeTransactions:
         numbers = portion.numbers
         count = len(numbers.firsts) + 1
         records = np.bincount(numbers.number[mask], minlength=count)
-        data = np.bincount(numbers.number[mask], portion.data_length[mask], minlength=count)
+        data = np.bincount(numbers.number[mask], portion.view.data_length[mask], minlength=count)
         if (numbers.number == BEFORE).any():
             self._go_on(portion, int(records[BEFORE]), int(data[BEFORE]))
         if numbers.open != BEFORE:
@@ -66,5 +66,5 @@ class LargeTransactions:
 
 
 def _transaction(portion: Portion, row: int, records: int, data: int) -> LargeTransaction:
-    place = portion.base + int(portion.offsets[row])
-    return LargeTransaction(place, int(portion.io_time[row]), records, data)
+    place = portion.source.base + int(portion.view.offsets[row])
+    return LargeTransaction(place, int(portion.view.io_time[row]), records, data)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError
-from trailgate.logdump.session.results import Tally
+from trailgate.logdump.statistics.tallies import Tally
 from trailgate.trail.format.record_types import type_name
 
 Key = TypeVar("Key", int, str)

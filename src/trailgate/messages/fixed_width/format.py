@@ -1,7 +1,7 @@
 """Fixed-width messages to records and images, a batch at a time (capture properties §5).
 
-A record is the header, then the columns of the table that the header names, each at its place. It may end
-behind any complete column, if no key column is left out; bytes between columns do not count.
+A record is the header, then the columns of the table that the header names, each at its offset. It may end
+after any complete column, if no key column is left out; bytes between columns do not count.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import numpy as np
 from trailgate.arrays import Longs
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import DecodeError, TrailgateError
-from trailgate.messages.fixed_width.cells import cells_of
-from trailgate.messages.fixed_width.cutting import cut_records
-from trailgate.messages.fixed_width.options import FixedOptions
+from trailgate.messages.fixed_width.options import FixedWidthOptions
 from trailgate.messages.fixed_width.plans import RecordPlan, check_ends, planned
-from trailgate.messages.fixed_width.records import FixedRecords, Place
-from trailgate.messages.fixed_width.values import BINARY, as_it_is, text_reader
+from trailgate.messages.fixed_width.records import FixedWidthRecords
+from trailgate.messages.fixed_width.units import units_of
+from trailgate.messages.fixed_width.values import BINARY, FieldReader, as_it_is, text_reader
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
@@ -27,15 +26,14 @@ from trailgate.model.tables import Table
 _SHORT = "Is the header the right one, or is the record cut off?"
 
 
-class FixedFormat:
-    """Reads records by one set of options; what a table's layout decides is made once and kept."""
+class FixedWidthFormat:
+    """Reads records by one set of options; how a table is read is decided once and kept."""
 
-    def __init__(self, options: FixedOptions) -> None:
+    def __init__(self, options: FixedWidthOptions) -> None:
         self.options = options
         values, header = options.values, options.header
         self._header = {
-            slot.column.name: Place(slot, slot.offset, text_reader(slot.field, values, as_it_is))
-            for slot in header.slots
+            slot.column.name: text_reader(slot, values, as_it_is) for slot in header.slots
         }
         self._layouts = {record.name.casefold(): record for record in options.records}
         self._plans: dict[str, RecordPlan] = {}
@@ -44,23 +42,24 @@ class FixedFormat:
         fields = [slot.field for layout in (header, *options.records) for slot in layout.slots]
         binary = any(field.usage in BINARY for field in fields)
         self._characters = page.name == "utf-8" and not binary
-        used = options.cutting.delimiter or b"\n"
-        self._between = next(bytes([byte]) for byte in range(128) if byte not in used)
 
-    def records(self, messages: MessageBatch) -> FixedRecords:
+    def records(self, messages: MessageBatch) -> FixedWidthRecords:
         """Return the records of the messages, each with its whole header."""
-        delimiter = self.options.cutting.delimiter
-        if delimiter and len(delimiter) > 1 and messages.touching:
-            messages = messages.apart(self._between)
-        cells = cells_of(messages, self._between, characters=self._characters)
-        messages = cells.messages
-        message, starts, ends = cut_records(cells, self.options.cutting)
-        offset = cells.byte(starts) - messages.starts[message]
-        records = FixedRecords(messages, message, offset, cells, starts, ends, self._header)
+        units = units_of(messages, characters=self._characters)
+        message, starts, ends = units.records(self.options.framing)
+        records = FixedWidthRecords(
+            messages=units.messages,
+            message=message,
+            offset=units.byte(starts) - units.messages.starts[message],
+            units=units,
+            starts=starts,
+            ends=ends,
+            header=self._header,
+        )
         self._check_headers(records)
         return records
 
-    def _check_headers(self, records: FixedRecords) -> None:
+    def _check_headers(self, records: FixedWidthRecords) -> None:
         least, lengths = self.options.header.size, records.lengths
         short = np.flatnonzero(lengths < least)
         if len(short):
@@ -71,7 +70,9 @@ class FixedFormat:
 
             records.refuse(short, error)
 
-    def layouts(self, records: FixedRecords, tables: Sequence[Table], table_of: Longs) -> Longs:
+    def layouts(
+        self, records: FixedWidthRecords, tables: Sequence[Table], table_of: Longs
+    ) -> Longs:
         """Return how many columns of each record are complete."""
         found, lengths = np.zeros(len(table_of), np.int64), records.lengths
         for number, table in enumerate(tables):
@@ -80,7 +81,12 @@ class FixedFormat:
         return found
 
     def images(
-        self, records: FixedRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
+        self,
+        records: FixedWidthRecords,
+        table: Table,
+        kind: int,
+        rows: Longs,
+        errors: MessageErrors,
     ) -> tuple[Image, Image]:
         """Return before and after of alike records; what is wrong is added to the errors."""
         absent = (ABSENT,) * len(table.columns)
@@ -90,7 +96,7 @@ class FixedFormat:
         group = RecordGroup(records, table, rows, errors)
         count = int(plan.complete(records.lengths[rows[:1]])[0])
         check_ends(group, plan, count, self._blank)
-        columns = [_column(group, place) for place in plan.places[:count]]
+        columns = [_column(group, reader) for reader in plan.readers[:count]]
         image = (*columns, *absent[count:])
         return (image, absent) if kind == DELETE else (absent, image)
 
@@ -101,10 +107,10 @@ class FixedFormat:
         return self._plans[name]
 
 
-def _column(group: RecordGroup[FixedRecords], place: Place) -> StateColumn:
+def _column(group: RecordGroup[FixedWidthRecords], reader: FieldReader) -> StateColumn:
     name = group.table.name
 
     def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
         group.add(rows, lambda row: error(row).located(table=name))
 
-    return StateColumn(group.records.column(place, group.rows, refuse))
+    return StateColumn(group.records.column(reader, group.rows, refuse))

@@ -1,11 +1,11 @@
-"""What the fixed-width parser is told: the ``fixed.*`` properties, typed, with the layouts they name."""
+"""The options of fixed-width messages: the ``fixed.*`` properties, typed, with the layouts that they name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from trailgate.cobol.copybook.dialect import (
     Signs,
     SourceFormat,
 )
+from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.values.options import Blank, RawForm, ValueOptions
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.messages.fixed_width.cutting import Cutting, read_cutting
 from trailgate.messages.fixed_width.layouts import RecordLayout, Slot
 from trailgate.messages.fixed_width.schema import Schema, read_schema
 from trailgate.messages.fixed_width.values import field_reader
@@ -33,23 +33,27 @@ from trailgate.messages.properties.values import HeaderFields, ValueSource, pars
 from trailgate.model.tables import Definitions, Table
 
 E = TypeVar("E", bound=Enum)
+_MOST_LENGTH: Final = 1 << 31  # more than a batch of messages has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedOptions(MetadataOptions):
+class FixedWidthOptions(MetadataOptions):
     """How fixed-width messages are read; see ``docs/properties.md`` for each property.
 
-    ``carried`` are the header's fields that are no metadata: they lead the columns of every record.
+    ``carried`` are the header's fields that are not metadata: they lead the columns of every record.
+    Without a ``framing`` each message is one record.
     """
 
     header: RecordLayout
     carried: tuple[Slot, ...]
     records: tuple[RecordLayout, ...]
-    cutting: Cutting
+    framing: Framing | None
     values: ValueOptions
 
 
-def fixed_setup(properties: Properties, files: DefinitionFiles) -> tuple[FixedOptions, Definitions]:
+def fixed_width_setup(
+    properties: Properties, files: DefinitionFiles
+) -> tuple[FixedWidthOptions, Definitions]:
     """Return the options with their layouts, and the tables that records become."""
     read = PropertyReader(properties, "fixed")
     values = _values(read)
@@ -61,7 +65,7 @@ def fixed_setup(properties: Properties, files: DefinitionFiles) -> tuple[FixedOp
     return options, Definitions(tuple(tables), schema.database)
 
 
-def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> FixedOptions:
+def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> FixedWidthOptions:
     header = schema.header
     names = tuple(slot.column.name for slot in header.slots)
     fields = HeaderFields(names, f"the header {header.name}")
@@ -69,18 +73,18 @@ def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> Fixe
     found = metadata(read, lambda name: _code(read, name, values.dialect.code_page))
     found |= {"schemaandtable": None, "table": _table(read), "schema": _schema(read)}
     found["timestamp_format"] = _timestamp_format(found, header)
-    return FixedOptions(
+    return FixedWidthOptions(
         header=header,
         carried=_carried(header, _mapped(found.values())),
         records=schema.records,
-        cutting=read_cutting(read),
+        framing=_framing(read),
         values=values,
         **found,
     )
 
 
 def _check_readable(layout: RecordLayout, values: ValueOptions) -> None:
-    """Refuse a field whose values nothing can read, before there are messages."""
+    """Raise the error of a field whose values cannot be read, before there are messages."""
     for slot in layout.slots:
         try:
             field_reader(slot, values)
@@ -110,6 +114,30 @@ def _choice(read: PropertyReader, name: str, kind: type[E]) -> E:
     return kind(read.text(name).casefold())
 
 
+def _framing(read: PropertyReader) -> Framing | None:
+    """Return how messages are cut into records; raises OptionError where the properties contradict each other."""
+    entry = read.entry("recordlength")
+    length = 0 if entry is None else read.parsed(entry, _length)
+    kind = read.text("records").casefold() or ("length" if length else "line")
+    if (kind == "length") != bool(length):
+        problem = "fixed.recordlength goes with fixed.records=length, and with it alone"
+        raise read.error(problem, "records")
+    delimiter = read.token("linedelim")
+    if delimiter is not None and kind != "line":
+        raise read.error("fixed.linedelim goes with fixed.records=line alone", "linedelim")
+    if kind == "message":
+        return None
+    if kind == "length":
+        return Framing(FrameKind.FIXED, length)
+    return Framing(FrameKind.LINE, delimiter=delimiter or b"\n", returns=delimiter is None)
+
+
+def _length(value: str) -> int:
+    if not value.isascii() or not value.isdecimal() or not 0 < int(value) < _MOST_LENGTH:
+        raise OptionError(f"expected a length, found {value!r}")
+    return int(value)
+
+
 def _code(read: PropertyReader, name: str, page: str) -> bytes:
     r"""Return an operation code or indicator value as UTF-8; ``\xHH`` is a byte of the code page."""
     value, entry = read.needed_token(name), read.entry(name)
@@ -137,7 +165,7 @@ def _schema(read: PropertyReader) -> ValueSource | None:
 
 
 def _timestamp_format(found: dict[str, object], header: RecordLayout) -> str | None:
-    """Return the property's format, else that of the comment in front of the header's field."""
+    """Return the property's format, else that of the comment before the header's field."""
     given, source = found["timestamp_format"], found["timestamp"]
     assert given is None or isinstance(given, str)
     assert isinstance(source, ValueSource)

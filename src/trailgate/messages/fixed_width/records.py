@@ -1,4 +1,4 @@
-"""The records of fixed-width messages: cells, header fields by name, errors at fields."""
+"""The records of fixed-width messages: their units, header fields by name, errors at fields."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages.fixed_width.cells import Cells
 from trailgate.messages.fixed_width.layouts import Slot
+from trailgate.messages.fixed_width.units import MessageUnits
 from trailgate.messages.fixed_width.values import FieldReader
 from trailgate.messages.parsing.bad_messages import BadMessagesError, errors_by_row
 from trailgate.messages.parsing.records import Records
@@ -20,32 +20,18 @@ from trailgate.messages.parsing.records import Records
 Refuse = Callable[[Longs, Callable[[int], TrailgateError]], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A field at a distance from its record's begin, and what reads it."""
-
-    slot: Slot
-    at: int
-    reader: FieldReader
-
-    @property
-    def end(self) -> int:
-        """Return where the field ends."""
-        return self.at + self.slot.field.size
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class FixedRecords(Records):
-    """Records of cells; each has its whole header."""
+class FixedWidthRecords(Records):
+    """Records in bytes or characters; each has its whole header."""
 
-    cells: Cells
+    units: MessageUnits
     starts: Longs
     ends: Longs
-    header: Mapping[str, Place]
+    header: Mapping[str, FieldReader]
 
     @property
     def lengths(self) -> Longs:
-        """Return how many cells each record has."""
+        """Return how many units each record has."""
         return self.ends - self.starts
 
     def text(self, name: str) -> pa.Array:
@@ -61,42 +47,47 @@ class FixedRecords(Records):
             raise BadMessagesError(errors)
         return pc.utf8_trim(values, " ")
 
-    def column(self, place: Place, rows: Longs, refuse: Refuse) -> pa.Array | None:
+    def column(self, reader: FieldReader, rows: Longs, refuse: Refuse) -> pa.Array | None:
         """Return the values of a field of some records; None where a conversion fails.
 
-        ``refuse`` is told the rows that are no values, and what makes the error of one.
+        ``refuse`` gets the rows that are not values, and what makes the error of one.
         """
-        cells = self.cells.rows(self.starts[rows] + place.at, place.slot.field.size)
-        values, bad = place.reader.decode(cells)
+        slot = reader.slot
+        values, bad = reader.decode(
+            self.units.rows(self.starts[rows] + slot.offset, slot.field.size)
+        )
         if bad is not None:
-            refuse(rows[bad], lambda row: self._unreadable(row, place))
+            refuse(rows[bad], lambda row: self._unreadable(row, reader))
         try:
-            return place.reader.convert(values)
+            return reader.convert(values)
         except DecodeError as error:
-            errors = errors_by_row(place.reader.convert, values, error)
+            errors = errors_by_row(reader.convert, values, error)
         by_row = {int(rows[at]): errors[at] for at in errors}
         wrong = rows[np.fromiter(errors, np.int64, len(errors))]
-        refuse(wrong, lambda row: self._at_field(row, place, by_row[row].problem, by_row[row].hint))
+        refuse(
+            wrong,
+            lambda row: self._at_field(row, reader.slot, by_row[row].problem, by_row[row].hint),
+        )
         return None
 
-    def _unreadable(self, row: int, place: Place) -> DecodeError:
-        begin, end = self._bytes(row, place.at, place.end)
-        problem, hint = place.reader.explain(self.cells.data[begin:end].tobytes())
-        return self._at_field(row, place, problem, hint)
+    def _unreadable(self, row: int, reader: FieldReader) -> DecodeError:
+        begin, end = self._bytes(row, reader.slot.offset, reader.slot.end)
+        problem, hint = reader.explain(self.units.data[begin:end].tobytes())
+        return self._at_field(row, reader.slot, problem, hint)
 
-    def _at_field(self, row: int, place: Place, problem: str, hint: str) -> DecodeError:
-        begin, end = self._bytes(row, place.at, place.end)
-        raw = self.cells.data[begin:end].tobytes()
+    def _at_field(self, row: int, slot: Slot, problem: str, hint: str) -> DecodeError:
+        begin, end = self._bytes(row, slot.offset, slot.end)
+        raw = self.units.data[begin:end].tobytes()
         offset = begin - int(self.messages.starts[self.message[row]])
-        where = Where(record=self.number(row), offset=offset, field=place.slot.column.name, raw=raw)
+        where = Where(record=self.number(row), offset=offset, field=slot.column.name, raw=raw)
         return DecodeError(problem, where=where, hint=hint)
 
     def raw(self, row: int) -> bytes:
         """Return a record's bytes."""
         begin, end = self._bytes(row, 0, int(self.ends[row] - self.starts[row]))
-        return self.cells.data[begin:end].tobytes()
+        return self.units.data[begin:end].tobytes()
 
     def _bytes(self, row: int, begin: int, end: int) -> tuple[int, int]:
-        """Return where cells of a record, counted from its begin, lie in the data."""
-        places = self.cells.byte(self.starts[row] + np.array([begin, end]))
+        """Return where units of a record, counted from its begin, lie in the data."""
+        places = self.units.byte(self.starts[row] + np.array([begin, end]))
         return int(places[0]), int(places[1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 from trailgate.cobol.copybook.dialect import Dialect
 from trailgate.cobol.copybook.layouts import Layout
 from trailgate.columnar.code_pages.registry import code_page
-from trailgate.errors import DefinitionError, Where
+from trailgate.errors import DefinitionError, Where, did_you_mean
 from trailgate.messages.fixed_width.layouts import RecordLayout, from_copybook, from_table, in_a_row
 from trailgate.messages.properties.definition_files import DefinitionFiles, with_userdefs
 from trailgate.messages.properties.reader import PropertyReader
@@ -95,7 +94,7 @@ def _from_copybook(
 
 
 def _text_bytes(read: PropertyReader, name: str) -> int:
-    """Return how many bytes of UTF-8 a character may need: as told, or what the page's widest needs.
+    """Return how many bytes of UTF-8 a character may need: as given, or what the page's widest needs.
 
     Messages in UTF-8 are taken for ASCII here, so that CHAR(n) stays n bytes.
     """
@@ -110,13 +109,13 @@ def _text_bytes(read: PropertyReader, name: str) -> int:
 
 
 def _check_depending(layout: Layout) -> None:
-    """Refuse fields behind a varying one, since compilers differ in whether they move with it."""
+    """Refuse fields after a varying one, since compilers differ in whether they move with it."""
     for field in layout.root.walk():
         varies = field.occurs is not None and field.occurs.counter is not None
         if varies and field.offset + field.extent < layout.size:
             problem = f"{field.name} occurs depending on a field and is not last in its record"
             where = Where(table=layout.name, field=field.name)
-            hint = "If what is behind it does not move, say fixed.depending=most"
+            hint = "If what follows it does not move, set fixed.depending=most"
             raise DefinitionError(problem, where=where, hint=hint)
 
 
@@ -145,8 +144,7 @@ def _header(read: PropertyReader, names: list[str]) -> str:
     folded = {name.casefold(): name for name in names}
     if wanted.casefold() in folded:
         return folded[wanted.casefold()]
-    near = get_close_matches(wanted.casefold(), folded, 1)
-    hint = f"Did you mean {folded[near[0]]}?" if near else f"There are {', '.join(names) or 'none'}"
+    hint = did_you_mean(wanted, names) or f"There are {', '.join(names) or 'none'}"
     raise read.error(f"no record or table {wanted} is defined", "header", hint)
 
 

@@ -1,6 +1,6 @@
-"""How a field's cells become a column of a table: decoded, then brought to the column's type.
+"""The readers of fields: bytes or characters are decoded, then converted to the column's type.
 
-Numbers of a copybook go the straight way from their bytes to the column's type. Text, dates, and all columns of a
+Numbers of a copybook are converted without becoming text. Text, dates, and all columns of a
 definitions file are text first, and become values by ``operations.values``.
 """
 
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,24 +23,25 @@ from trailgate.columnar.datetime_formats import DateFormat, compile_format
 from trailgate.columnar.numbers import format_integers
 from trailgate.columnar.rows import failing_row, row_error
 from trailgate.messages.fixed_width.layouts import Slot
+from trailgate.messages.fixed_width.units import UnitMatrix
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
 from trailgate.operations.values import Convert, parser_for
 
-Cells = npt.NDArray[Any]
-Decode = Callable[[Cells], Decoded]
-# In such fields each byte is a character as it is printed, but for a sign over a digit.
+Decode = Callable[[UnitMatrix], Decoded]
+# In such fields each byte is a printed character, except for a sign over a digit.
 _PRINTED: Final = frozenset({Usage.TEXT, Usage.EDITED, Usage.ZONED})
 _TEXTUAL: Final = frozenset({Usage.TEXT, Usage.NATIONAL, Usage.DBCS})
-# Their bytes are no characters at all.
+# Their bytes are not characters.
 BINARY: Final = frozenset(set(Usage) - _PRINTED - {Usage.GROUP})
 _SURE_DIGITS: Final = 17  # so many fit 64 bits, whatever a binary field holds beyond its picture
-_SUBSTITUTE: Final = 0x1A  # stands for a character beyond ASCII where bytes are wanted
+_SUBSTITUTE: Final = 0x1A  # instead of a character beyond ASCII where bytes are wanted
 
 
 class FieldReader(NamedTuple):
-    """Reads one field: cells to values, why cells are none, and values to the block's column."""
+    """Reads one field: units to values, why units are not a value, and values to the block's column."""
 
+    slot: Slot
     decode: Decode
     explain: Explain
     convert: Convert
@@ -52,25 +52,23 @@ def field_reader(slot: Slot, options: ValueOptions) -> FieldReader:
     field, column = slot.field, slot.column
     if column.family is Family.DATETIME:
         form = compile_format(field.date_format) if field.date_format else None
-        return text_reader(field, options, _or_blank(column, options, form))
+        return text_reader(slot, options, _or_blank(column, options, form))
     if field.usage is Usage.TEXT and column.family is not Family.TEXT:
-        return text_reader(field, options, _or_blank(column, options))
+        return text_reader(slot, options, _or_blank(column, options))
     if field.usage in _TEXTUAL:
-        return text_reader(field, options, parser_for(column))
-    return FieldReader(_decoded(field, options), explainer(field, options), _fitted(slot))
+        return text_reader(slot, options, parser_for(column))
+    return FieldReader(slot, _decoded(field, options), explainer(field, options), _fitted(slot))
 
 
-def text_reader(field: Field, options: ValueOptions, convert: Convert) -> FieldReader:
+def text_reader(slot: Slot, options: ValueOptions, convert: Convert) -> FieldReader:
     """Return what reads a field as its text, and converts that."""
+    field = slot.field
     if _is_printed(field):
         field = replace(field, usage=Usage.TEXT, number=None)
+    decode, explain = _decoded(field, options), explainer(field, options)
     if field.usage in _TEXTUAL:
-        return FieldReader(_decoded(field, options), explainer(field, options), convert)
-    return FieldReader(
-        _decoded(field, options),
-        explainer(field, options),
-        lambda values: convert(_number_text(values, field)),
-    )
+        return FieldReader(slot, decode, explain, convert)
+    return FieldReader(slot, decode, explain, lambda values: convert(_number_text(values, field)))
 
 
 def as_it_is(values: pa.Array) -> pa.Array:
@@ -87,27 +85,27 @@ def _decoded(field: Field, options: ValueOptions) -> Decode:
     """Return a decoder of bytes, which takes characters as well."""
     of_bytes, text = decoder(field, options), field.usage is Usage.TEXT
 
-    def decode(cells: Cells) -> Decoded:
-        if cells.dtype == np.uint8:
-            return of_bytes(cells)
+    def decode(units: UnitMatrix) -> Decoded:
+        if units.dtype == np.uint8:
+            return of_bytes(units)
         if text:
             return Decoded(
-                _characters(cells, trim=pc.ascii_ltrim if field.justified else pc.ascii_rtrim)
+                _characters(units, trim=pc.ascii_ltrim if field.justified else pc.ascii_rtrim)
             )
-        return of_bytes(np.where(cells < 0x80, cells, _SUBSTITUTE).astype(np.uint8))
+        return of_bytes(np.where(units < 0x80, units, _SUBSTITUTE).astype(np.uint8))
 
     return decode
 
 
-def _characters(cells: Cells, trim: Callable[..., pa.Array]) -> pa.Array:
+def _characters(units: UnitMatrix, trim: Callable[..., pa.Array]) -> pa.Array:
     """Return rows of code points as text."""
-    sizes = 1 + (cells > 0x7F).astype(np.int64) + (cells > 0x7FF) + (cells > 0xFFFF)
-    text = cells.astype("<u4").tobytes().decode("utf-32-le").encode()
+    sizes = 1 + (units > 0x7F).astype(np.int64) + (units > 0x7FF) + (units > 0xFFFF)
+    text = units.astype("<u4").tobytes().decode("utf-32-le").encode()
     return trim(strings(text, sizes.sum(axis=1)), " ")
 
 
 def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = None) -> Convert:
-    """Return the column's parser; blanks alone are NULL before it, if that is asked for."""
+    """Return the column's parser; with the option, blanks alone are NULL."""
     parse = parser_for(column, form)
     if options.blank is not Blank.NULL:
         return parse
@@ -120,7 +118,7 @@ def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = N
 
 
 def _fitted(slot: Slot) -> Convert:
-    """Return what brings decoded numbers, or bytes in hex, to the column's type."""
+    """Return what converts decoded numbers, or bytes in hex, to the column's type."""
     field, column = slot.field, slot.column
     wide = field.usage in (Usage.BINARY, Usage.NATIVE) and column.external_length > _SURE_DIGITS
     if column.family is Family.INTEGER and not wide:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.grouping import grouped
+from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
@@ -27,7 +28,6 @@ from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBlock, Image
-from trailgate.model.positions import format_positions
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=Records)
@@ -141,7 +141,7 @@ class MessageParser:
 
             records.refuse(np.flatnonzero(bad), error)
         # In the order of names, so that errors do not depend on what else is in the batch.
-        order = sorted(range(len(tables)), key=lambda code: tables[code].name)
+        order = sorted(range(len(tables)), key=lambda code: (tables[code].name, found[code]))
         return [tables[code] for code in order], np.argsort(order)[codes]
 
     def _codes(

@@ -40,7 +40,7 @@ CONNECTION: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "parser.type",
         ValueKind.CHOICE,
-        "which parser reads the messages; this version has `fixed` and `delim`",
+        "which parser reads the messages; `fixed` and `delim` are supported",
         "capture properties §3",
         choices=("fixed", "delim", "xml"),
     ),

@@ -16,7 +16,7 @@ from trailgate.messages.properties.rows import (
 )
 
 _ORIGIN: Final = "capture properties §6.2"
-_INFERRED: Final = "inferred from `fixed.userdefs` of section 5.3"
+_INFERRED: Final = "inferred from `fixed.userdefs`, capture properties §5.3"
 
 
 def _source(
@@ -42,7 +42,7 @@ DELIMITED: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "delim.userdefs.tables",
         ValueKind.NAMES,
-        "tables defined here, as SCHEMA.TABLE; beside `delim.sourcedefs` or instead of it",
+        "tables defined here, as SCHEMA.TABLE; in addition to `delim.sourcedefs` or instead of it",
         _INFERRED,
     ),
     PropertyRow(
@@ -82,27 +82,30 @@ DELIMITED: Final[tuple[PropertyRow, ...]] = (
     _source("delim.optype", "operation code; required", FIELD_OR_HEADER),
     *operation_rows("delim", _ORIGIN),
     _source("delim.schemaandtable", "table name as SCHEMA.TABLE", FIELD_OR_HEADER),
-    _source("delim.schema", "schema name, beside `delim.table`", OR_LITERAL),
+    _source("delim.schema", "schema name, with `delim.table`", OR_LITERAL),
     _source("delim.table", "table name", FIELD_OR_HEADER),
     _source("delim.txind", "transaction indicator", FIELD_OR_HEADER),
     *indicator_rows("delim", _ORIGIN),
-    _bytes("delim.fielddelim", "between fields; the default is our choice", ","),
+    _bytes("delim.fielddelim", "between fields; the default is ours", ","),
     _bytes(
         "delim.linedelim",
-        "between records; the default is our choice",
+        "between records; the default is ours",
         r"\x0a",
         ("delim.recorddelim",),
     ),
     _bytes("delim.quote", "around quoted values; without it nothing is quoted"),
-    _bytes("delim.nullindicator", "an unquoted value that is NULL; without it none is"),
+    _bytes(
+        "delim.nullindicator",
+        "an unquoted value that means NULL; without it an empty unquoted value does",
+    ),
     _bytes("delim.fielddelim.escaped", "stands for the field delimiter in data"),
     _bytes("delim.linedelim.escaped", "stands for the record delimiter in data"),
     _bytes("delim.quote.escaped", "stands for the quote in a quoted value"),
     _bytes("delim.nullindicator.escaped", "stands for the null indicator's text as data"),
     switch_row("delim.hasbefores", "every record has before and after values", _ORIGIN),
     switch_row("delim.hasnames", "every record has column names", _ORIGIN),
-    switch_row("delim.afterfirst", "after values stand in front of before values", _ORIGIN),
-    switch_row("delim.isgrouped", "names, before and after values stand in blocks", _ORIGIN),
+    switch_row("delim.afterfirst", "after values come before the before values", _ORIGIN),
+    switch_row("delim.isgrouped", "names, before and after values are in blocks", _ORIGIN),
     PropertyRow(
         "delim.dateformat",
         ValueKind.FORMAT,
@@ -119,7 +122,7 @@ DELIMITED: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "delim.dateformat.<SCHEMA.TABLE>.<COLUMN>",
         ValueKind.FORMAT,
-        "format of one date column; goes before the table's and the global one",
+        "format of one date column; takes precedence over the table's and the global one",
         _ORIGIN,
     ),
 )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.errors import OptionError, Where
+from trailgate.errors import OptionError, Where, nearest
 
 _ALL_TABLES: Final = ("*.*",)
 _ENDED_BY_SEMICOLON: Final = frozenset({"TABLE", "MAP", "SEQUENCE"})
@@ -266,8 +265,8 @@ def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, _Statement],
 def _unknown(draft: _Draft, statement: _Statement) -> None:
     reason = _REASONS.get(statement.keyword)
     if reason is None:
-        near = get_close_matches(statement.keyword, (*_HANDLERS, *_REASONS), 1, 0.8)
-        reason = "unknown parameter" + (f"; did you mean {near[0]}?" if near else "")
+        near = nearest(statement.keyword, (*_HANDLERS, *_REASONS), cutoff=0.8)
+        reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
     draft.note(statement, statement.text, reason)
 
 

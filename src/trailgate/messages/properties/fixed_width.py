@@ -50,7 +50,7 @@ _DEFINITIONS: Final = (
     PropertyRow(
         "fixed.copybook",
         ValueKind.PATH,
-        "copybook; its COPY members are sought in its folder; for `fixed.schematype=copybook`",
+        "copybook; its COPY members are searched in its folder; for `fixed.schematype=copybook`",
         _ORIGIN,
     ),
     PropertyRow(
@@ -62,7 +62,7 @@ _DEFINITIONS: Final = (
     PropertyRow(
         "fixed.userdefs.<SCHEMA.TABLE>.columns",
         ValueKind.NAMES,
-        "columns of such a table, in order, one behind the other",
+        "columns of such a table, in order, without gaps",
         _ORIGIN,
     ),
     PropertyRow(
@@ -108,7 +108,7 @@ _METADATA: Final = (
     PropertyRow(
         "fixed.table",
         ValueKind.SOURCE,
-        "name of the record's definition; several fields, comma-separated, are put together; "
+        "name of the record's definition; several fields, comma-separated, are concatenated; "
         "required",
         _ORIGIN,
         sources=FIELD_OR_HEADER,
@@ -117,7 +117,7 @@ _METADATA: Final = (
     PropertyRow(
         "fixed.schema",
         ValueKind.TEXT,
-        "schema that is put in front of the table's name; quotes around it do not count",
+        "schema of the table's name; quotes around it do not count",
         _ORIGIN,
     ),
     _source("fixed.txind", "transaction indicator", FIELD_OR_HEADER),
@@ -128,7 +128,7 @@ _RECORDS: Final = (
     PropertyRow(
         "fixed.records",
         ValueKind.CHOICE,
-        "how a message's records are told apart: a line each, `fixed.recordlength` each, or one a "
+        "how a message's records are separated: a line each, `fixed.recordlength` each, or one a "
         "message; default `length` where that length is given, else `line`",
         _OWN,
         choices=("line", "length", "message"),
@@ -136,7 +136,7 @@ _RECORDS: Final = (
     PropertyRow(
         "fixed.linedelim",
         ValueKind.BYTES,
-        "behind a record; default `\\x0a`, with or without `\\x0d` in front",
+        "after a record; default `\\x0a`, with or without `\\x0d` before it",
         _OWN,
     ),
     PropertyRow("fixed.recordlength", ValueKind.TEXT, "length of all records, with header", _OWN),
@@ -146,12 +146,12 @@ _VALUES: Final = (
     PropertyRow(
         "fixed.codepage",
         ValueKind.TEXT,
-        "code page of the messages, such as `cp037`; in UTF-8 text places and lengths count "
+        "code page of the messages, such as `cp037`; in UTF-8 positions and lengths count "
         "characters",
         _OWN,
         "utf-8",
     ),
-    _choice("fixed.copybook.format", "where a line's text stands", "auto", "fixed", "free"),
+    _choice("fixed.copybook.format", "which columns of a line hold text", "auto", "fixed", "free"),
     _choice(
         "fixed.binarysizes",
         "bytes of binary numbers: 2, 4 or 8, or as few as hold them",
@@ -161,8 +161,8 @@ _VALUES: Final = (
     _choice("fixed.binary", "byte order of COMP and COMP-4", "big", "little"),
     _choice("fixed.native", "byte order of COMP-5, and of IEEE floats", "big", "little"),
     _choice("fixed.floats", "form of COMP-1 and COMP-2", "ibm", "ieee"),
-    _choice("fixed.signs", "which sign nibbles and overpunches are taken", "lenient", "strict"),
-    _choice("fixed.blank", "what a number or date of blanks alone is", "error", "null"),
+    _choice("fixed.signs", "which sign nibbles and overpunches are accepted", "lenient", "strict"),
+    _choice("fixed.blank", "what a number or date of only blanks is", "error", "null"),
     PropertyRow(
         "fixed.textbytes",
         ValueKind.CHOICE,
@@ -173,8 +173,8 @@ _VALUES: Final = (
     ),
     _choice(
         "fixed.depending",
-        "where an OCCURS DEPENDING ON may stand: last in its record alone, or anywhere, with what is "
-        "behind it where most elements would end",
+        "where an OCCURS DEPENDING ON may be: only last in its record, or anywhere, with the items after it "
+        "at their places for the most elements",
         "last",
         "most",
     ),

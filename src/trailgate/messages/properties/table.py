@@ -1,16 +1,16 @@
 """The capture properties: one row each, with what its value may be and what it does.
 
-MetadataValues name sections of the capture reference (``docs/properties.md`` lists the same rows).
+Origins cite sections of the reference (``docs/properties.md`` lists the same rows).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
+from trailgate.errors import did_you_mean
 from trailgate.messages.properties.connection import CONNECTION
 from trailgate.messages.properties.delimited import DELIMITED
 from trailgate.messages.properties.fixed_width import FIXED
@@ -53,6 +53,4 @@ def row_of(name: str) -> PropertyRow | None:
 
 def nearest(name: str) -> str:
     """Return a hint that names the nearest known property, or an empty text."""
-    known = {known.casefold(): known for known in _ROWS}
-    found = get_close_matches(name.casefold(), known, 1, 0.5)
-    return f"Did you mean {known[found[0]]}?" if found else ""
+    return did_you_mean(name, _ROWS, cutoff=0.5)

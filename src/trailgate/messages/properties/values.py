@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final, TypeVar
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, did_you_mean
 from trailgate.messages.properties.rows import SourceKind
 
 K = TypeVar("K")
@@ -134,12 +133,8 @@ def _field(
     found = fields.found(source.name)
     if found is not None:
         return ValueSource(SourceKind.FIELD, found)
-    folded = {name.casefold(): name for name in fields.names}
-    near = get_close_matches(source.name.casefold(), folded, 1)
-    if near:
-        hint = f"Did you mean {folded[near[0]]}?"
-    elif SourceKind.LITERAL in allowed:
+    hint = did_you_mean(source.name, fields.names)
+    if not hint and SourceKind.LITERAL in allowed:
         hint = f'A fixed value is written in double quotes: "{source.name}"'
-    else:
-        hint = f"{fields.place} names {', '.join(fields.names)}"
+    hint = hint or f"{fields.place} names {', '.join(fields.names)}"
     raise OptionError(f"{source.name} is not a name of {fields.place}", hint=hint)

@@ -7,19 +7,19 @@ from typing import Final
 from trailgate.messages.properties.rows import Effect, PropertyRow, ValueKind
 
 _ORIGIN: Final = "capture properties §7.1"
-_INFERRED: Final = "inferred from `fixed.userdefs` of section 5.3"
+_INFERRED: Final = "inferred from `fixed.userdefs`, capture properties §5.3"
 
 XML: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "xml.sourcedefs",
         ValueKind.PATH,
-        "source definitions file of the tables; read by `trailgate gendef` alone",
+        "source definitions file of the tables; only read by `trailgate gendef`",
         _ORIGIN,
     ),
     PropertyRow(
         "xml.userdefs.tables",
         ValueKind.NAMES,
-        "tables defined here, as SCHEMA.TABLE; read by `trailgate gendef` alone",
+        "tables defined here, as SCHEMA.TABLE; only read by `trailgate gendef`",
         _INFERRED,
     ),
     PropertyRow(
@@ -37,7 +37,7 @@ XML: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "xml.rules",
         ValueKind.NAMES,
-        "names of the rules; with `parser.type=xml` properties that begin with such a name are taken too",
+        "names of the rules; with `parser.type=xml` properties that begin with such a name are accepted too",
         _ORIGIN,
         effect=Effect.NONE,
         reason="no XML is parsed yet",

@@ -16,50 +16,61 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
-from trailgate.storage.writing.segments import MAX_BYTES
-from trailgate.storage.writing.trail_writing import (
-    Part,
-    WriteJob,
+from trailgate.options import COUNT, TEXT, Option, Options, choice
+from trailgate.spark.options import read_with_path
+from trailgate.storage.writing.options import MAX_BYTES
+from trailgate.storage.writing.table_writing import (
+    StagedPart,
+    TableOptions,
     check_columns,
-    discard,
     prepare_writing,
     publish_parts,
     write_part,
 )
+from trailgate.storage.writing.target import Target
 from trailgate.trail.format.trail_format import TrailFormat
 
-SEQUENCE_DIGITS: Final = (6, 9)
-FORMAT_OPTIONS: Final = ("formatRelease", "byteOrder", "updateFormat")
+WRITING: Final = Options(
+    "trail",
+    (
+        Option("definitions", TEXT, "the definitions file, where the trail has none or not all"),
+        Option("max_bytes", COUNT, "the most bytes of a trail file", MAX_BYTES),
+        Option("seq_digits", choice({"6": 6, "9": 9}), "digits of a trail file's number"),
+        Option("format_release", TEXT, "the trail's format, as 12.2; else 11.2"),
+        Option("byte_order", TEXT, "big or little; little needs release 12.1"),
+        Option("update_format", TEXT, "separate, full or compact; the last two need 12.1"),
+    ),
+)
 
 
 @dataclass
 class Written(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
     """What a task has staged."""
 
-    part: Part
+    part: StagedPart
 
 
 class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
     """Appends operations to a trail, partitions and rows in their order."""
 
-    def __init__(self, job: WriteJob) -> None:
-        self._job = job
+    def __init__(self, target: Target) -> None:
+        self._target = target
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Stage a partition's operations; a second attempt has files of its own."""
         task = TaskContext.get()
         stem = f"{task.partitionId():06}-{task.taskAttemptId()}"
-        return Written(write_part(self._job, stem, iterator))
+        return Written(write_part(self._target, stem, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish what the tasks have staged."""
         parts = [message.part for message in messages if isinstance(message, Written)]
-        publish_parts(self._job, parts)
+        publish_parts(self._target, parts)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Take the staging folder away."""
+        """Remove the staging folder."""
         del messages  # those of failed tasks are missing: the folder has all
-        discard(self._job)
+        self._target.discard()
 
 
 def trail_writer(options: Any, schema: StructType, *, overwrite: bool) -> TrailWriter:
@@ -67,23 +78,10 @@ def trail_writer(options: Any, schema: StructType, *, overwrite: bool) -> TrailW
     if overwrite:
         problem = "a trail is never overwritten"
         raise OptionError(problem, hint='Write with .mode("append"), or to another path')
-    if not options.get("path"):
-        raise OptionError("the format trail needs a path", hint='As in .save("dirdat/ot")')
+    path, values = read_with_path(WRITING, options, '.save("dirdat/ot")')
     check_columns(schema.names)
-    digits = _number(options, "seqDigits", 0)
-    if digits not in (0, *SEQUENCE_DIGITS):
-        raise OptionError(f"seqDigits is 6 or 9, not {digits}")
-    size = _number(options, "maxBytes", MAX_BYTES)
-    form = TrailFormat.named(*(options.get(name) for name in FORMAT_OPTIONS))
-    tables = options.get("definitions")
-    job = prepare_writing(options["path"], tables, size, digits or None, form)
-    return TrailWriter(job)
-
-
-def _number(options: Any, name: str, default: int) -> int:
-    text = options.get(name)
-    if text is None:
-        return default
-    if not text.isdecimal() or int(text) < 1:
-        raise OptionError(f"{name} must be a number above 0, not {text!r}")
-    return int(text)
+    form = TrailFormat.named(
+        values["format_release"], values["byte_order"], values["update_format"]
+    )
+    own = TableOptions(values["definitions"], values["max_bytes"], values["seq_digits"], form)
+    return TrailWriter(prepare_writing(path, own))

@@ -1,145 +1,111 @@
-"""The files of a trail as they lie there, however incomplete: nothing is refused, so that a check can tell.
-
-``trail_files.find_trail`` is what readers use; it raises where a trail is not whole.
-"""
+"""The numbered files of a trail, listed in a store; what is missing or wrong is left to the caller."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from pyarrow import fs
 
-from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
-from trailgate.errors import StorageError, TrailgateError, Where
-from trailgate.model.tables import Definitions
-from trailgate.storage.files.trail_files import (
-    HINT,
-    NUMBERED,
-    URI,
-    TrailFile,
-    locate,
-    numbered_like_a_trail,
-    read_whole,
-)
+from trailgate.errors import StorageError, Where
+from trailgate.storage.files.addresses import LOCAL, Address, addresses_like, locate, name_of
+
+# Only 6 and 9 digits are legal (trail format §1). The longer run wins: t1000000000 is t1 and 9.
+NUMBERED: Final = re.compile(r"(?P<prefix>.*?)(?P<number>\d{9}|\d{6})")
+HINT: Final = "A trail is named by its prefix, as dirdat/ot for dirdat/ot000000000"
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestEntry:
-    """What a manifest says of one file; None: it does not say."""
+class TrailFile:
+    """One file of a trail and how many of its bytes are to be read."""
 
-    name: str
+    path: str
+    number: int
     size: int
-    operations: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTrail:
-    """All that lies under a prefix. ``manifest`` and ``definitions`` are None where there are none.
+class Listing:
+    """Files with paths inside a store, by number; ``spell`` makes addresses of such paths.
 
-    ``alone`` says that one file was asked for, whose neighbours are not looked at.
+    ``alone``: the address was that of one file, and its neighbours are not listed.
     """
 
+    store: fs.FileSystem
     prefix: str
     files: tuple[TrailFile, ...]
-    manifest: Mapping[str, ManifestEntry] | None = None
-    definitions: Definitions | None = None
-    faults: tuple[str, ...] = ()  # of the manifest and the definitions
+    spell: Callable[[str], str]
     alone: bool = False
 
 
-def stored_file(path: str) -> TrailFile:
-    """Return a single file, whatever its name; raises StorageError where there is none."""
-    store, place = locate(path)
-    info = store.get_file_info(place)
-    if info.type != fs.FileType.File:
-        raise StorageError("there is no such file", where=Where(source=path))
-    matched = NUMBERED.fullmatch(name_of(place))
-    return TrailFile(path, int(matched["number"]) if matched else 0, info.size)
+def list_trail(address: Address) -> Listing:
+    """Return what is named like files of the trail at a prefix, alone in a folder, or of one file.
 
-
-def look_at(path: str, definitions: str | None = None) -> FoundTrail:
-    """Return what lies at a prefix, in a folder that holds one trail, or a single file.
-
-    Raises StorageError where there is nothing at all, and for a definitions file asked for that
-    cannot be read.
+    Raises StorageError for a folder with more than one trail.
     """
-    store, place = locate(path)
-    prefix, files, alone = _listed(store, place, path)
-    manifest, faults = _manifest(store, prefix)
-    if not files and manifest is None:
-        raise StorageError("no trail files here", where=Where(source=path), hint=HINT)
-    if definitions is not None:
-        known: Definitions | None = read_sourcedefs(read_whole(definitions), source=definitions)
-    else:
-        known, more = _definitions(store, prefix)
-        faults += more
-    head, _, tail = path.partition(place) if URI.match(path) else ("", "", "")
-    if not path.startswith("file:"):  # a store's files are found again by the whole address
-        prefix = f"{head}{prefix}{tail}"
-        files = tuple(replace(file, path=f"{head}{file.path}{tail}") for file in files)
-    return FoundTrail(prefix, files, manifest, known, faults, alone)
-
-
-def name_of(path: str) -> str:
-    """Return the last part of a path."""
-    return path.rstrip("/").rpartition("/")[2]
-
-
-def _listed(store: fs.FileSystem, place: str, path: str) -> tuple[str, tuple[TrailFile, ...], bool]:
-    info = store.get_file_info(place)
+    store, path = locate(address)
+    spell = addresses_like(os.fspath(address), path)
+    info = store.get_file_info(path)
     if info.type == fs.FileType.File:
-        matched = NUMBERED.fullmatch(name_of(place))
-        digits = len(matched["number"]) if matched else 0
-        return place[: len(place) - digits], (replace(stored_file(path), path=place),), True
-    if info.type == fs.FileType.Directory:
-        folder, stem = place.rstrip("/") or "/", None
-    else:
-        folder, stem = place.rpartition("/")[0], name_of(place)
-        folder = folder or ("/" if place.startswith("/") else ".")
-    found = numbered_like_a_trail(store, folder, stem)
+        digits, number = _number(name_of(path))
+        file = TrailFile(path, number, info.size)
+        return Listing(store, path[: len(path) - digits], (file,), spell, alone=True)
+    if info.type != fs.FileType.Directory:
+        folder = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+        found = _numbered(store, folder, name_of(path))
+        return Listing(store, path, tuple(file for _, file in found), spell)
+    found = _numbered(store, path.rstrip("/") or "/")
     prefixes = sorted({prefix for prefix, _ in found})
     if len(prefixes) > 1:
-        names = ", ".join(map(name_of, prefixes))
-        problem = f"more than one trail in the directory: {names}"
-        raise StorageError(problem, where=Where(source=path), hint="Name one by its prefix")
-    return (prefixes or [place])[0], tuple(file for _, file in found), False
+        problem = f"more than one trail in the directory: {', '.join(map(name_of, prefixes))}"
+        where = Where(source=os.fspath(address))
+        raise StorageError(problem, where=where, hint="Name one by its prefix")
+    return Listing(store, (prefixes or [path])[0], tuple(file for _, file in found), spell)
 
 
-def _bytes_of(store: fs.FileSystem, place: str) -> bytes | None:
-    if store.get_file_info(place).type != fs.FileType.File:
-        return None
-    with store.open_input_file(place) as file:
-        return bytes(file.read())
+def stored_file(address: str) -> TrailFile:
+    """Return a single file, whatever its name; raises StorageError where there is none."""
+    store, path = locate(address)
+    info = store.get_file_info(path)
+    if info.type != fs.FileType.File:
+        raise StorageError("there is no such file", where=Where(source=address))
+    return TrailFile(address, _number(name_of(path))[1], info.size)
 
 
-def _manifest(
-    store: fs.FileSystem, prefix: str
-) -> tuple[dict[str, ManifestEntry] | None, tuple[str, ...]]:
-    text = _bytes_of(store, f"{prefix}.manifest.json")
-    if text is None:
-        return None, ()
-    try:
-        entries = [_entry(fields) for fields in json.loads(text)["files"]]
-    except (ValueError, KeyError, TypeError) as error:
-        return None, (f"the manifest cannot be understood: {error!r}",)
-    return {entry.name: entry for entry in entries}, ()
+def files_on_disk(prefix: str) -> list[TrailFile]:
+    """Return the local files that are named like those of a trail, published or not."""
+    target = Path(prefix)
+    found = _numbered(LOCAL, str(target.parent))
+    return [file for own, file in found if name_of(own) == target.name]
 
 
-def _entry(fields: dict[str, Any]) -> ManifestEntry:
-    operations = fields.get("operations")
-    return ManifestEntry(
-        str(fields["name"]), int(fields["size"]), None if operations is None else int(operations)
+def number_digits(path: str) -> int:
+    """Return how many digits of a file's name are its number: 9, 6, or 0 for another name."""
+    return _number(name_of(path))[0]
+
+
+def _number(name: str) -> tuple[int, int]:
+    """Return how many digits a name's number has, and the number; two zeros for another name."""
+    matched = NUMBERED.fullmatch(name)
+    return (len(matched["number"]), int(matched["number"])) if matched else (0, 0)
+
+
+def _numbered(
+    store: fs.FileSystem, folder: str, stem: str | None = None
+) -> list[tuple[str, TrailFile]]:
+    """Return (prefix, file) of a folder's numbered files; of one prefix if ``stem`` is it."""
+    pattern = (
+        NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
     )
-
-
-def _definitions(store: fs.FileSystem, prefix: str) -> tuple[Definitions | None, tuple[str, ...]]:
-    text = _bytes_of(store, f"{prefix}.def")
-    if text is None:
-        return None, ()
-    try:
-        return read_sourcedefs(text, source=f"{prefix}.def"), ()
-    except TrailgateError as error:
-        return None, (f"the definitions file cannot be understood: {error}",)
+    found = []
+    for entry in store.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+        matched = pattern.fullmatch(entry.base_name)
+        if matched and entry.type == fs.FileType.File:
+            path = entry.path.removeprefix("./")
+            file = TrailFile(path, int(matched["number"]), entry.size)
+            found.append((path[: len(path) - len(matched["number"])], file))
+    return sorted(found, key=lambda pair: (pair[1].number, pair[1].path))

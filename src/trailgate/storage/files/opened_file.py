@@ -7,7 +7,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.trail_files import locate
+from trailgate.storage.files.addresses import locate
 
 
 class OpenedFile:

@@ -1,4 +1,4 @@
-"""Messages as JSON lines, both directions, and the file of those set aside beside a trail."""
+"""Messages as JSON lines, both directions, and the file of the quarantined ones beside a trail."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from trailgate import errors
-from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
+from trailgate.errors import DecodeError, StorageError, Where
 
 
 def write_line(
@@ -63,13 +61,13 @@ def _text(value: object) -> str:
 
 
 def append_lines(path: Path, held: int, parts: Iterable[Path]) -> int:
-    """Append whole files behind the first ``held`` bytes; return the size then.
+    """Append whole files after the first ``held`` bytes; return the size then.
 
-    What is behind ``held`` was left by a run that did not finish, and is written over.
+    What follows ``held`` was left by a run that did not finish, and is overwritten.
     """
     with path.open("r+b" if path.exists() else "w+b") as file:
         if file.seek(0, os.SEEK_END) < held:
-            problem = f"the quarantine is shorter than the {held} bytes that its manifest says"
+            problem = f"the quarantine is shorter than the {held} bytes that its manifest states"
             raise StorageError(problem, where=Where(source=str(path)), hint="Restore or remove it")
         file.truncate(held)
         file.seek(held)
@@ -79,22 +77,3 @@ def append_lines(path: Path, held: int, parts: Iterable[Path]) -> int:
         file.flush()
         os.fsync(file.fileno())
         return file.tell()
-
-
-def error_fields(error: TrailgateError) -> dict[str, Any]:
-    """Return an error as what JSON can hold."""
-    where = {name: value for name, value in asdict(error.where).items() if value is not None}
-    if "raw" in where:
-        where["raw"] = where["raw"].hex()
-    kind = type(error).__name__
-    return {"kind": kind, "problem": error.problem, "where": where, "hint": error.hint}
-
-
-def error_from(fields: Mapping[str, Any]) -> TrailgateError:
-    """Return the error of such fields."""
-    where = dict(fields["where"])
-    if "raw" in where:
-        where["raw"] = bytes.fromhex(where["raw"])
-    kind = getattr(errors, fields["kind"], TrailgateError)
-    error: TrailgateError = kind(fields["problem"], where=Where(**where), hint=fields["hint"])
-    return error

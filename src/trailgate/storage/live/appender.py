@@ -22,14 +22,14 @@ from trailgate.errors import DefinitionError, EncodeError, StorageError, Transac
 from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
 from trailgate.operations.operations_table import from_operations
-from trailgate.storage.files.manifest import locked
-from trailgate.storage.files.trail_files import Place
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.lock import locked
 from trailgate.storage.live.disk import Disk
 from trailgate.storage.live.live_trail import LiveTrail, known_checkpoint
 from trailgate.storage.live.options import AppendOptions, Recovery
 from trailgate.storage.live.recovery import Recovered, mark_of
-from trailgate.storage.writing.segments import tx_indicators
-from trailgate.storage.writing.trail_writing import conformed, local_prefix, tables_of
+from trailgate.storage.writing.table_writing import conformed
+from trailgate.storage.writing.target import local_prefix, tables_of
 from trailgate.trail.writing.writer import Encoded, encode
 
 __all__ = ["AppendOptions", "Recovered", "Recovery", "TrailAppender"]
@@ -47,8 +47,8 @@ class TrailAppender:
 
     def __init__(
         self,
-        prefix: Place,
-        definitions: Place | Definitions | None = None,
+        prefix: Address,
+        definitions: Address | Definitions | None = None,
         options: AppendOptions = DEFAULTS,
         *,
         disk: Disk | None = None,
@@ -131,7 +131,7 @@ class TrailAppender:
 
     def _ends_inside(self, batch: ChangeBatch) -> bool:
         """Return whether a batch ends inside a transaction; raises where it does not go on with the trail."""
-        indicators = tx_indicators(batch)
+        indicators = batch.tx_indicators()
         begins = np.isin(indicators, (BEGIN, WHOLE))
         closed = np.concatenate([[not self._inside], np.isin(indicators, (END, WHOLE))])
         wrong = begins != closed[:-1]

@@ -15,13 +15,15 @@ from trailgate.storage.files.checkpoint import (
     encode_checkpoint,
     read_checkpoint,
 )
-from trailgate.storage.files.manifest import file_header, manifest_path, numbered_files
+from trailgate.storage.files.listing import files_on_disk
+from trailgate.storage.files.manifest import manifest_path
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.live.disk import Disk
-from trailgate.storage.live.growing_file import GrowingTrail
+from trailgate.storage.live.growing_file import GrowingFile
 from trailgate.storage.live.options import AppendOptions, Recovery
 from trailgate.storage.live.recovery import Recovered, files_behind, follow
 from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.writing.target import file_header
 from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
 from trailgate.trail.writing.file_beginning import header_of, metadata_bytes
 from trailgate.trail.writing.restart import restart_record
@@ -35,7 +37,7 @@ def known_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
         raise StorageError("the trail is one of those with a manifest", where=where, hint=hint)
     known = read_checkpoint(prefix)
     if known is None:
-        if numbered_files(prefix):
+        if files_on_disk(prefix):
             hint = "Begin a new one: only a trail that was begun so can be gone on with"
             raise StorageError("the trail has no checkpoint", where=where, hint=hint)
         return None
@@ -70,7 +72,7 @@ class LiveTrail:
         metadata = b""
         if trail_format.by_index:
             metadata = metadata_bytes(definitions, trail_format, _now())
-        self.files = GrowingTrail(disk, prefix, options.seq_digits, template, metadata)
+        self.files = GrowingFile(disk, prefix, options.seq_digits, template, metadata)
         self.last = self._checkpoint.last
 
     def recover(self) -> Recovered:

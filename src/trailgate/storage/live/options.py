@@ -7,15 +7,14 @@ from enum import Enum
 from typing import Final
 
 from trailgate.errors import OptionError
-from trailgate.storage.files.manifest import PRODUCER
-from trailgate.storage.writing.segments import MAX_BYTES
-from trailgate.trail.format.trail_format import LEVEL_3, TrailFormat
+from trailgate.storage.writing.options import WriteOptions
+from trailgate.storage.writing.target import PRODUCER
 
 APPEND_LEVEL: Final = 1  # append recovery needs release 10 (trail format §4.6)
 
 
 class Recovery(Enum):
-    """What a start does with what stands behind the last commit (docs/recovery.md).
+    """What a start does with what follows the last commit (docs/recovery.md).
 
     The numbers are the header's; 1 is printed. Assumed: 1 is append mode, and overwrite mode is 0.
     """
@@ -25,7 +24,7 @@ class Recovery(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class AppendOptions:
+class AppendOptions(WriteOptions):
     """How a live trail is written. ``recovery`` None: append mode, but overwrite mode at level 0.
 
     ``new_file`` begins a file at each start; ``group`` is the writer's name in headers and restart records.
@@ -33,14 +32,10 @@ class AppendOptions:
 
     recovery: Recovery | None = None
     new_file: bool = False
-    max_bytes: int = MAX_BYTES
-    seq_digits: int = 9
-    trail_format: TrailFormat = LEVEL_3
     group: str = PRODUCER
 
     def __post_init__(self) -> None:
-        if self.seq_digits not in (6, 9):
-            raise OptionError(f"{self.seq_digits} digits: a trail file's name ends in 9 or 6")
+        WriteOptions.__post_init__(self)  # super() does not work in classes with slots
         if not self._appends and self.recovery is Recovery.APPEND:
             problem = f"a trail of level {self.trail_format.level} has overwrite recovery only"
             raise OptionError(problem)

@@ -1,4 +1,4 @@
-"""What stands in a live trail behind its checkpoint: whole transactions, an open one, a torn record."""
+"""What a live trail holds after its checkpoint: whole transactions, an open one, a torn record."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.views import rows_at
+from trailgate.arrays import Mask, Octets
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
 from trailgate.storage.files.checkpoint import HINT, Checkpoint, TransactionMark
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.writing.segments import find_operation, selected, tx_indicators
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import find_records
+from trailgate.trail.format.framing import find_sound
 from trailgate.trail.format.record import decode_record
-from trailgate.trail.format.record_layout import NAME_AT, RECORD_HEADS
-from trailgate.trail.format.record_types import IO_RESTART_OK, ROLE_OF, Role
-from trailgate.trail.format.times import unix_from_julian
+from trailgate.trail.format.record_types import Role
+from trailgate.trail.format.record_view import RecordView, view_records
 from trailgate.trail.format.tokens import LOGCSN, TRANID
+from trailgate.trail.format.trail_bytes import trail_bytes
+from trailgate.trail.format.transactions import LAST, begins_of, ends_of, is_restart
 
 PORTION: Final = 4 << 20  # read at once: memory stays flat however long a transaction is
 
@@ -52,12 +51,12 @@ class Recovered:
             if seen > self.transactions or not self.transactions:
                 yield batch
                 continue
-            begins = np.isin(tx_indicators(batch), (BEGIN, WHOLE))
+            begins = np.isin(batch.tx_indicators(), (BEGIN, WHOLE))
             number = seen + np.cumsum(begins)
             self._check(batch, begins & (number == self.transactions))
             seen = int(number[-1]) if batch.rows else seen
             if seen > self.transactions:
-                yield selected(batch, number > self.transactions)
+                yield batch.where(number > self.transactions)
         if seen < self.transactions:
             problem = f"the source gave {seen} of {self.transactions} transactions again"
             raise StorageError(f"{problem} that the trail has already")
@@ -73,7 +72,7 @@ class Recovered:
 
 def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
     """Return the transaction and commit time of an operation."""
-    block, row = find_operation(batch, order)
+    block, row = batch.find(order)
     return TransactionMark(block.tx_id[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row]))
 
 
@@ -141,31 +140,26 @@ def _through(file: TrailFile, tail: Tail, checkpoint: Checkpoint) -> Tail:
         order = reader.header.order if reader.header else ByteOrder.BIG
         while True:
             portion = _portion(reader.read(place, PORTION), order)
-            if not len(portion.offsets):
+            if not len(portion.view):
                 break
-            holds |= bool((portion.role != Role.METADATA).any())
+            holds |= bool((portion.view.role != Role.METADATA).any())
             tail = _followed(tail, portion)
-            place += portion.end
+            place += portion.view.end
     # A file that was only begun may lack some of its metadata: it is begun again.
     return replace(tail, offset=place if holds else 0, torn=not holds or place < file.size)
 
 
 @dataclass(frozen=True, slots=True)
 class _Portion:
-    """Whole records, and of their headers what tells of transactions."""
+    """Whole records of one file."""
 
     data: Octets
     order: ByteOrder
-    offsets: Longs
-    end: int
-    role: Octets
-    restart: Mask
-    indicator: Octets
-    io_time: Longs
+    view: RecordView
 
     def mark(self, record: int) -> TransactionMark:
         """Return the transaction that a record begins."""
-        found = decode_record(self.data, int(self.offsets[record]), order=self.order)
+        found = decode_record(self.data, int(self.view.offsets[record]), order=self.order)
         tx_id, csn = (
             raw if raw is None else raw.decode() for raw in map(found.token, (TRANID, LOGCSN))
         )
@@ -174,38 +168,28 @@ class _Portion:
 
 def _portion(data: Octets, order: ByteOrder) -> _Portion:
     """Return the records up to the first bytes that are none: nothing vouches for those."""
-    try:
-        records = find_records(data, order=order)
-    except DecodeError as error:
-        records = find_records(data[: error.where.offset], order=order)
-    layout = RECORD_HEADS[order]
-    head = rows_at(data, records.offsets, NAME_AT).view(layout).reshape(-1)
-    role = ROLE_OF[head["io_type"]]
-    restart = (role == Role.ABEND) | (head["io_type"] == IO_RESTART_OK)
-    times = head["io_time"].astype(np.int64)
-    place = (records.offsets, records.end)
-    return _Portion(data, order, *place, role, restart, head["trans_ind"], times)
+    found, _ = find_sound(data, order)
+    return _Portion(data, order, view_records(trail_bytes(data, 0, order), found))
 
 
 def _followed(tail: Tail, portion: _Portion) -> Tail:
     """Return what is there with a portion's records behind it."""
-    indicator = portion.indicator
-    told = portion.role != Role.METADATA
-    change = told & ~portion.restart
-    begins = np.flatnonzero(change & np.isin(indicator, (0, 3)))
-    ends = np.flatnonzero(change & (indicator >= 2))
+    view = portion.view
+    told = view.role != Role.METADATA
+    change = told & ~is_restart(view)
+    begins = np.flatnonzero(change & begins_of(view.indicator))
+    ends = np.flatnonzero(change & ends_of(view.indicator))
 
     def mark(record: int) -> TransactionMark | None:
         """Return the transaction of a record, whose begin may be in an earlier portion."""
         before = begins[begins <= record]
         known = portion.mark(int(before[-1])) if len(before) else tail.current
-        time = unix_from_julian(int(portion.io_time[record]))
-        return None if known is None else replace(known, io_time=time)
+        return None if known is None else replace(known, io_time=int(view.io_time[record]))
 
     return replace(
         tail,
         transactions=tail.transactions + len(ends),
         last=mark(int(ends[-1])) if len(ends) else tail.last,
         current=mark(int(np.flatnonzero(change)[-1])) if change.any() else tail.current,
-        is_open=bool(indicator[told][-1] < 2) if told.any() else tail.is_open,
+        is_open=bool(view.indicator[told][-1] < LAST) if told.any() else tail.is_open,
     )

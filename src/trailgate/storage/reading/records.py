@@ -11,9 +11,8 @@ from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlac
 from trailgate.storage.reading import splits
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.transaction_spans import record_begin
-from trailgate.trail.format.framing import Records
 from trailgate.trail.format.metadata import NO_TABLES
-from trailgate.trail.format.record_header import Source
+from trailgate.trail.format.trail_bytes import trail_bytes
 from trailgate.trail.reading.record_table import record_table
 
 
@@ -45,13 +44,12 @@ def _records(
     while place < limit:
         data = reader.read(place, splits.PORTION)
         at_end = place + len(data) >= reader.file.size
-        records = reader.places(data, place, finish=at_end and not may_grow)
-        own = int((place + records.offsets < limit).sum())
+        view = reader.view(data, place, finish=at_end and not may_grow)
+        own = int((place + view.offsets < limit).sum())
         if not own:
             return
-        chosen = Records(records.offsets[:own], records.lengths[:own], records.end)
-        source = Source(pa.py_buffer(data), data, place, reader.order)
-        found = record_table(source, chosen, reader.file.number, tables)
+        source = trail_bytes(data, place, reader.order)
+        found = record_table(source, view.take(slice(own)), reader.file.number, tables)
         yield found.batch
         tables = found.tables
-        place += records.end
+        place += view.end

@@ -19,11 +19,11 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.charset import usual_charset
-from trailgate.storage.reading.restarts import Portion, Restarts
+from trailgate.storage.reading.even_cuts import even_cuts
+from trailgate.storage.reading.restarts import Restarts
 from trailgate.storage.reading.tables import EarlierTables
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
-from trailgate.storage.reading.transaction_spans import bounds_of, next_begin
-from trailgate.trail.format.framing import Records
+from trailgate.storage.reading.transaction_spans import Stretch, bounds_of, next_begin
 from trailgate.trail.format.metadata import NO_TABLES
 from trailgate.trail.reading.reader import ReaderState, decode
 
@@ -66,21 +66,24 @@ def _cuts(
     trail: TrailFiles, split_bytes: int, bounds: tuple[TrailPlace, TrailPlace]
 ) -> list[TrailPlace]:
     start, stop = bounds
+    files = [file for file in trail.following(start.number) if (file.number, 0) < stop]
+    begins = [start.offset if file.number == start.number else 0 for file in files]
+    ends = [
+        min(file.size, stop.offset) if file.number == stop.number else file.size for file in files
+    ]
+    cost = min(FILE_COST, split_bytes)
+    sizes = [max(end - begin, cost) for begin, end in zip(begins, ends, strict=True)]
     cuts = [start]
-    room = split_bytes
-    for file in trail.following(start.number):
-        if (file.number, 0) >= stop:
-            break
-        place = start.offset if file.number == start.number else 0
-        end = min(file.size, stop.offset) if file.number == stop.number else file.size
-        if place == 0 and max(end, FILE_COST) > room and cuts[-1] != (file.number, 0):
-            cuts.append(TrailPlace(file.number, 0))
-            room = split_bytes
-        while end - place > room:
-            place += room
-            cuts.append(TrailPlace(file.number, place))
-            room = split_bytes
-        room -= max(end - place, FILE_COST)
+    for index, offset in even_cuts(sizes, split_bytes):
+        file, at = files[index], begins[index] + offset
+        if at >= ends[index]:
+            place = TrailPlace(file.number + 1, 0)
+        elif at < cost // 4:  # at a file's beginning no record is searched
+            place = TrailPlace(file.number, 0)
+        else:
+            place = TrailPlace(file.number, at)
+        if cuts[-1] < place < stop:
+            cuts.append(place)
     return cuts
 
 
@@ -141,9 +144,9 @@ class SplitReader:
         while place < file.size:
             data = reader.read(place, size)
             at_end = place + len(data) >= file.size
-            portion = self._portion(reader, data, place, finish=at_end and not may_grow)
+            stretch, last = self._stretch(reader, data, place, finish=at_end and not may_grow)
             if not earlier.complete:
-                tables = earlier.needed_by(data, portion.records, place)
+                tables = earlier.needed_by(data, stretch.view, place)
                 self._state = replace(self._state, tables=tables)
             decoded = decode(
                 data,
@@ -151,17 +154,17 @@ class SplitReader:
                 file_number=file.number,
                 base_offset=place,
                 state=self._state,
-                finish=portion.last or (at_end and not may_grow),
-                records=self.restarts.remaining(portion),
+                finish=last or (at_end and not may_grow),
+                records=self.restarts.remaining(stretch, last=last),
             )
             self._state = decoded.state
             if decoded.batch.rows:
                 yield decoded.batch
-            if portion.last:
+            if last:
                 return True
             if at_end:
                 return False
-            if decoded.consumed < portion.records.end:
+            if decoded.consumed < stretch.view.end:
                 self.restarts.resume()
             place += decoded.consumed
             # One operation may be longer than a portion: it has pieces of large objects.
@@ -175,26 +178,18 @@ class SplitReader:
             return min(PORTION, limit - place + LONGEST)
         return PORTION
 
-    def _portion(
+    def _stretch(
         self, reader: TrailFileReader, data: Octets, place: int, *, finish: bool
-    ) -> Portion:
-        """Return the records at a place up to the next split's first transaction."""
-        file, end = reader.file, self._split.end
-        records = reader.places(data, place)
-        bounds = bounds_of(data, records.offsets, reader.order)
-        if file.number >= end.number:
-            limit = end.offset if file.number == end.number else 0
-            others = np.flatnonzero(bounds.begins & (place + records.offsets >= limit))
+    ) -> tuple[Stretch, bool]:
+        """Return the records at a place up to the next split's first transaction, and whether that follows."""
+        number, end = reader.file.number, self._split.end
+        view = reader.view(data, place)
+        found = Stretch(number, place, view, bounds_of(view))
+        if number >= end.number:
+            limit = end.offset if number == end.number else 0
+            others = np.flatnonzero(found.bounds.begins & (found.starts >= limit))
             if len(others):
-                return _until(Portion(file, place, records, bounds, last=True), int(others[0]))
-        if finish and records.end < len(data):
-            reader.places(data, place, finish=True)  # raises
-        return Portion(file, place, records, bounds, last=False)
-
-
-def _until(portion: Portion, count: int) -> Portion:
-    records = portion.records
-    end = int(records.offsets[count])
-    kept = Records(records.offsets[:count], records.lengths[:count], end)
-    bounds = portion.bounds.take(slice(count))
-    return replace(portion, records=kept, bounds=bounds)
+                return found.take(slice(int(others[0]))), True
+        if finish and view.end < len(data):
+            reader.view(data, place, finish=True)  # raises
+        return found, False

@@ -1,27 +1,23 @@
-"""What the metadata records in front of a place tell, looked for no further than needed."""
+"""The tables of metadata records before a place, searched no further than needed."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from trailgate.arrays import Octets
 from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.trail_file import SCAN, TrailFileReader
-from trailgate.trail.format.framing import IO_TYPE_AT, Records
 from trailgate.trail.format.metadata import METADATA_LEVEL, NO_TABLES, TrailTables
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
 from trailgate.trail.format.record_types import IO_METADATA
-
-PARTITION_AT: Final = 9  # in a record
+from trailgate.trail.format.record_view import RecordView
 
 
 class EarlierTables:
-    """The tables told in front of the place at which the reading of a file begins.
+    """The tables of metadata records before the place at which the reading of a file begins.
 
     Indexes count up in the order in which tables appear in a file (trail format §12), so from its
-    begin only as much is searched as tells the highest index that is used. Where metadata come
-    while reading, all that is in front of them must be known: references take the next index.
+    begin only as much is searched as holds the highest index that is used. Where metadata come
+    while reading, all those before them must be known: references take the next index.
     """
 
     def __init__(self, reader: TrailFileReader, place: int) -> None:
@@ -32,17 +28,17 @@ class EarlierTables:
 
     @property
     def complete(self) -> bool:
-        """Return whether everything in front is known: then reading on tells the rest."""
+        """Return whether all tables before the place are known."""
         return self._searched >= self._until
 
-    def needed_by(self, data: Octets, records: Records, place: int) -> TrailTables:
+    def needed_by(self, data: Octets, view: RecordView, place: int) -> TrailTables:
         """Return the tables that these records, which begin at ``place``, need to be known."""
-        if self.complete or not len(records.offsets):
+        if self.complete or not len(view):
             return self._tables
-        if (data[records.offsets + IO_TYPE_AT] == IO_METADATA).any():
+        if (view.io_type == IO_METADATA).any():
             self._until = place
             self._search(None)
-        by_index = records.offsets[data[records.offsets + PARTITION_AT] & BY_TABLE != 0]
+        by_index = view.offsets[view.partition & BY_TABLE != 0]
         if len(by_index):
             highest = int(self._reader.order.words(data, "u2")[by_index + NAME_AT].max())
             self._search(highest)

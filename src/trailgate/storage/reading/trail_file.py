@@ -13,11 +13,13 @@ from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader, decode_header
-from trailgate.trail.format.framing import Records, find_order, find_records, find_typed, resync
+from trailgate.trail.format.framing import find_order, find_records, find_typed, resync
 from trailgate.trail.format.metadata import NO_TABLES, TrailTables
 from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.record_view import RecordView, view_records
 from trailgate.trail.format.tokens import RECORD
+from trailgate.trail.format.trail_bytes import trail_bytes
 
 LONGEST: Final = 64 << 10  # no object of a trail is longer
 SEARCH: Final = 256 << 10  # holds at least four records, which is what resync looks for
@@ -73,18 +75,19 @@ class TrailFileReader:
         found = find_order(self.read(self.begin, LONGEST))
         return found or ByteOrder.BIG
 
-    def records(self, place: int, size: int = SEARCH) -> tuple[Octets, Records]:
-        """Return bytes from a record's begin on, and the places of the records in them."""
+    def records(self, place: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
+        """Return bytes from a record's begin on, and the records in them."""
         data = self.read(place, size)
-        return data, self.places(data, place)
+        return data, self.view(data, place)
 
-    def places(self, data: Octets, place: int, *, finish: bool = False) -> Records:
+    def view(self, data: Octets, place: int, *, finish: bool = False) -> RecordView:
         """Return the records of bytes read at a place; with ``finish`` they must end with one."""
         try:
-            return find_records(data, order=self.order, finish=finish)
+            found = find_records(data, order=self.order, finish=finish)
         except DecodeError as error:
             error.where = replace(error.where, offset=place + (error.where.offset or 0))
             raise
+        return view_records(trail_bytes(data, place, self.order), found)
 
     def resync(self, place: int) -> int | None:
         """Return where the next record begins; None where there is none any more."""

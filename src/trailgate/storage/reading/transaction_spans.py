@@ -11,20 +11,17 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.views import rows_at
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import TruncatedError
-from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.trail_file import LONGEST, SCAN, SEARCH, TrailFileReader
-from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import Records
-from trailgate.trail.format.record_header import swapped_indicators
-from trailgate.trail.format.record_layout import BEFORE_IMAGE, NAME_AT, RECORD_HEADS
-from trailgate.trail.format.record_types import IO_DELETE, IO_RESTART_OK, ROLE_OF, Role
+from trailgate.trail.format.record_types import IO_DELETE, Role
+from trailgate.trail.format.record_view import RecordView
+from trailgate.trail.format.transactions import begins_of, ends_of, is_restart, stands_apart
 
 Rows = Mask | slice
 
-LOOK_AHEAD: Final = 16 << 10  # first looked at behind a place: small transactions end soon
+LOOK_AHEAD: Final = 16 << 10  # first looked at after a place: small transactions end soon
 FURTHEST_BACK: Final = 64 << 20  # looked at once where a long transaction's begin is sought
 
 
@@ -32,8 +29,7 @@ FURTHEST_BACK: Final = 64 << 20  # looked at once where a long transaction's beg
 class Bounds:
     """What consecutive records say of transactions, one slot a record.
 
-    ``plain`` records belong to transactions: metadata, restart and DDL records carry an indicator
-    too, which says nothing. ``abends`` are the restart records that undo an open transaction.
+    ``plain`` records belong to transactions: those that stand apart carry an indicator too, which means nothing. ``abends`` are the restart records that undo an open transaction.
     """
 
     plain: Mask
@@ -59,42 +55,48 @@ class Bounds:
         )
 
 
-def bounds_of(
-    data: Octets, offsets: Longs, order: ByteOrder, *, after_before: bool = False
-) -> Bounds:
-    """Return what the records at these offsets say; ``after_before``: a before image is in front.
+def bounds_of(view: RecordView, *, after_before: bool = False) -> Bounds:
+    """Return what these records say; ``after_before``: they follow a before image.
 
     The two records of an update are never torn apart, whatever their indicators say, nor are fragments
     and pieces of large objects torn from their change.
     """
-    head = rows_at(data, offsets, NAME_AT).view(RECORD_HEADS[order]).reshape(-1)
-    io_type, indicator = head["io_type"], head["trans_ind"]
-    if (indicator > 3).any():
-        indicator = np.where(indicator > 3, swapped_indicators(head, order), indicator)
-    role = ROLE_OF[io_type]
-    abends = role == Role.ABEND
-    restarts = abends | (io_type == IO_RESTART_OK)
-    # A note that says it is a transaction of its own (DDL) may stand within another one.
-    alone = (role == Role.NOTE) & (indicator == 3)
-    plain = ~restarts & ~alone & (role != Role.METADATA)
+    role = view.role
+    plain = ~stands_apart(view)
     piece = (role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)
-    is_before = (head["image"] == BEFORE_IMAGE) & (io_type != IO_DELETE) & plain
-    follows = np.concatenate([[after_before], is_before[:-1]])[: len(offsets)]
-    torn = follows & (head["image"] != BEFORE_IMAGE)
-    begins = ((indicator == 0) | (indicator == 3)) & plain & ~piece & ~torn
-    before_piece = np.concatenate([piece[1:], [False]])[: len(offsets)]
-    ends = (indicator >= 2) & plain & (head["continued"] == 0) & ~before_piece
-    return Bounds(plain, begins, ends, abends, restarts, bool(len(offsets) and is_before[-1]))
+    is_before = view.is_before & (view.io_type != IO_DELETE) & plain
+    follows = np.concatenate([[after_before], is_before[:-1]])[: len(view)]
+    torn = follows & ~view.is_before
+    begins = begins_of(view.indicator) & plain & ~piece & ~torn
+    before_piece = np.concatenate([piece[1:], [False]])[: len(view)]
+    ends = ends_of(view.indicator) & plain & (view.continued == 0) & ~before_piece
+    last = bool(len(view) and is_before[-1])
+    return Bounds(plain, begins, ends, role == Role.ABEND, is_restart(view), last)
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Consecutive records of one file: where they begin and end in it, and what they say."""
+    """Consecutive records of one file, in bytes that begin at ``base``, and what they say of transactions."""
 
     number: int
-    starts: Longs
-    stops: Longs
+    base: int
+    view: RecordView
     bounds: Bounds
+
+    @property
+    def starts(self) -> Longs:
+        """Return where the records begin in the file."""
+        return self.base + self.view.offsets
+
+    @property
+    def stops(self) -> Longs:
+        """Return where the records end in the file."""
+        return self.starts + self.view.lengths
+
+    def take(self, rows: Rows) -> Stretch:
+        """Return some of the records."""
+        chosen = rows if isinstance(rows, slice) else np.flatnonzero(rows)
+        return Stretch(self.number, self.base, self.view.take(chosen), self.bounds.take(rows))
 
 
 def forwards(trail: TrailFiles, place: TrailPlace, size: int = SEARCH) -> Iterator[Stretch]:
@@ -115,20 +117,15 @@ def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Stretc
         return
     before = False
     while at < reader.file.size:
-        data, records = reader.records(at, size)
-        if len(records.offsets):
-            bounds = bounds_of(data, records.offsets, reader.order, after_before=before)
-            yield _stretch(reader.file, at, records, bounds)
+        _, view = reader.records(at, size)
+        if len(view):
+            bounds = bounds_of(view, after_before=before)
+            yield Stretch(reader.file.number, at, view, bounds)
             before = bounds.before_last
         elif size >= LONGEST:
             return
-        at += records.end
+        at += view.end
         size = min(2 * size, SCAN)
-
-
-def _stretch(file: TrailFile, at: int, records: Records, bounds: Bounds) -> Stretch:
-    starts = at + records.offsets
-    return Stretch(file.number, starts, starts + records.lengths, bounds)
 
 
 def _around(trail: TrailFiles, place: TrailPlace) -> Iterator[Stretch]:
@@ -217,9 +214,7 @@ def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[Str
     for stretch in _around(trail, TrailPlace(number, low)):
         if stretch.number > number or stretch.starts[0] >= high:
             return
-        chosen = (stretch.starts >= low) & (stretch.starts < high)
-        starts, stops = stretch.starts[chosen], stretch.stops[chosen]
-        yield Stretch(number, starts, stops, stretch.bounds.take(chosen))
+        yield stretch.take((stretch.starts >= low) & (stretch.starts < high))
 
 
 def is_abandoned(trail: TrailFiles, place: TrailPlace) -> bool:

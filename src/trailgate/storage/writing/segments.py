@@ -1,4 +1,4 @@
-"""Trail files in the making: a placeholder header, encoded records, rollover, and a way back."""
+"""Trail files while they are written: a placeholder header, encoded records, rollover, rollback."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError
-from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch, ChangeBlock
+from trailgate.model.changes import ChangeBatch
+from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.trail.writing.writer import Encoded
 
 Encoding = Callable[[ChangeBatch], Encoded]  # ``writer.encode`` in a format
 
-MAX_BYTES: Final = 500 * 1000 * 1000  # GoldenGate's default size of a trail file
+
+class EncodedOperations(NamedTuple):
+    """Operations and their records, in one order."""
+
+    records: Encoded
+    operations: ChangeBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +53,9 @@ class SegmentWriter:
     _segments: list[Segment] = field(default_factory=list)
     _file: BinaryIO | None = None
 
-    def append(self, encoded: Encoded, batch: ChangeBatch, begin: int, stop: int) -> None:
+    def append(self, written: EncodedOperations, begin: int, stop: int) -> None:
         """Write operations [begin, stop); a full file is followed by another, none is split."""
+        encoded = written.records
         body = memoryview(encoded.body)
         while begin < stop:
             end = min(self._fitting(encoded, begin), stop)
@@ -58,15 +65,15 @@ class SegmentWriter:
             assert self._file is not None
             first, last = int(encoded.starts[begin]), int(encoded.starts[end])
             self._file.write(body[first:last])
-            self._note(batch, begin, end, last - first)
+            self._note(written.operations, begin, end, last - first)
             begin = end
 
     def mark(self) -> Mark:
-        """Return what is written so far, to come back to."""
+        """Return what is written so far, for ``rollback``."""
         return tuple(self._segments)
 
     def rollback(self, mark: Mark) -> None:
-        """Take back everything that was written after the mark."""
+        """Remove everything that was written after the mark."""
         self._close()
         for segment in self._segments[len(mark) :]:
             (self.folder / segment.name).unlink()
@@ -122,25 +129,8 @@ class SegmentWriter:
 
 def _facts(batch: ChangeBatch, order: int) -> tuple[str | None, int | None]:
     """Return CSN and time of an operation."""
-    block, row = find_operation(batch, order)
+    block, row = batch.find(order)
     return block.csn[row].as_py(), int(block.op_ts[row])
-
-
-def find_operation(batch: ChangeBatch, order: int) -> tuple[ChangeBlock, int]:
-    """Return the block and the row in it that hold an operation."""
-    for block in batch.blocks:
-        found = np.flatnonzero(block.order == order)
-        if len(found):
-            return block, int(found[0])
-    raise IndexError(f"operation {order} of {batch.rows}")
-
-
-def tx_indicators(batch: ChangeBatch) -> Octets:
-    """Return the transaction indicators of all operations in their order."""
-    found = np.zeros(batch.rows, np.uint8)
-    for block in batch.blocks:
-        found[block.order] = block.tx_ind
-    return found
 
 
 def encoded_or_blamed(
@@ -155,48 +145,6 @@ def encoded_or_blamed(
     blamed: dict[int, TrailgateError] = {}
     half = np.arange(batch.rows) < batch.rows // 2
     for part in (half, ~half):
-        found = encoded_or_blamed(encoding, selected(batch, part), message[part])[1]
+        found = encoded_or_blamed(encoding, batch.where(part), message[part])[1]
         blamed = {**found, **blamed}
     return None, blamed
-
-
-def selected(batch: ChangeBatch, keep: Mask) -> ChangeBatch:
-    """Return the operations whose slot in ``keep`` (by order) is set."""
-    if keep.all():
-        return batch
-    place = np.cumsum(keep) - 1
-    blocks = []
-    for block in batch.blocks:
-        rows = np.flatnonzero(keep[block.order])
-        if len(rows):
-            taken = block.take(rows)
-            blocks.append(replace(taken, order=place[taken.order].astype(np.int64)))
-    return ChangeBatch(blocks, int(keep.sum()))
-
-
-Counts = dict[str, dict[str, int]]
-
-
-def counted(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
-    """Return operations [begin, stop) by table and kind, and how many transactions begin there."""
-    counts: Counts = {}
-    transactions = 0
-    for block in batch.blocks:
-        here = (block.order >= begin) & (block.order < stop)
-        kinds = np.bincount(block.op_type[here], minlength=256)
-        found = {chr(kind): int(kinds[kind]) for kind in np.flatnonzero(kinds).tolist()}
-        if found:
-            counts = added(counts, {block.table.name: found})
-        indicator = block.tx_ind[here]
-        transactions += int(((indicator == BEGIN) | (indicator == WHOLE)).sum())
-    return counts, transactions
-
-
-def added(one: Counts, other: Counts) -> Counts:
-    """Return two counts together."""
-    total = {table: dict(kinds) for table, kinds in one.items()}
-    for table, kinds in other.items():
-        into = total.setdefault(table, {})
-        for kind, count in kinds.items():
-            into[kind] = into.get(kind, 0) + count
-    return total

@@ -2,90 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Mask
 from trailgate.trail.checking import findings as kinds
-from trailgate.trail.checking.chains import Chained, column_faults
 from trailgate.trail.checking.inspected import Inspected
-from trailgate.trail.format.framing import Records
-from trailgate.trail.format.record_layout import BEFORE_IMAGE, FIELD_COMP, NAME_AT
+from trailgate.trail.format.record_layout import FIELD_COMP
 from trailgate.trail.format.record_types import IO_LARGE_OBJECT, IO_UPDATE, PREFIX_OF, Prefix, Role
+from trailgate.trail.format.record_view import RecordView
 from trailgate.trail.format.tokens import FRAME
+from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.format.transactions import begins_of
+from trailgate.trail.values.cell_places import hold_cells
 
-PIECE_HEAD: Final = 20  # bytes in front of the data of a piece (trail format §11)
+PIECE_HEAD: Final = 20  # bytes before the data of a piece (trail format §11)
 
 
-def check_data(
-    found: Inspected, chained: Chained, head: npt.NDArray[Any], data: tuple[Longs, Longs]
-) -> None:
-    """Note data that are not what the record's type has; ``data`` is where they lie."""
-    change = found.role == Role.CHANGE
-    listed = change & (head["partition"] & FIELD_COMP != 0)
-    starts, ends = data
-    found.note(kinds.LAYOUT, change & ~listed & (ends > starts))
-    prefix = PREFIX_OF[found.io_type]
-    plain = np.flatnonzero(listed & (prefix == Prefix.NONE))
-    found.note(kinds.COLUMNS, plain[column_faults(chained, starts[plain], ends[plain])])
-    for rows, width in _prefixed(listed, prefix):
-        found.note(kinds.COLUMNS, rows[_image_faults(chained, (starts[rows], ends[rows]), width)])
-    pieces = np.flatnonzero(found.readable & (found.io_type == IO_LARGE_OBJECT))
+def check_data(found: Inspected, source: TrailBytes) -> None:
+    """Note data that are not what the record's type has."""
+    view = found.view
+    listed = (view.role == Role.CHANGE) & (view.partition & FIELD_COMP != 0)
+    kinds_of = PREFIX_OF[view.io_type]
+    plain = np.flatnonzero(listed & (kinds_of == Prefix.NONE))
+    found.note(kinds.COLUMNS, plain[~hold_cells(source, view.data.take(plain))])
+    for kind in (Prefix.SHORT, Prefix.LONG):
+        rows = np.flatnonzero(listed & (kinds_of == kind))
+        if len(rows):
+            found.note(kinds.COLUMNS, rows[~_two_images(source, view.data.take(rows), kind)])
+    pieces = np.flatnonzero(view.readable & (view.io_type == IO_LARGE_OBJECT))
     if len(pieces):
-        size = ends[pieces] - starts[pieces]
-        said = chained.frames[np.minimum(starts[pieces] + PIECE_HEAD - FRAME, ends[pieces])]
-        found.note(kinds.PIECE, pieces[(size < PIECE_HEAD) | (said + PIECE_HEAD != size)])
-    alone = (found.role == Role.LARGE_OBJECT) | (found.role == Role.FRAGMENT)
+        size = view.data.sizes[pieces]
+        # The last of the head's words is the size of what follows.
+        words = source.order.frames(source.data)
+        last = np.minimum(view.data.starts[pieces] + PIECE_HEAD - FRAME, view.data.ends[pieces])
+        given = words[last]
+        found.note(kinds.PIECE, pieces[(size < PIECE_HEAD) | (given + PIECE_HEAD != size)])
+    alone = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
     if alone.any():
-        found.note(kinds.ORPHAN, alone & ((found.trans_ind == 0) | (found.trans_ind == 3)))
+        found.note(kinds.ORPHAN, alone & begins_of(found.trans_ind))
     _check_pairs(found)
 
 
-def _prefixed(listed: Mask, prefix: Octets) -> Iterator[tuple[Longs, int]]:
-    for kind, width in ((Prefix.SHORT, 2), (Prefix.LONG, 4)):
-        rows = np.flatnonzero(listed & (prefix == kind))
-        if len(rows):
-            yield rows, width
-
-
-def _image_faults(chained: Chained, data: tuple[Longs, Longs], width: int) -> Longs:
-    """Return the rows whose two images, the first one behind its length, are no column lists."""
-    starts, ends = data
-    room = ends - starts >= width
-    words = chained.order.words(chained.data, f"u{width}")[np.where(room, starts, 0)]
-    border = starts + width + words.astype(np.int64)
-    good = np.flatnonzero(room & (border <= ends))
-    bad = [np.setdiff1d(np.arange(len(starts)), good)]
-    for first, last in ((starts + width, border), (border, ends)):
-        bad.append(good[column_faults(chained, first[good], last[good])])
-    return np.unique(np.concatenate(bad))
+def _two_images(source: TrailBytes, areas: Spans, kind: Prefix) -> Mask:
+    """Return which areas hold two images of columns, the first one after its length."""
+    good = np.zeros(len(areas.starts), bool)
+    room = np.flatnonzero(areas.sizes >= int(kind))
+    own = areas.take(room)
+    starts = own.starts + int(kind)
+    borders = starts + source.order.words(source.data, f"u{int(kind)}")[own.starts].astype(np.int64)
+    within = borders <= own.ends
+    first = Spans(starts[within], borders[within])
+    second = Spans(borders[within], own.ends[within])
+    good[room[within]] = hold_cells(source, first) & hold_cells(source, second)
+    return good
 
 
 def _check_pairs(found: Inspected) -> None:
-    """Note before images without the after image behind them."""
-    changes = np.flatnonzero(found.role == Role.CHANGE)
-    is_before = found.is_before[changes] & (found.io_type[changes] == IO_UPDATE)
+    """Note before images without the after image that should follow them."""
+    view = found.view
+    changes = np.flatnonzero(view.role == Role.CHANGE)
+    is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     if not is_before.any():
         return
     before = np.flatnonzero(is_before)
-    behind = np.minimum(before + 1, len(changes) - 1)
-    one, two = changes[before], changes[behind]
-    good = (behind > before) & (found.io_type[two] == IO_UPDATE) & ~found.is_before[two]
+    following = np.minimum(before + 1, len(changes) - 1)
+    one, two = changes[before], changes[following]
+    good = (following > before) & (view.io_type[two] == IO_UPDATE) & ~view.is_before[two]
     good &= (found.name[one] == found.name[two]) & (found.index[one] == found.index[two])
     good &= (found.trans_ind[one] < 2) & np.isin(found.trans_ind[two], (1, 2))
     found.note(kinds.PAIR, one[~good])
 
 
-def trailing_befores(data: Octets, records: Records) -> int:
+def trailing_befores(view: RecordView) -> int:
     """Return how many records at the end are before images, whose after images follow."""
-    count = 0
-    for place in records.offsets[::-1].tolist():
-        if place + NAME_AT > len(data) or data[place + 11] != BEFORE_IMAGE:
-            break
-        if data[place + 14] != IO_UPDATE:
-            break
-        count += 1
-    return count
+    others = np.flatnonzero(~view.is_before | (view.io_type != IO_UPDATE))
+    return len(view) - (int(others[-1]) + 1 if len(others) else 0)

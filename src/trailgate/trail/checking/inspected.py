@@ -10,6 +10,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
+from trailgate.trail.format.record_view import RecordView
 
 UNNAMED: Final = -1
 UNKNOWN: Final = 0xFF  # a TransInd
@@ -17,20 +18,14 @@ UNKNOWN: Final = 0xFF  # a TransInd
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """Records in columns, and their faults. A record of a fault that is an error is ``bad``.
+    """Records, and their faults. A record of a fault that is an error is ``bad``.
 
     ``trans_ind`` is ``UNKNOWN`` where it cannot be known. ``name`` is an index into ``names``, ``index`` a table index of
     the file's metadata; -1 where a record has none. ``csn`` and ``tx`` are the ids that records carry.
     """
 
-    offsets: Longs
-    lengths: Longs
-    readable: Mask
-    io_type: Octets
-    role: Octets
+    view: RecordView
     trans_ind: Octets
-    is_before: Mask
-    io_time: Longs
     name: Longs
     names: list[str]
     index: Longs
@@ -39,14 +34,14 @@ class Inspected:
     faults: list[tuple[Kind, Longs]] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.offsets)
+        return len(self.view)
 
     @property
     def bad(self) -> Mask:
         """Return which records have an error of their own."""
         bad = np.zeros(len(self), bool)
         for kind, rows in self.faults:
-            # Where a transaction is not ended it is the one in front of the record that is not whole.
+            # Where a transaction is not ended it is the one before the record that is not whole.
             if kind.severity is Severity.ERROR and kind is not kinds.UNENDED:
                 bad[rows] = True
         return bad

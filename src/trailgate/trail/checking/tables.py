@@ -7,15 +7,15 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Mask, Octets
+from trailgate.arrays import Mask
 from trailgate.errors import TrailgateError
 from trailgate.model.tables import Definitions
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.inspected import Inspected
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.metadata import MetadataKind, TrailTables
 from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.record_types import Role
+from trailgate.trail.format.trail_bytes import TrailBytes
 
 WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
 
@@ -24,7 +24,7 @@ WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT
 class Known:
     """What is known of tables at a place of a file.
 
-    ``lost`` says that metadata records may be missing in front: then a reference, whose own index is the next one,
+    With ``lost`` earlier metadata records may be missing: then a reference, whose own index is the next one,
     may mean another index than it seems.
     """
 
@@ -33,13 +33,14 @@ class Known:
     lost: bool = False
 
 
-def check_tables(found: Inspected, data: Octets, order: ByteOrder, known: Known) -> Known:
-    """Note records whose table is not known, and return what is known behind all of them."""
-    metadata = np.flatnonzero(found.role == Role.METADATA)
-    wanted = np.isin(found.role, WITH_TABLE)
+def check_tables(found: Inspected, source: TrailBytes, known: Known) -> Known:
+    """Note records whose table is not known, and return what is known after all of them."""
+    role = found.view.role
+    metadata = np.flatnonzero(role == Role.METADATA)
+    wanted = np.isin(role, WITH_TABLE)
     # Any of these may have been metadata before it was damaged.
     bad = found.bad
-    doubtful = np.flatnonzero((found.role == Role.REFUSED) | bad)
+    doubtful = np.flatnonzero((role == Role.REFUSED) | bad)
     _check_names(found, wanted, known)
     first = int(doubtful[0]) if len(doubtful) else len(found)
     start = 0
@@ -47,7 +48,7 @@ def check_tables(found: Inspected, data: Octets, order: ByteOrder, known: Known)
         known = _check_indexes(found, wanted, (start, row), known)
         known = replace(known, lost=known.lost or first <= row)
         if not bad[row]:
-            known = _with_record(found, (data, order), row, known)
+            known = _with_record(found, source, row, known)
         start = row
     known = _check_indexes(found, wanted, (start, len(found)), known)
     return replace(known, lost=known.lost or bool(len(doubtful)))
@@ -82,13 +83,10 @@ def _is_defined(known: Known, number: int) -> bool:
     return known.definitions.get(told.name) is not None
 
 
-def _with_record(
-    found: Inspected, source: tuple[Octets, ByteOrder], row: int, known: Known
-) -> Known:
-    """Return what is known behind a metadata record; one that cannot be trusted is noted."""
-    data, order = source
+def _with_record(found: Inspected, source: TrailBytes, row: int, known: Known) -> Known:
+    """Return what is known after a metadata record; one that cannot be trusted is noted."""
     try:
-        record = decode_record(data, int(found.offsets[row]), order=order)
+        record = decode_record(source.data, int(found.view.offsets[row]), order=source.order)
         tables = known.tables.with_record(record)
     except TrailgateError:
         found.note(kinds.METADATA, np.array([row]))

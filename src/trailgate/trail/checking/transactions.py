@@ -1,14 +1,9 @@
-"""Follow transactions through records by TransInd: where each begins, and what is out of order.
-
-TransInd is 0 first, 1 middle, 2 last, 3 only record; records of one transaction are contiguous (trail format §8),
-but for metadata, which stand wherever a table is used first, and notes such as DDL that say they are a whole one.
-"""
+"""Follow transactions through records by TransInd: where each begins, and what is out of order."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 
@@ -16,14 +11,12 @@ from trailgate.arrays import Longs, Mask
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.inspected import UNKNOWN, Inspected
 from trailgate.trail.format.record_types import Role
-
-ONLY: Final = 3
-BEGINS: Final = (0, ONLY)
+from trailgate.trail.format.transactions import begins_of, ends_of, stands_apart
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """What earlier records leave behind.
+class TransactionState:
+    """What earlier records mean for the next ones.
 
     ``is_open``: a transaction is not ended yet. ``elsewhere``: what comes first may belong to a transaction
     whose begin is not here. ``has_ids``: some transaction had a LOGCSN or TRANID. ``csn`` is the last one.
@@ -37,7 +30,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """Groups of records: ``rows`` are all records but those that stand apart, ``starts`` those that begin a group.
+    """Groups of records: ``rows`` are all records but those that are apart, ``starts`` those that begin a group.
 
     A group is a transaction, or what is there of one. ``headless`` are groups' first records whose begin is missing.
     """
@@ -46,47 +39,46 @@ class Followed:
     starts: Mask
     closed: Mask
     headless: Mask
-    bounds: Bounds
+    state: TransactionState
 
 
-def follow(found: Inspected, bounds: Bounds) -> Followed:
+def follow(found: Inspected, state: TransactionState) -> Followed:
     """Return the groups of these records and note what contradicts; the records follow each other."""
-    rows = np.flatnonzero(~stands_apart(found))
-    indicator, role = found.trans_ind[rows], found.role[rows]
+    rows = np.flatnonzero(~is_apart(found))
+    indicator, role = found.trans_ind[rows], found.view.role[rows]
     unknown = indicator == UNKNOWN
     restart = role == Role.ABEND
     is_open = (indicator < 2) & ~restart & ~unknown
-    was_open = np.concatenate([[bounds.is_open], is_open[:-1]]) if len(rows) else is_open
-    opens = np.isin(indicator, BEGINS) | restart
+    was_open = np.concatenate([[state.is_open], is_open[:-1]]) if len(rows) else is_open
+    opens = begins_of(indicator) | restart
     headless = ~opens & ~was_open & ~restart & ~unknown
-    _note(found, rows, bounds, headless)
+    _note(found, rows, state, headless)
     unended = opens & was_open & ~restart
     found.note(kinds.UNENDED, rows[unended])
     found.note(kinds.ABANDONED, rows[restart & was_open])
     with_ids = np.union1d(found.csn[0], found.tx[0])
-    has_ids = bounds.has_ids or bool(len(with_ids))
+    has_ids = state.has_ids or bool(len(with_ids))
     if has_ids:
         found.note(kinds.TORN, np.setdiff1d(rows[unended], with_ids))
     starts = opens | ~was_open | unknown
-    csn = found.csn[1][-1] if found.csn[1] else bounds.csn
-    bounds = replace(bounds, has_ids=has_ids, csn=csn)
+    csn = found.csn[1][-1] if found.csn[1] else state.csn
+    state = replace(state, has_ids=has_ids, csn=csn)
     if len(rows):
-        bounds = replace(bounds, is_open=bool(is_open[-1]), elsewhere=False)
-    closed = ((indicator >= 2) & ~unknown) | restart
-    return Followed(rows, starts, closed, headless, bounds)
+        state = replace(state, is_open=bool(is_open[-1]), elsewhere=False)
+    closed = (ends_of(indicator) & ~unknown) | restart
+    return Followed(rows, starts, closed, headless, state)
 
 
-def stands_apart(found: Inspected) -> Mask:
-    """Return which records may stand within a transaction without being part of it."""
-    # A transaction goes on behind RestartOK, which says that a writer ended in order.
-    notes = (found.role == Role.NOTE) & (found.trans_ind == ONLY)
-    apart: Mask = (found.role == Role.METADATA) | notes
+def is_apart(found: Inspected) -> Mask:
+    """Return which records may come within a transaction without being part of it."""
+    # A transaction continues after RestartOK, which a writer writes that ended in order; RestartAbend ends it.
+    apart: Mask = stands_apart(found.view) & (found.view.role != Role.ABEND)
     return apart
 
 
-def _note(found: Inspected, rows: Longs, bounds: Bounds, headless: Mask) -> None:
+def _note(found: Inspected, rows: Longs, state: TransactionState, headless: Mask) -> None:
     """Note records without a begin; those at the very first may have it in an earlier file."""
-    if bounds.elsewhere and len(rows) and headless[0]:
+    if state.elsewhere and len(rows) and headless[0]:
         found.note(kinds.EARLIER, rows[:1])
         headless = headless.copy()
         headless[0] = False

@@ -1,8 +1,7 @@
 """Find where the records of a trail lie; nothing inside them is looked at.
 
 A record is G (47 01), a u16 length of the whole object, ..., and the trailer Z (5A 01) that
-repeats info and length (trail format §2). All of that is checked in columns; where the guess does
-not chain without a gap, a length-by-length loop decides.
+repeats info and length (trail format §2). Records follow each other without a gap, so one loop finds them all.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ import numpy.typing as npt
 
 from trailgate.arrays import Longs, Octets
 from trailgate.errors import DecodeError, TruncatedError, Where
+from trailgate.trail.format import kernels
 from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.kernels import MIN_RECORD
+from trailgate.trail.format.record_layout import INDICATOR
 from trailgate.trail.format.tokens import FRAME, HEADER, RECORD, RECORD_INFOS, TRAILER
 
-STRIDE: Final = 1 << 20  # bytes searched at once: the integer arrays stay in cache
-MIN_RECORD: Final = 4 * FRAME  # G, H, T or D, Z: less cannot be a record
 INDICATOR_AT, IO_TYPE_AT = 8, 14  # in a record (trail format §5)
-INDICATOR: Final = ord("E")
 FOLLOWERS: Final = 3  # records that must follow before a place counts as a record's begin
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
-    """Complete records: byte offsets and lengths, and the offset at which they end."""
+class RecordPlaces:
+    """Where complete records lie: byte offsets and lengths, and the offset at which they end."""
 
     offsets: Longs
     lengths: Longs
@@ -36,31 +35,39 @@ class Records:
 
 def find_records(
     data: Octets, start: int = 0, *, order: ByteOrder = ByteOrder.BIG, finish: bool = False
-) -> Records:
-    """Return the complete records from ``start`` on; an unfinished last one is not there yet.
+) -> RecordPlaces:
+    """Return the complete records from ``start`` on; an unfinished last one is left out.
 
     With ``finish`` an unfinished record raises TruncatedError. Bad framing raises DecodeError.
     """
-    found: list[tuple[Longs, Longs]] = []
-    place = start
-    while place < len(data):
-        offsets, lengths = _chained(data, place, order)
-        if not len(offsets):
-            break
-        found.append((offsets, lengths))
-        place = int(offsets[-1] + lengths[-1])
-    if finish and place < len(data):
+    found = _found(data, start, order)
+    if found.end < len(data):
+        length_at(data, found.end, order)  # raises where no record can be
+    if finish and found.end < len(data):
         raise TruncatedError(
             "the input ends inside a record",
-            where=Where(offset=place, raw=data[place : place + 64].tobytes()),
+            where=Where(offset=found.end, raw=data[found.end : found.end + 64].tobytes()),
         )
-    if not found:
-        return Records(np.zeros(0, np.int64), np.zeros(0, np.int64), place)
-    return Records(
-        np.concatenate([offsets for offsets, _ in found]),
-        np.concatenate([lengths for _, lengths in found]),
-        place,
-    )
+    return found
+
+
+def find_sound(data: Octets, order: ByteOrder) -> tuple[RecordPlaces, DecodeError | None]:
+    """Return the complete records up to bytes that are not a record, and what is wrong with those."""
+    found = _found(data, 0, order)
+    try:
+        length_at(data, found.end, order)
+    except DecodeError as error:
+        return found, error
+    return found, None
+
+
+def _found(data: Octets, start: int, order: ByteOrder) -> RecordPlaces:
+    room = max(0, len(data) - start) // MIN_RECORD
+    offsets, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
+    big = order is ByteOrder.BIG
+    count, end = kernels.find_frames(data, start, big, _RECORD_INFO, offsets, lengths)
+    # Copies: views would keep the room for the most records that there could be.
+    return RecordPlaces(offsets[:count].copy(), lengths[:count].copy(), end)
 
 
 def find_order(data: Octets, start: int = 0) -> ByteOrder | None:
@@ -88,12 +95,7 @@ def resync(data: Octets, start: int, order: ByteOrder = ByteOrder.BIG) -> int:
 
     A record counts if three more follow it without a gap, or as many as the data hold.
     """
-    for place in range(start, len(data), STRIDE):
-        stop = min(place + STRIDE, len(data))
-        for offset in _candidates(data, place, stop, order)[0].tolist():
-            if _followed(data, offset, order):
-                return int(offset)
-    return -1
+    return int(kernels.find_chain(data, start, order is ByteOrder.BIG, _RECORD_INFO, FOLLOWERS))
 
 
 def find_typed(data: Octets, order: ByteOrder, io_type: int) -> Longs:
@@ -140,40 +142,6 @@ def length_at(data: Octets, place: int, order: ByteOrder) -> int | None:
     return length
 
 
-def _chained(data: Octets, place: int, order: ByteOrder) -> tuple[Longs, Longs]:
-    """Return records that begin at ``place`` and follow each other without a gap."""
-    stop = min(place + STRIDE, len(data))
-    offsets, lengths = _candidates(data, place, stop, order)
-    ends = offsets + lengths
-    if len(offsets) > 1:
-        # What looks like a record inside another one is data of that record.
-        reached = np.maximum.accumulate(ends)
-        outer = np.ones(len(offsets), bool)
-        outer[1:] = offsets[1:] >= reached[:-1]
-        offsets, lengths, ends = offsets[outer], lengths[outer], ends[outer]
-    chains = len(offsets) and offsets[0] == place and bool((ends[:-1] == offsets[1:]).all())
-    # The last one must reach beyond what was searched, or what follows must be no record.
-    if chains and (ends[-1] >= stop or length_at(data, int(ends[-1]), order) is None):
-        return offsets, lengths
-    return _one_by_one(data, place, stop, order)
-
-
-def _candidates(data: Octets, place: int, stop: int, order: ByteOrder) -> tuple[Longs, Longs]:
-    """Return offsets in [place, stop) at which a whole record seems to lie, and lengths."""
-    starts = np.flatnonzero(data[place:stop] == RECORD) + place
-    starts = starts[starts <= len(data) - MIN_RECORD]
-    frames = order.frames(data)
-    heads = frames[starts]
-    lengths = order.lengths(heads).astype(np.int64)
-    good = _RECORD_INFO[data[starts + 1]]
-    good &= (lengths >= MIN_RECORD) & (starts + lengths <= len(data))
-    starts, lengths, heads = starts[good], lengths[good], heads[good]
-    tails = frames[starts + lengths - FRAME]
-    # The trailer differs from the frame in its id alone.
-    good = tails ^ heads == order.frame(RECORD ^ TRAILER, 0, 0)
-    return starts[good], lengths[good]
-
-
 def _record_infos() -> npt.NDArray[np.bool_]:
     table = np.zeros(256, bool)
     table[list(RECORD_INFOS)] = True
@@ -184,31 +152,7 @@ def _record_infos() -> npt.NDArray[np.bool_]:
 _RECORD_INFO: Final = _record_infos()
 
 
-def _one_by_one(data: Octets, place: int, stop: int, order: ByteOrder) -> tuple[Longs, Longs]:
-    offsets, lengths = [], []
-    while place < stop:
-        length = length_at(data, place, order)
-        if length is None:
-            break
-        offsets.append(place)
-        lengths.append(length)
-        place += length
-    return np.array(offsets, np.int64), np.array(lengths, np.int64)
-
-
 def _bad_frame(data: Octets, place: int, problem: str) -> DecodeError:
     raw = data[place : place + 64].tobytes()
     hint = "Is the trail damaged, or does reading begin inside a record?"
     return DecodeError(problem, where=Where(offset=place, raw=raw), hint=hint)
-
-
-def _followed(data: Octets, place: int, order: ByteOrder) -> bool:
-    try:
-        for _ in range(FOLLOWERS + 1):
-            length = length_at(data, place, order) if place < len(data) else None
-            if length is None:
-                return True
-            place += length
-    except DecodeError:
-        return False
-    return True

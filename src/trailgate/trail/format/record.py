@@ -1,7 +1,7 @@
 """One record as a value, with everything that stands in it, and back to the same bytes.
 
 This is the slow, complete way, for what looks at single records: Logdump, the analyzer, checks, rare
-records. Bulk work reads headers and columns of many records at once (``record_header``).
+records. Bulk work reads headers and columns of many records at once (``record_view``).
 """
 
 from __future__ import annotations

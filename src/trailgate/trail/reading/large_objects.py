@@ -1,4 +1,4 @@
-"""Large objects: pieces (116) behind a change, put together into a column of its image.
+"""Large objects: pieces (116) after a change, put together into a column of its image.
 
 trail format §11: a piece begins with column index, number of pieces, its own number, its offset in the
 value and its size, u32 each; the column of the record itself is NULL or holds a small value inline.
@@ -15,8 +15,8 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask
 from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
-from trailgate.trail.format.record_header import Source, Spans
 from trailgate.trail.format.record_types import IO_TRUNCATE, Role
+from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.reading.grouping import Operations, last_change
 from trailgate.trail.values.codec import Cells
 from trailgate.trail.values.codecs import LARGE, unreadable
@@ -58,7 +58,7 @@ class _Pieces:
     """The heads of pieces in columns, ordered by record, column and offset."""
 
     rows: Longs  # of the pieces' own records
-    record: Longs  # of the change in front
+    record: Longs  # of the change before it
     column: Longs
     total: Longs
     number: Longs
@@ -66,8 +66,10 @@ class _Pieces:
     size: Longs
 
 
-def read_large_objects(source: Source, operations: Operations) -> tuple[Source, LargeObjects]:
-    """Return the large objects of these operations, in a source that holds them at its end.
+def read_large_objects(
+    source: TrailBytes, operations: Operations
+) -> tuple[TrailBytes, LargeObjects]:
+    """Return the large objects of these operations, in bytes that hold them at their end.
 
     Raises DecodeError where pieces are missing, overlap or contradict each other.
     """
@@ -78,7 +80,7 @@ def read_large_objects(source: Source, operations: Operations) -> tuple[Source, 
     begins = np.ones(len(rows), bool)
     begins[1:] = (np.diff(pieces.record) != 0) | (np.diff(pieces.column) != 0)
     _check(source, operations, pieces, begins)
-    data = operations.heads.data.take(pieces.rows)
+    data = operations.view.data.take(pieces.rows)
     source, places = source.extended(Spans(data.starts + HEAD, data.ends))
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(rows)) - 1
@@ -86,27 +88,27 @@ def read_large_objects(source: Source, operations: Operations) -> tuple[Source, 
     return source, LargeObjects(pieces.record[first], pieces.column[first], spans)
 
 
-def _read_heads(source: Source, operations: Operations, rows: Longs) -> _Pieces:
-    data = operations.heads.data.take(rows)
+def _read_heads(source: TrailBytes, operations: Operations, rows: Longs) -> _Pieces:
+    data = operations.view.data.take(rows)
     _require(
         source,
         operations,
-        (rows, data.ends - data.starts >= HEAD),
+        (rows, data.sizes >= HEAD),
         "a piece of a large object is shorter than its head of 20 bytes",
     )
     words = source.order.words(source.data, "u4")
     head = [words[data.starts + 4 * i].astype(np.int64) for i in range(HEAD_WORDS)]
-    sized = head[4] == data.ends - data.starts - HEAD
+    sized = head[4] == data.sizes - HEAD
     _require(source, operations, (rows, sized), "a piece's size does not agree with its record")
     record = last_change(operations, rows)
-    rowless = operations.heads.io_type[record] == IO_TRUNCATE
+    rowless = operations.view.io_type[record] == IO_TRUNCATE
     _require(source, operations, (rows, ~rowless), "a truncate has no large objects")
     order = np.lexsort((head[2], head[3], head[0], record))
     column, total, number, offset, size = (word[order] for word in head)
     return _Pieces(rows[order], record[order], column, total, number, offset, size)
 
 
-def _check(source: Source, operations: Operations, pieces: _Pieces, begins: Mask) -> None:
+def _check(source: TrailBytes, operations: Operations, pieces: _Pieces, begins: Mask) -> None:
     """Check that the pieces of each value are all there, each once, without gap or overlap."""
     group = np.cumsum(begins) - 1
     counts = np.bincount(group)
@@ -135,21 +137,21 @@ def _check(source: Source, operations: Operations, pieces: _Pieces, begins: Mask
 
 
 def _require(
-    source: Source, operations: Operations, checked: tuple[Longs, Mask], problem: str
+    source: TrailBytes, operations: Operations, checked: tuple[Longs, Mask], problem: str
 ) -> None:
     rows, good = checked
     if good.all():
         return
     record = int(rows[int(np.argmin(good))])
-    heads = operations.heads
-    data = heads.data.take(np.array([record]))
+    view = operations.view
+    data = view.data.take(np.array([record]))
     span = (int(data.starts[0]), min(int(data.ends[0]), int(data.starts[0]) + HEAD))
-    table = heads.tables[int(heads.table[record])].name
+    table = operations.tables.tables[int(operations.tables.codes[record])].name
     raise source.error(problem, span, table=table)
 
 
 def put_in(
-    source: Source, table: Table, image: Image, placed: tuple[LargeObjects, Longs, int]
+    source: TrailBytes, table: Table, image: Image, placed: tuple[LargeObjects, Longs, int]
 ) -> Image:
     """Return an image of ``count`` rows with the large objects in their rows and columns."""
     objects, rows, count = placed
@@ -162,7 +164,7 @@ def put_in(
             start = int(spans.starts[0])
             raise source.error(problem, (start, min(start + 32, int(spans.ends[0]))))
         column = table.columns[index]
-        lengths = spans.ends - spans.starts
+        lengths = spans.sizes
         cells = Cells(source, table.name, column, spans.starts, lengths)
         decode = LARGE.get(column.family)
         if decode is None:

@@ -9,33 +9,33 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.gather import fixed_rows
+from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, Image
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.format.metadata import TrailTable
-from trailgate.trail.format.record_header import Heads, Source, Spans
-from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE, PREFIX_OF
-from trailgate.trail.reading.cells import Area, read_image
+from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE, OP_TYPE_OF, PREFIX_OF
+from trailgate.trail.format.record_view import RecordView
+from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.reading.cells import ImageAreas, read_image
 from trailgate.trail.reading.encryption import explained
 from trailgate.trail.reading.grouping import Operations
 from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, put_in
-from trailgate.trail.reading.record_tokens import Tokens, token_maps
-from trailgate.trail.reading.two_image_records import split_images
+from trailgate.trail.reading.record_tokens import token_maps
+from trailgate.trail.reading.two_image_records import both_images
 from trailgate.trail.reading.user_tokens import named_tokens
 from trailgate.trail.values.undefined_tables import MAX_COLUMNS, columns_used, numbered_table
 
 # By "begins a transaction" + 2 * "ends one".
 INDICATORS: Final = np.array([MIDDLE, BEGIN, END, WHOLE], np.uint8)
-POSITION_DIGITS: Final = 10  # of the file number, and again of the byte offset
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """What a chunk of operations is read with; ``row`` is the place of its first operation."""
 
-    source: Source
+    source: TrailBytes
     definitions: Definitions
     file_number: int
     row: int
@@ -44,20 +44,19 @@ class Chunk:
 
 
 def read_blocks(
-    chunk: Chunk, operations: Operations, transactions: tuple[pa.Array, pa.Array], tokens: Tokens
+    chunk: Chunk, operations: Operations, transactions: tuple[pa.Array, pa.Array]
 ) -> list[ChangeBlock]:
     """Return one block a table, in the order in which the tables appear."""
     if not len(operations):
         return []
-    user = named_tokens(chunk.source, operations.heads, operations.records)
-    maps = token_maps(tokens, operations.owner, len(operations), user)
-    positions = position_texts(
-        chunk.file_number, operations.heads.offsets[operations.first] + chunk.source.base
-    )
+    source, view = chunk.source, operations.view
+    user = named_tokens(source, view.user.take(slice(operations.records)))
+    maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
+    positions = format_positions(chunk.file_number, view.offsets[operations.first] + source.base)
     shared = (*transactions, positions, maps)
-    tables = operations.heads.table[operations.first]
+    tables = operations.tables.codes[operations.first]
     blocks = []
-    for code, known in enumerate(operations.heads.tables):
+    for code, known in enumerate(operations.tables.tables):
         if chunk.wanted is not None and not chunk.wanted.fits(known.name):
             continue
         rows = np.flatnonzero(tables == code)
@@ -65,7 +64,7 @@ def read_blocks(
             try:
                 blocks.append(_read_block(chunk, operations, (known, rows), shared))
             except DecodeError as error:
-                raise explained(error, chunk.source, operations) from None
+                raise explained(error, source, operations) from None
     return blocks
 
 
@@ -76,18 +75,18 @@ def _read_block(
     shared: tuple[pa.Array, ...],
 ) -> ChangeBlock:
     known, rows = chosen
-    heads = operations.heads
+    view = operations.view
     first, after = operations.first[rows], operations.after[rows]
     if len(rows) < len(operations):
         index = pa.array(rows)
         shared = tuple(values.take(index) for values in shared)
     tx_id, csn, position, maps = shared
-    table, before_image, after_image = _read_images(chunk, heads, known, (first, after))
+    table, before_image, after_image = _read_images(chunk, view, known, (first, after))
     return ChangeBlock(
         table=table,
         order=rows + chunk.row,
-        op_type=heads.op_type[first],
-        op_ts=heads.op_ts[first],
+        op_type=OP_TYPE_OF[view.io_type[first]],
+        op_ts=view.io_time[first],
         tx_ind=INDICATORS[operations.begins[rows] + 2 * operations.ends[rows]],
         tx_id=tx_id,
         csn=csn,
@@ -100,25 +99,30 @@ def _read_block(
 
 
 def _read_images(
-    chunk: Chunk, heads: Heads, known: TrailTable, records: tuple[Longs, Longs]
+    chunk: Chunk, view: RecordView, known: TrailTable, records: tuple[Longs, Longs]
 ) -> tuple[Table, Image, Image]:
     """Return the table and both images of operations (first record, after record)."""
     source = chunk.source
     first, after = records
-    io_type = heads.io_type[first]
-    _check_truncates(source, heads, first[io_type == IO_TRUNCATE])
+    io_type = view.io_type[first]
+    _check_truncates(source, view, first[io_type == IO_TRUNCATE])
     prefixed = PREFIX_OF[io_type] > 0
     has_before = (io_type == IO_DELETE) | (first != after) | prefixed
     has_after = (io_type != IO_DELETE) & (io_type != IO_TRUNCATE)
-    befores, afters = heads.data.take(first), heads.data.take(after)
+    befores, afters = view.data.take(first), view.data.take(after)
     table = known.table or chunk.definitions.get(known.name)
     if prefixed.any():
         columns = len(table.columns) if table is not None else MAX_COLUMNS
-        split_images(source, (known.name, columns), (befores, afters), PREFIX_OF[io_type])
+        kinds = PREFIX_OF[io_type]
+        split = both_images(source, befores, kinds, known.name, columns)
+        befores, afters = (
+            split[0],
+            Spans(np.where(kinds > 0, split[1].starts, afters.starts), afters.ends),
+        )
     if table is None:
         table = _numbered(chunk, known.name, (befores, afters), np.unique(np.append(first, after)))
-    before_image = read_image(_area(source, table, befores, has_before))
-    after_image = read_image(_area(source, table, afters, has_after))
+    before_image = read_image(source, table, _areas(befores, has_before))
+    after_image = read_image(source, table, _areas(afters, has_after))
     if not len(chunk.large):
         return table, before_image, after_image
     # A record of both images has its large objects in the after one.
@@ -148,29 +152,16 @@ def _with_large(chunk: Chunk, table: Table, image: Image, side: tuple[Longs, Lon
     return put_in(chunk.source, table, image, (objects, rows[at], len(records)))
 
 
-def _area(source: Source, table: Table, spans: Spans, chosen: Mask) -> Area:
-    starts, ends = spans.starts, spans.ends
+def _areas(spans: Spans, chosen: Mask) -> ImageAreas:
     if chosen.all():
-        return Area(source, table, starts, ends, None, len(chosen))
+        return ImageAreas(spans, None, len(chosen))
     rows = np.flatnonzero(chosen)
-    return Area(source, table, starts[rows], ends[rows], rows, len(chosen))
+    return ImageAreas(spans.take(rows), rows, len(chosen))
 
 
-def _check_truncates(source: Source, heads: Heads, records: Longs) -> None:
-    data = heads.data.take(records)
-    filled = np.flatnonzero(data.starts < data.ends)
+def _check_truncates(source: TrailBytes, view: RecordView, records: Longs) -> None:
+    data = view.data.take(records)
+    filled = np.flatnonzero(data.sizes)
     if len(filled):
         span = (int(data.starts[filled[0]]), int(data.ends[filled[0]]))
         raise source.error("a truncate has no data (trail format §10.5), this one has", span)
-
-
-def position_texts(file_number: int, offsets: Longs) -> pa.Array:
-    """Return 10 digits of file number and 10 of byte offset, so that text order is order."""
-    matrix = np.empty((len(offsets), 2 * POSITION_DIGITS), np.uint8)
-    prefix = f"{file_number:0{POSITION_DIGITS}d}".encode()
-    matrix[:, :POSITION_DIGITS] = np.frombuffer(prefix, np.uint8)
-    rest = offsets
-    for column in range(2 * POSITION_DIGITS - 1, POSITION_DIGITS - 1, -1):
-        rest, digit = np.divmod(rest, 10)
-        matrix[:, column] = digit + ord("0")
-    return fixed_rows(matrix).view(pa.string())

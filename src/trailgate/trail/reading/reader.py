@@ -8,27 +8,29 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import IO_TYPE_AT, Records, find_records
+from trailgate.trail.format.framing import RecordPlaces, find_records
 from trailgate.trail.format.metadata import NO_TABLES, TrailTables
-from trailgate.trail.format.record_header import Source, read_heads
 from trailgate.trail.format.record_types import ROLE_OF, Role
+from trailgate.trail.format.record_view import RecordView, require_sound, view_records
 from trailgate.trail.format.tokens import LOGCSN, TRANID
+from trailgate.trail.format.trail_bytes import TrailBytes, trail_bytes
+from trailgate.trail.format.transactions import LAST
 from trailgate.trail.reading.fragments import join_fragments
 from trailgate.trail.reading.grouping import Operations, group
 from trailgate.trail.reading.large_objects import LargeObjects, read_large_objects
-from trailgate.trail.reading.non_operations import without_rare
+from trailgate.trail.reading.non_operations import without_non_operations
 from trailgate.trail.reading.operations import Chunk, read_blocks
-from trailgate.trail.reading.record_tokens import Tokens, carried, read_tokens
+from trailgate.trail.reading.record_tables import find_tables
+from trailgate.trail.reading.record_tokens import carried_texts
 from trailgate.trail.values.charsets import UTF_8, charset_named
 
 PEEK: Final = 64  # records looked at at once for the end of a chunk
-CHUNK: Final = 1 << 14  # records decoded at once: their integer arrays stay in cache
+CHUNK: Final = 1 << 15  # records decoded at once, no fewer than a portion of a file has
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,38 +71,37 @@ def decode(  # noqa: PLR0913  what is read, where it stands, and what is known
     base_offset: int,
     state: ReaderState = ReaderState(),
     finish: bool = False,
-    records: Records | None = None,
+    records: RecordView | None = None,
 ) -> Decoded:
     """Return the operations of all complete records of ``data`` (pa.Buffer or bytes).
 
     The data begin at a record, ``base_offset`` bytes into the file. Not consumed: an unfinished last record, a before
     image whose after image is not there yet, and the last operation of an open transaction, of which pieces may follow.
     With ``finish`` the first two raise TruncatedError. Bad bytes raise DecodeError with their offset in the file.
-    ``records`` are the places of the records to be read, where they are known: those left out are as if they
-    were not there.
+    ``records`` are the records to be read, where they are known: those left out are as if they were not there.
     """
-    source = _source(data, base_offset, state)
-    if records is None:
-        records = _found(source, finish)
+    source = replace(
+        trail_bytes(data, base_offset, state.order), charset=charset_named(state.charset)
+    )
+    view = view_records(source, _found(source, finish)) if records is None else records
     blocks: list[ChangeBlock] = []
     done = rows = 0
     size = CHUNK
-    while done < len(records.offsets):
-        stop = _before_change(source, records, done + size)
-        more = stop < len(records.offsets) or not finish
-        part, places = _portion(source, records, slice(done, stop))
-        chunk = _read_chunk(part, places, state, more=more)
+    while done < len(view):
+        stop = _before_change(view, done + size)
+        more = stop < len(view) or not finish
+        chunk = _read_chunk(source, view.take(slice(done, stop)), state, more=more)
         if not chunk.records:
-            if stop >= len(records.offsets):
+            if stop >= len(view):
                 break
             size *= 2  # one operation of very many records
             continue
         context = Chunk(chunk.source, definitions, file_number, rows, chunk.large, state.wanted)
-        blocks += read_blocks(context, chunk.operations, chunk.transactions, chunk.tokens)
+        blocks += read_blocks(context, chunk.operations, chunk.transactions)
         done, rows, state = done + chunk.records, rows + len(chunk.operations), chunk.state
         size = CHUNK
-    consumed = int(records.offsets[done]) if done < len(records.offsets) else records.end
-    if finish and done < len(records.offsets):
+    consumed = int(view.offsets[done]) if done < len(view) else view.end
+    if finish and done < len(view):
         raise TruncatedError(
             "the input ends between the before and the after image of an update",
             where=Where(offset=base_offset + consumed),
@@ -124,39 +125,25 @@ class _Read:
     """
 
     records: int
-    source: Source
+    source: TrailBytes
     large: LargeObjects
     operations: Operations
     transactions: tuple[pa.Array, pa.Array]
-    tokens: Tokens
     state: ReaderState
 
 
-def _source(data: Any, base_offset: int, state: ReaderState) -> Source:
-    buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
-    charset = charset_named(state.charset)
-    return Source(buffer, octets(buffer), base_offset, state.order, charset)
-
-
-def _before_change(source: Source, records: Records, stop: int) -> int:
-    """Return where a chunk ends: not in front of a piece or fragment, which would lose its change."""
-    while stop < len(records.offsets):
-        kind = source.data[records.offsets[stop : stop + PEEK] + IO_TYPE_AT]
-        others = ~np.isin(ROLE_OF[kind], (Role.LARGE_OBJECT, Role.FRAGMENT))
+def _before_change(view: RecordView, stop: int) -> int:
+    """Return where a chunk ends: not before a piece or fragment, which would lose its change."""
+    while stop < len(view):
+        role = ROLE_OF[view.io_type[stop : stop + PEEK]]
+        others = (role != Role.LARGE_OBJECT) & (role != Role.FRAGMENT)
         if others.any():
             return stop + int(np.argmax(others))
         stop += PEEK
     return stop
 
 
-def _portion(source: Source, records: Records, rows: slice) -> tuple[Source, Records]:
-    """Return some records with no more than their own bytes."""
-    offsets, lengths = records.offsets[rows], records.lengths[rows]
-    start, end = int(offsets[0]), int(offsets[-1] + lengths[-1])
-    return source.part(start, end), Records(offsets - start, lengths, end - start)
-
-
-def _found(source: Source, finish: bool) -> Records:
+def _found(source: TrailBytes, finish: bool) -> RecordPlaces:
     try:
         return find_records(source.data, order=source.order, finish=finish)
     except DecodeError as error:
@@ -165,27 +152,28 @@ def _found(source: Source, finish: bool) -> Records:
         raise type(error)(error.problem, where=moved, hint=error.hint) from None
 
 
-def _read_chunk(source: Source, places: Records, state: ReaderState, *, more: bool) -> _Read:
-    plain = without_rare(source, places, state.tables, tx_open=state.tx_open)
-    more = more or plain.cut < len(places.offsets)
-    heads = read_heads(source, plain.offsets, plain.lengths, plain.tables)
-    operations = group(source, heads, more=more)
+def _read_chunk(source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool) -> _Read:
+    taken = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
+    more = more or taken.cut < len(view)
+    view = taken.view
+    require_sound(source, view)
+    if ((view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)).any():
+        # What is put together is copied to the end of the bytes: of the chunk's own, not of all.
+        start = int(view.offsets[0])
+        source, view = source.part(start, view.end), view.moved(-start)
+    tables = find_tables(source, view, taken.tables)
+    operations = group(source, view, tables, more=more)
     whole, operations = join_fragments(source, operations)
     whole, large = read_large_objects(whole, operations)
-    tokens = read_tokens(source, heads)
-    indicators = heads.trans_ind
-    begins = (indicators == 0) | (indicators == 3)
-    closed = np.empty(len(indicators), bool)  # no transaction is open in front of the record
-    closed[:1] = not state.tx_open
-    closed[1:] = indicators[:-1] >= 2
-    tx_id = carried(begins | closed, tokens.of(TRANID), state.tx_id)
-    csn = carried(begins | closed, tokens.of(LOGCSN), state.csn)
+    tx_id, csn = (
+        carried_texts(source, view, code, before, is_open=state.tx_open)
+        for code, before in ((TRANID, state.tx_id), (LOGCSN, state.csn))
+    )
     if operations.records:
         last = operations.records - 1
-        tx_open = bool(indicators[last] < 2)
-        state = replace(state, tx_id=tx_id[last].as_py(), csn=csn[last].as_py(), tx_open=tx_open)
-    state = replace(state, tables=plain.tables)
-    first = pa.array(operations.first)
-    transactions = (tx_id.take(first), csn.take(first))
-    records = plain.taken(operations.records)
-    return _Read(records, whole, large, operations, transactions, tokens, state)
+        tx_open = bool(view.indicator[last] < LAST)
+        state = replace(state, tx_id=tx_id.at(last), csn=csn.at(last), tx_open=tx_open)
+    state = replace(state, tables=taken.tables)
+    transactions = (tx_id.take(operations.first), csn.take(operations.first))
+    records = taken.taken(operations.records)
+    return _Read(records, whole, large, operations, transactions, state)

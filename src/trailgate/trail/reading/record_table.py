@@ -1,6 +1,6 @@
-"""Records as they stand, one row each: every type, known or not, with headers, tokens and data.
+"""Records as rows: every type, known or not, with headers, tokens and data.
 
-Nothing is refused: what is wrong inside a record is told in the row's ``problem``.
+Nothing is refused: what is wrong inside a record is the row's ``problem``.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Structs
 from trailgate.columnar.gather import gather
-from trailgate.columnar.views import rows_at
+from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
 from trailgate.model.operations_schema import COMMIT_TIME
-from trailgate.model.positions import format_positions
 from trailgate.trail.format.ddl import read_ddl
-from trailgate.trail.format.framing import Records
 from trailgate.trail.format.metadata import TrailTables
 from trailgate.trail.format.record import decode_record
-from trailgate.trail.format.record_header import Source, swapped_indicators
-from trailgate.trail.format.record_layout import (
-    BY_PARTITION,
-    BY_TABLE,
-    H_FIXED,
-    NAME_AT,
-    RECORD_HEADS,
-    SHORTEST,
+from trailgate.trail.format.record_layout import BY_PARTITION, BY_TABLE, H_FIXED, NAME_AT
+from trailgate.trail.format.record_problems import (
+    DATA_LENGTH,
+    EMPTY_DATA,
+    HEADER_LENGTH,
+    NO_HEADER,
+    NO_INDICATOR,
+    PART_OVER,
+    SHORT,
 )
-from trailgate.trail.format.record_parts import Parts, find_parts
 from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, type_name
-from trailgate.trail.format.times import JULIAN_EPOCH
+from trailgate.trail.format.record_view import RecordView, find_names
+from trailgate.trail.format.tokens import FRAME
+from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.reading.token_maps import token_columns
 
 _TEXT: Final = pa.string()
@@ -82,89 +82,89 @@ _LETTERS: Final = ("image", "format")
 
 @dataclass(frozen=True, slots=True)
 class RecordTable:
-    """Records as rows, and the tables known behind the last of them."""
+    """Records as rows, and the tables known after the last of them."""
 
     batch: pa.RecordBatch
     tables: TrailTables
 
 
 def record_table(
-    source: Source, records: Records, file_number: int, tables: TrailTables
+    source: TrailBytes, view: RecordView, file_number: int, tables: TrailTables
 ) -> RecordTable:
-    """Return these records as rows; ``tables`` are those known in front of them."""
-    starts, lengths = records.offsets, records.lengths
-    head = _heads(source, starts, lengths)
-    parts = find_parts(source, records, head)
-    names, index, known = _tables(source, records, (head, parts), tables)
-    tokens, user, problem = token_columns(source, parts)
-    times = head["io_time"].astype(np.int64) - JULIAN_EPOCH
-    strange = (times < YEAR_1) | (times >= YEAR_10000)
-    has_data = parts.data.starts > 0
+    """Return these records as rows; ``tables`` are those known before them."""
+    head = view.headers(source.data, source.order)
+    names, index, known = _tables(source, view, tables)
+    data, tokens, user = (_whole(view, part) for part in (view.data, view.tokens, view.user))
+    token_maps, user_maps, problem = token_columns(source, tokens, user)
+    strange = (view.io_time < YEAR_1) | (view.io_time >= YEAR_10000)
+    has_data = (data.sizes > 0) | (view.problems & EMPTY_DATA != 0)
     columns: dict[str, Any] = {
-        "position": format_positions(file_number, starts + source.base),
-        "length": pa.array(lengths, _NUMBER),
-        "type_name": _TYPE_NAMES.take(pa.array(head["io_type"])),
+        "position": format_positions(file_number, view.offsets + source.base),
+        "length": pa.array(view.lengths, _NUMBER),
+        "type_name": _TYPE_NAMES.take(pa.array(view.io_type)),
         "table": names,
         "table_index": index,
-        "partition_index": _partition_index(source, starts, head),
-        "trans_ind": pa.array(_indicators(source, head), _NUMBER),
-        "io_time": pa.array(times, mask=strange).view(COMMIT_TIME),
+        "partition_index": _partition_index(source, view, head),
+        "trans_ind": pa.array(view.indicator, _NUMBER),
+        "io_time": pa.array(view.io_time, mask=strange).view(COMMIT_TIME),
         "audit_pos": _unsigned(head["audit_pos"]),
         "audit_rba": pa.array(head["audit_rba"].astype(np.int64)),
-        "tokens": tokens,
-        "user_tokens": user,
-        "data": gather(source.buffer, parts.data.starts, parts.data.ends, nulls=~has_data),
-        "problem": pc.coalesce(parts.problem, problem, _STRANGE.take(pa.array(strange * 1))),
+        "tokens": token_maps,
+        "user_tokens": user_maps,
+        "data": gather(source.buffer, data.starts, data.ends, nulls=~has_data),
+        "problem": pc.coalesce(_problems(view), problem, _STRANGE.take(pa.array(strange * 1))),
     }
     columns |= {name: pa.array(head[name].astype(np.int32)) for name in _PLAIN}
     columns |= {name: _LETTER.take(pa.array(head[name])) for name in _LETTERS}
-    columns["ddl"] = _ddl(columns["data"], head["io_type"] == IO_DDL)
+    columns["ddl"] = _ddl(columns["data"], view.io_type == IO_DDL)
     arrays = [columns[field.name] for field in RECORDS_SCHEMA]
     return RecordTable(pa.RecordBatch.from_arrays(arrays, schema=RECORDS_SCHEMA), known)
 
 
-def _heads(source: Source, starts: Longs, lengths: Longs) -> Structs:
-    """Return the fixed headers; of a record that is too short, zeros."""
-    layout = RECORD_HEADS[source.order]
-    whole = lengths >= SHORTEST
-    if whole.all():
-        return rows_at(source.data, starts, NAME_AT).view(layout).reshape(-1)
-    head = np.zeros(len(starts), layout)
-    head[whole] = rows_at(source.data, starts[whole], NAME_AT).view(layout).reshape(-1)
-    head["io_time"][~whole] = JULIAN_EPOCH
-    return head
+def _whole(view: RecordView, part: Spans) -> Spans:
+    """Return a part of each record, empty where it runs over the record's end."""
+    over = (view.problems & PART_OVER != 0) & (part.ends == view.offsets + view.lengths - FRAME)
+    return Spans(part.starts, np.where(over, part.starts, part.ends)) if over.any() else part
 
 
-def _indicators(source: Source, head: Structs) -> npt.NDArray[np.int32]:
-    indicator = head["trans_ind"]
-    swapped = swapped_indicators(head, source.order)
-    odd = (indicator > 3) & (swapped <= 3)
-    return np.where(odd, swapped, indicator).astype(np.int32)
+# By these bits of a record's problems, the first that fits.
+_TEXTS: Final = (
+    (SHORT, "the record is too short for its header"),
+    (NO_HEADER | NO_INDICATOR, "the record does not begin with its header (48, then 45)"),
+    (HEADER_LENGTH, "the record header's length does not fit its record"),
+    (PART_OVER, "a part of the record runs over it"),
+    (DATA_LENGTH, "the data are not as long as the header says"),
+)
+
+
+def _problems(view: RecordView) -> pa.Array:
+    texts = np.full(len(view), None, object)
+    for bits, text in reversed(_TEXTS):
+        texts[view.problems & bits != 0] = text
+    return pa.array(texts, _TEXT)
 
 
 def _tables(
-    source: Source, records: Records, found: tuple[Structs, Parts], tables: TrailTables
+    source: TrailBytes, view: RecordView, tables: TrailTables
 ) -> tuple[pa.Array, pa.Array, TrailTables]:
     """Return the table of each record, its index where it has one, and the tables then known."""
-    head, parts = found
-    by_index = (head["partition"] & BY_TABLE != 0) & parts.named
-    index = np.zeros(len(head), np.int32)
-    rows = np.flatnonzero(by_index)
-    index[rows] = source.order.words(source.data, "u2")[records.offsets[rows] + NAME_AT]
-    texts = _texts(source, records, parts, parts.named & ~by_index)
-    names = np.full(len(head), None, object)
+    found = find_names(source, view)
+    index = found.indexes()
+    rows = np.flatnonzero(index >= 0)
+    texts = pa.array([*found.texts(lambda _: None), None], _TEXT)
+    texts = texts.take(pa.array(np.where(found.codes < 0, len(found.names), found.codes)))
+    names = np.full(len(view), None, object)
     done = 0
-    for row in np.flatnonzero(head["io_type"] == IO_METADATA).tolist():
-        behind = _with_record(source, int(records.offsets[row]), tables)
-        if any(name != behind.tables[one].name for one, name in _names(tables).items()):
+    for row in np.flatnonzero(view.io_type == IO_METADATA).tolist():
+        later = _with_record(source, int(view.offsets[row]), tables)
+        if any(name != later.tables[one].name for one, name in _names(tables).items()):
             _name_rows(names, rows[(rows >= done) & (rows < row)], index, tables)
             done = row
-        tables = behind
+        tables = later
     _name_rows(names, rows[rows >= done], index, tables)
     if len(rows):
-        chosen = pa.array(names, pa.string())
-        texts = pc.coalesce(texts, chosen)
-    return texts, pa.array(index, mask=~by_index), tables
+        texts = pc.coalesce(texts, pa.array(names, _TEXT))
+    return texts, pa.array(index, _NUMBER, mask=index < 0), tables
 
 
 def _names(tables: TrailTables) -> dict[int, str]:
@@ -179,7 +179,7 @@ def _name_rows(names: Any, rows: Longs, index: Any, tables: TrailTables) -> None
             names[rows[used == number]] = tables.tables[number].name
 
 
-def _with_record(source: Source, place: int, tables: TrailTables) -> TrailTables:
+def _with_record(source: TrailBytes, place: int, tables: TrailTables) -> TrailTables:
     try:
         record = decode_record(source.data, place, order=source.order, base=source.base)
     except DecodeError:
@@ -187,23 +187,12 @@ def _with_record(source: Source, place: int, tables: TrailTables) -> TrailTables
     return tables.with_record(record)
 
 
-def _texts(source: Source, records: Records, parts: Parts, named: Mask) -> pa.Array:
-    """Return the name areas' texts up to their NUL; each different area is looked at once."""
-    starts = records.offsets + NAME_AT
-    areas = gather(source.buffer, starts, parts.name_ends, nulls=~named).dictionary_encode()
-    texts = [
-        raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
-        for raw in areas.dictionary.to_pylist()
-    ]
-    return pa.array(texts, pa.string()).take(areas.indices)
-
-
-def _partition_index(source: Source, starts: Longs, head: Structs) -> pa.Array:
+def _partition_index(source: TrailBytes, view: RecordView, head: Structs) -> pa.Array:
     both = BY_TABLE | BY_PARTITION
-    there = (head["partition"] & both == both) & (head["h_length"] == H_FIXED + 4)
-    index = np.zeros(len(head), np.int32)
+    there = (view.partition & both == both) & (head["h_length"] == H_FIXED + 4)
+    index = np.zeros(len(view), np.int32)
     rows = np.flatnonzero(there)
-    index[rows] = source.order.words(source.data, "u2")[starts[rows] + NAME_AT + 2]
+    index[rows] = source.order.words(source.data, "u2")[view.offsets[rows] + NAME_AT + 2]
     return pa.array(index, mask=~there)
 
 

@@ -1,4 +1,4 @@
-"""The GGS tokens of many records at once: their map column, and transaction ids carried forward."""
+"""The GGS tokens of many records at once: their map column, and the ids of transactions carried forward."""
 
 from __future__ import annotations
 
@@ -13,137 +13,143 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import gather
 from trailgate.columnar.hexadecimal import LOWER, to_hex
 from trailgate.errors import DecodeError
-from trailgate.trail.format.record_header import Heads, Source
-from trailgate.trail.format.tokens import FRAME, GGS_TOKEN_ROWS, token_name
+from trailgate.trail.format import kernels
+from trailgate.trail.format.record_view import RecordView
+from trailgate.trail.format.token_places import find_token, list_tokens, require_tokens
+from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, token_name
+from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.reading.user_tokens import NamedTokens
 
 NAMES: Final = pa.array([token_name(code) for code in range(256)])
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Tokens in order of their records: record, id, value. A record has each id once."""
-
-    record: Longs
-    code: Longs
-    values: pa.Array
-
-    def of(self, code: int) -> tuple[Longs, pa.Array]:
-        """Return the records that have a token, and its values."""
-        chosen = np.flatnonzero(self.code == code)
-        return self.record[chosen], self.values.take(pa.array(chosen))
-
-
-def read_tokens(source: Source, heads: Heads) -> Tokens:
-    """Return the tokens of all records; of a token that is repeated, the first (trail format §9)."""
-    record, starts, ends = _walk(source, heads)
-    code = source.data[starts - FRAME].astype(np.int64) if len(starts) else starts
-    _, first = np.unique(record * 256 + code, return_index=True)
-    record, code, starts, ends = record[first], code[first], starts[first], ends[first]
+def _text_bytes() -> Longs:
+    """Return how many bytes of a token are its text, by id; -1 for a token that is not text."""
+    table = np.full(256, -1, np.int64)
     for row in GGS_TOKEN_ROWS:
-        if row.text_bytes is not None:
-            ends = np.where(code == row.code, np.minimum(ends, starts + row.text_bytes), ends)
-    return Tokens(record, code, _values(source, code, starts, ends))
+        if row.is_text:
+            table[row.code] = np.iinfo(np.int64).max if row.text_bytes is None else row.text_bytes
+    table.setflags(write=False)
+    return table
 
 
-def _walk(source: Source, heads: Heads) -> tuple[Longs, Longs, Longs]:
-    """Return record, payload start and payload end of every token."""
-    frames = source.order.frames(source.data)
-    rows = np.flatnonzero(heads.tokens.starts < heads.tokens.ends)
-    place, limit = heads.tokens.starts[rows], heads.tokens.ends[rows]
-    found: list[tuple[Longs, Longs, Longs]] = []
-    while len(rows):
-        start = place + FRAME
-        end = start + source.order.lengths(frames[place])
-        over = end > limit
-        if over.any():
-            bad = int(np.argmax(over))
-            problem = "a token runs over the token area"
-            raise source.error(problem, (int(place[bad]), int(limit[bad])))
-        found.append((rows, start, end))
-        more = end < limit
-        rows, place, limit = rows[more], end[more], limit[more]
-    if not found:
-        none = np.zeros(0, np.int64)
-        return none, none, none
-    record, starts, ends = (np.concatenate(part) for part in zip(*found, strict=True))
-    return record, starts, ends
+_TEXT_BYTES: Final = _text_bytes()
 
 
-def _values(source: Source, code: Longs, starts: Longs, ends: Longs) -> pa.Array:
-    """Return the tokens' texts; raw bytes, and the payload of an id that is not public, in hex."""
-    known = np.isin(code, [row.code for row in GGS_TOKEN_ROWS if row.is_text])
+@dataclass(frozen=True, slots=True)
+class CarriedTexts:
+    """Where each record's text of a token lies, its own or that of its transaction; ``nulls`` have none.
+
+    The first ``leading`` records have the text ``before``, known from earlier ones.
+    """
+
+    source: TrailBytes
+    spans: Spans
+    nulls: Mask
+    leading: int
+    before: str | None
+
+    def take(self, rows: Longs) -> pa.Array:
+        """Return the texts of some records, ascending."""
+        spans, nulls = self.spans, self.nulls
+        if len(rows) < len(nulls):
+            spans, nulls = spans.take(rows), nulls[rows]
+        texts = _texts(self.source, spans.starts, spans.ends, nulls)
+        leading = int(np.searchsorted(rows, self.leading)) if self.leading else 0
+        if not leading or self.before is None:
+            return texts
+        return pa.concat_arrays([pa.array([self.before] * leading), texts.slice(leading)])
+
+    def at(self, row: int) -> str | None:
+        """Return the text of a record."""
+        text: str | None = self.take(np.array([row]))[0].as_py()
+        return text
+
+
+def carried_texts(
+    source: TrailBytes, view: RecordView, code: int, before: str | None, *, is_open: bool
+) -> CarriedTexts:
+    """Return the texts of an id, which the first record of a transaction has and the others share.
+
+    ``before`` is that of a transaction that is open before the first record. A transaction that begins without the
+    token has none.
+    """
+    found = find_token(source, view.tokens, code)
+    require_tokens(source, view.tokens, found)
+    count = len(view)
+    starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+    nulls = np.empty(count, bool)
+    own = found.spans
+    leading = kernels.carry(own.starts, own.ends, view.indicator, is_open, starts, ends, nulls)
+    return CarriedTexts(source, Spans(starts, ends), nulls, leading, before)
+
+
+def _texts(source: TrailBytes, starts: Longs, ends: Longs, nulls: Mask | None = None) -> pa.Array:
     try:
-        values = gather(source.buffer, starts, ends, nulls=~known, text=True)
+        return gather(source.buffer, starts, ends, nulls=nulls, text=True)
     except DecodeError as error:
         offset = error.where.offset or 0
         raise source.error("a token's text is not UTF-8", (offset, offset + 32)) from None
+
+
+def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
+    """Return the tokens' texts; raw bytes, and the payload of an id that is not public, in hex."""
+    bytes_ = _TEXT_BYTES[codes]
+    known = bytes_ >= 0
+    ends = np.where(known & (spans.sizes > bytes_), spans.starts + bytes_, spans.ends)
+    values = _texts(source, spans.starts, ends, None if known.all() else ~known)
     if known.all():
         return values
-    raw = gather(source.buffer, starts[~known], ends[~known])
+    raw = gather(source.buffer, spans.starts[~known], ends[~known])
     slots = np.where(known, 0, np.cumsum(~known) - 1)
     return pc.coalesce(values, to_hex(raw, LOWER).take(pa.array(slots, mask=known)))
 
 
 def token_maps(
-    tokens: Tokens, operation: Longs, operations: int, user: NamedTokens | None = None
+    source: TrailBytes,
+    areas: Spans,
+    operation: Longs,
+    operations: int,
+    user: NamedTokens | None = None,
 ) -> pa.Array:
     """Return one map an operation; ``operation`` names the operation of each record.
 
     Records of one operation share a map; of a token that two of them have, the first counts.
     Records beyond ``operation``, or whose operation is negative, are left out. User tokens follow; one with a GGS
-    token's name has USER: in front of it.
+    token's name begins with USER:.
     """
-    begin, stop = np.searchsorted(
-        tokens.record, [int(np.searchsorted(operation, 0)), len(operation)]
-    )
-    kept = slice(int(begin), int(stop))
-    owner = operation[tokens.record[kept]]
-    _, found = np.unique(owner * 256 + tokens.code[kept], return_index=True)
-    first = found + kept.start
-    owner = owner[found]
-    keys = NAMES.take(pa.array(tokens.code[first]))
-    items = tokens.values.take(pa.array(first))
+    found = list_tokens(source, areas, operation)
+    values = _values(source, found.codes, found.spans)
+    maps = _Maps(found.groups, NAMES.take(pa.array(found.codes)), values)
     if user is not None:
-        owner, keys, items = _with_user((owner, keys, items), user, operation)
-    offsets = np.searchsorted(owner, np.arange(operations + 1)).astype(np.int32)
-    return pa.MapArray.from_arrays(pa.array(offsets), keys, items)
+        maps = _with_user(maps, user, operation)
+    offsets = np.zeros(operations + 1, np.int32)
+    np.cumsum(np.bincount(maps.owner, minlength=operations), out=offsets[1:])
+    return pa.MapArray.from_arrays(pa.array(offsets), maps.keys, maps.items)
 
 
-_Maps = tuple[Longs, pa.Array, pa.Array]  # each pair's operation, ascending, its key and its value
+@dataclass(frozen=True, slots=True)
+class _Maps:
+    """Each pair's operation, ascending, its key and its value."""
+
+    owner: Longs
+    keys: pa.Array
+    items: pa.Array
 
 
 def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
-    owner, keys, items = maps
     mine = operation[user.record]
     rows = np.flatnonzero(mine >= 0)
     names = user.names.take(pa.array(rows))
     taken = pc.is_in(names, value_set=NAMES)
     names = pc.if_else(taken, pc.binary_join_element_wise("USER:", names, ""), names)
-    owner = np.concatenate([owner, mine[rows]])
-    keys = pa.concat_arrays([keys, names])
-    items = pa.concat_arrays([items, user.values.take(pa.array(rows))])
+    owner = np.concatenate([maps.owner, mine[rows]])
+    keys = pa.concat_arrays([maps.keys, names])
+    items = pa.concat_arrays([maps.items, user.values.take(pa.array(rows))])
     # A map has each key once: of equal ones the first counts.
     codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
     _, first = np.unique(owner * (len(keys) + 1) + codes, return_index=True)
     first.sort()
     order = first[np.argsort(owner[first], kind="stable")]
     index = pa.array(order)
-    return owner[order], keys.take(index), items.take(index)
-
-
-def carried(sources: Mask, found: tuple[Longs, pa.Array], before: str | None) -> pa.Array:
-    """Return a token's value for every record, carried forward from the last source.
-
-    A source is a record that begins something new or has the token; one without the token
-    gives null. Records before the first source have ``before``, known from an earlier portion.
-    """
-    rows, values = found
-    count = len(sources)
-    slots = np.full(count, -1, np.int64)
-    slots[rows] = np.arange(len(rows))
-    is_source = sources | (slots >= 0)
-    last = np.maximum.accumulate(np.where(is_source, np.arange(count), -1))
-    slot = np.where(last < 0, len(rows), slots[last])
-    pool = pa.concat_arrays([values, pa.array([before], pa.string())])
-    return pool.take(pa.array(np.maximum(slot, 0), mask=slot < 0))
+    return _Maps(owner[order], keys.take(index), items.take(index))

@@ -12,7 +12,7 @@ from trailgate.arrays import Longs
 from trailgate.columnar.gather import gather
 from trailgate.columnar.hexadecimal import LOWER, to_hex
 from trailgate.errors import DecodeError
-from trailgate.trail.format.record_header import Heads, Source
+from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.format.user_tokens import MAX_BYTES, MAX_NAME, UNREAD, read_user_tokens
 
 
@@ -25,18 +25,18 @@ class NamedTokens:
     values: pa.Array
 
 
-def named_tokens(source: Source, heads: Heads, records: int) -> NamedTokens | None:
-    """Return the user tokens of the first records; None where none has any."""
-    rows = np.flatnonzero((heads.user.starts < heads.user.ends)[:records])
+def named_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
+    """Return the user tokens of records; None where none has any."""
+    rows = np.flatnonzero(areas.starts < areas.ends)
     if not len(rows):
         return None
-    spans = heads.user.take(rows)
+    spans = areas.take(rows)
     bounds, area = _bounds(source, spans.starts, spans.ends)
     if not len(bounds):
         return _one_by_one(source, rows, spans.starts, spans.ends)
     counts = np.bincount(area, minlength=len(rows))
     last = np.cumsum(counts) - 1
-    good = (counts > 0) & (counts % 2 == 0) & (spans.ends - spans.starts <= MAX_BYTES)
+    good = (counts > 0) & (counts % 2 == 0) & (spans.sizes <= MAX_BYTES)
     good &= (counts > 0) & (bounds[np.maximum(last, 0)] == spans.ends - 1)
     begins = np.empty(len(bounds), np.int64)
     begins[1:] = bounds[:-1] + 1
@@ -60,7 +60,7 @@ def named_tokens(source: Source, heads: Heads, records: int) -> NamedTokens | No
     return _merged(pairs, _unread(rows[bad], raw))
 
 
-def _bounds(source: Source, starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
+def _bounds(source: TrailBytes, starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
     """Return where the NULs of these areas lie, and the area of each."""
     low, high = int(starts[0]), int(ends[-1])
     found = np.flatnonzero(source.data[low:high] == 0) + low
@@ -87,8 +87,8 @@ def _merged(one: NamedTokens, other: NamedTokens) -> NamedTokens:
     return NamedTokens(record[order], names, values)
 
 
-def _one_by_one(source: Source, rows: Longs, starts: Longs, ends: Longs) -> NamedTokens:
-    """Return tokens of areas of which some do not fit in a way that only each one tells."""
+def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> NamedTokens:
+    """Return tokens of areas of which some do not fit, looked at one by one."""
     record, names, values = [], [], []
     for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
         payload = source.data[start:end].tobytes()

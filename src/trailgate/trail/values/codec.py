@@ -7,28 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.tables import Column
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record_header import Source
+from trailgate.trail.format.trail_bytes import TrailBytes
 
 NULL: Final = 0xFFFF
 INDICATOR_BYTES: Final = 2
-CELL_HEAD: Final = 4  # column index and length, in front of each value
+CELL_HEAD: Final = 4  # column index and length, before each value
 MAX_CELL: Final = 0xFFFF  # a value's length is u16
+VARIABLE_HEAD: Final = 4  # null indicator and u16 length, before a value of varying length
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
     """Where the values of one column lie: the offset of each null indicator, and its length."""
 
-    source: Source
+    source: TrailBytes
     table: str
     column: Column
     starts: Longs
@@ -47,16 +49,9 @@ class Cells:
         return error.located(field=self.column.name)
 
 
-class Written(NamedTuple):
-    """Values in trail form: the same number of bytes in every row, then some that vary."""
-
-    fixed: Octets  # a matrix, one row a value
-    tail: pa.Array | None = None  # binary, without nulls
-
-
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The column that is written: for errors, its index in the record, and the trail's byte order."""
+class TargetColumn:
+    """The column that cells are written for: its index in the records, and the trail's byte order."""
 
     table: str
     column: Column
@@ -69,29 +64,50 @@ class Target:
         where = Where(table=self.table, field=self.column.name, raw=raw or None)
         return EncodeError(problem, where=where)
 
+    def head(self, length: int) -> Octets:
+        """Return column index and length of cells that are all as long; raises EncodeError."""
+        if length > MAX_CELL:
+            raise self.error(f"a value of {length} bytes does not fit in a record")
+        return octets(self.order.raw(self.index, 2) + self.order.raw(length, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordValues:
+    """The values of a column, and which of them each record holds.
+
+    ``missing`` marks values that no record holds: such a record has no cell of the column.
+    """
+
+    values: pa.Array
+    rows: Longs  # of the values, one a record
+    missing: Mask | None = None  # one item a value
+
+    def held(self) -> RecordValues:
+        """Return the values that records hold alone, in the order of the records."""
+        if len(self.rows) == len(self.values):
+            return self
+        missing = None if self.missing is None else self.missing[self.rows]
+        rows = np.arange(len(self.rows))
+        return RecordValues(self.values.take(pa.array(self.rows)), rows, missing)
+
+    def first(self, bad: Mask) -> int | None:
+        """Return the row of the first record whose value is marked; None where there is none."""
+        found = bad[self.rows]
+        return int(self.rows[int(np.argmax(found))]) if found.any() else None
+
+
+class CellWriter(Protocol):
+    """Writes the cells of one column: into many records, each at its place."""
+
+    def measure(self, sizes: Longs) -> None:
+        """Add the bytes of each record's cell; raises EncodeError for a value that is too long."""
+
+    def write(self, body: Octets, places: Longs) -> None:
+        """Write the cells; each place becomes the end of its cell."""
+
 
 class ValueCodec(NamedTuple):
     """Both directions of one kind of value."""
 
     decode: Callable[[Cells], pa.Array]
-    encode: Callable[[Target, pa.Array], Written]
-
-
-def heads(target: Target, lengths: Longs | int, nulls: Mask | None, count: int) -> Octets:
-    """Return column index, value length and null indicator of ``count`` values (6 bytes each)."""
-    if isinstance(lengths, int) and lengths > MAX_CELL:
-        raise target.error(f"a value of {lengths} bytes does not fit in a record")
-    words = np.zeros((count, 3), target.order.value + "u2")
-    words[:, 0] = target.index
-    words[:, 1] = lengths
-    if nulls is not None:
-        words[nulls, 2] = NULL
-    return words.view(np.uint8)
-
-
-def null_mask(values: pa.Array) -> Mask | None:
-    """Return which values are null; None if none is."""
-    if not values.null_count:
-        return None
-    mask: Mask = values.is_null().to_numpy(zero_copy_only=False)
-    return mask
+    encode: Callable[[TargetColumn, RecordValues], CellWriter]

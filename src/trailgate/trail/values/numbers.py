@@ -11,10 +11,12 @@ import pyarrow as pa
 from trailgate.arrays import Mask
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
-from trailgate.trail.values.codec import INDICATOR_BYTES, Cells, Target, Written, heads, null_mask
+from trailgate.trail.values import read_kernels
+from trailgate.trail.values.cell_writers import WordCells
+from trailgate.trail.values.codec import Cells, CellWriter, RecordValues, TargetColumn
 from trailgate.trail.values.text import fixed_bytes, null_cells
 
-Words = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 
 # Assumed: a NULL integer is FF FF and zeros in the column's width. No public dump shows one
 # (trail format §10.2); a CHAR's NULL has this form. A bare FF FF is read as well.
@@ -30,15 +32,20 @@ def decode_integer(cells: Cells) -> pa.Array:
     kind = _kind(cells.column)
     width = int(kind[1:])
     nulls = null_cells(cells, width)
-    found = fixed_bytes(cells, width, nulls).view(">" + kind).reshape(-1).astype(kind[0] + "8")
-    if nulls is not None:
-        spread = np.zeros(len(nulls), found.dtype)
-        spread[~nulls] = found
-        found = spread
-    return from_words(found, cells.column.arrow_type, nulls)
+    count = len(cells.starts)
+    found = np.empty(count, np.int64)
+    read_kernels.read_integers(
+        cells.source.data,
+        cells.starts,
+        np.zeros(count, bool) if nulls is None else nulls,
+        width,
+        kind[0] == "i",
+        found,
+    )
+    return from_words(found.view(kind[0] + "8"), cells.column.arrow_type, nulls)
 
 
-def from_words(found: Words, kind: pa.DataType, nulls: Mask | None) -> pa.Array:
+def from_words(found: Integers, kind: pa.DataType, nulls: Mask | None) -> pa.Array:
     """Return 64-bit words as Arrow integers, or as unscaled decimals of 128 bits."""
     if not pa.types.is_decimal(kind):
         return pa.array(found, kind, mask=nulls)
@@ -52,20 +59,15 @@ def from_words(found: Words, kind: pa.DataType, nulls: Mask | None) -> pa.Array:
     return pa.Array.from_buffers(kind, len(found), [bitmap, pa.py_buffer(pairs)])
 
 
-def encode_integer(target: Target, values: pa.Array) -> Written:
+def encode_integer(target: TargetColumn, found: RecordValues) -> CellWriter:
     """Return integers as big-endian words; one out of range is an error."""
     kind = _kind(target.column)
     width = int(kind[1:])
-    nulls = null_mask(values)
-    found = _to_words(target, values, nulls)
-    if width < 8 and len(found):
+    words = _to_words(target, found)
+    if width < 8:
         limits = np.iinfo(kind)
-        bad = (found < limits.min) | (found > limits.max)
-        if bad.any():
-            raise _out_of_range(target, values, int(np.argmax(bad)))
-    head = heads(target, INDICATOR_BYTES + width, nulls, len(values))
-    body = found.astype(">" + kind).view(np.uint8).reshape(len(values), width)
-    return Written(np.concatenate([head, body], axis=1))
+        _check_range(target, found, (words < limits.min) | (words > limits.max))
+    return WordCells(target, found, words.view(np.uint64), width)
 
 
 def decode_float(cells: Cells) -> pa.Array:
@@ -81,35 +83,39 @@ def decode_float(cells: Cells) -> pa.Array:
     return pa.array(found).take(pa.array(np.cumsum(~nulls) - 1, mask=nulls))
 
 
-def encode_float(target: Target, values: pa.Array) -> Written:
+def encode_float(target: TargetColumn, found: RecordValues) -> CellWriter:
     """Return IEEE floats as big-endian words."""
     width = target.column.type_row.width or 8
-    nulls = null_mask(values)
-    filled = values if nulls is None else values.fill_null(0)
-    found = filled.to_numpy(zero_copy_only=False).astype(f">f{width}")
-    head = heads(target, INDICATOR_BYTES + width, nulls, len(values))
-    return Written(np.concatenate([head, found.view(np.uint8).reshape(-1, width)], axis=1))
+    floats = _filled(found.values).to_numpy(zero_copy_only=False).astype(f"f{width}", copy=False)
+    words = floats.view(f"u{width}").astype(np.uint64, copy=False)
+    return WordCells(target, found, words, width)
 
 
-def _to_words(target: Target, values: pa.Array, nulls: Mask | None) -> Words:
+def _filled(values: pa.Array) -> pa.Array:
+    return values.fill_null(0) if values.null_count else values
+
+
+def _to_words(target: TargetColumn, found: RecordValues) -> Integers:
+    """Return integers and unscaled decimals as 64-bit words, 0 for NULL; raises EncodeError for wider ones."""
+    signed = target.column.family is Family.INTEGER
+    kind, values = np.int64 if signed else np.uint64, found.values
     if not pa.types.is_decimal(values.type):
-        filled = values if nulls is None else values.fill_null(0)
-        words: Words = filled.to_numpy(zero_copy_only=False)
+        words: Integers = _filled(values).to_numpy(zero_copy_only=False).astype(kind, copy=False)
         return words
     data = np.frombuffer(values.buffers()[1], np.int64)
     pairs = data[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
-    signed = target.column.family is Family.INTEGER
-    high = pairs[:, 0] >> 63 if signed else np.zeros(len(pairs), np.int64)
-    bad = pairs[:, 1] != high
-    if nulls is not None:
+    low, high = pairs[:, 0].copy(), pairs[:, 1]
+    bad = high != (low >> 63 if signed else 0)
+    if values.null_count:
+        nulls = values.is_null().to_numpy(zero_copy_only=False)
+        low[nulls] = 0
         bad &= ~nulls
-    if bad.any():
-        raise _out_of_range(target, values, int(np.argmax(bad)))
-    low = np.where(nulls, 0, pairs[:, 0]) if nulls is not None else pairs[:, 0]
-    return low if signed else np.ascontiguousarray(low).view(np.uint64)
+    _check_range(target, found, bad)
+    return low if signed else low.view(np.uint64)
 
 
-def _out_of_range(target: Target, values: pa.Array, row: int) -> Exception:
-    value = values[row].as_py()
-    name = target.column.type_row.name
-    return target.error(f"{value} is out of the range of {name}", str(value))
+def _check_range(target: TargetColumn, found: RecordValues, bad: Mask) -> None:
+    row = found.first(bad)
+    if row is not None:
+        value, name = found.values[row].as_py(), target.column.type_row.name
+        raise target.error(f"{value} is out of the range of {name}", str(value))

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import gather
 from trailgate.columnar.hexadecimal import from_hex, to_hex
 from trailgate.errors import DecodeError
-from trailgate.trail.values.codec import INDICATOR_BYTES, Cells, Target, Written
-from trailgate.trail.values.text import (
+from trailgate.trail.values.codec import (
+    INDICATOR_BYTES,
     VARIABLE_HEAD,
+    Cells,
+    CellWriter,
+    RecordValues,
+    TargetColumn,
+)
+from trailgate.trail.values.text import (
     encode_fixed_bytes_of,
     encode_variable,
     fixed_width,
@@ -40,18 +48,18 @@ def _digits(cells: Cells, starts: Longs, nulls: Mask | None) -> pa.Array:
     return to_hex(gather(cells.source.buffer, starts, ends, nulls=nulls))
 
 
-def encode_variable_bytes(target: Target, values: pa.Array) -> Written:
+def encode_variable_bytes(target: TargetColumn, found: RecordValues) -> CellWriter:
     """Return hexadecimal digits as bytes of varying length."""
-    return encode_variable(target, _bytes_of(target, values))
+    return encode_variable(target, _bytes_of(target, found.held()))
 
 
-def encode_fixed_bytes(target: Target, values: pa.Array) -> Written:
+def encode_fixed_bytes(target: TargetColumn, found: RecordValues) -> CellWriter:
     """Return hexadecimal digits as bytes of the column's width."""
-    return encode_fixed_bytes_of(target, _bytes_of(target, values))
+    return encode_fixed_bytes_of(target, _bytes_of(target, found.held()))
 
 
-def _bytes_of(target: Target, values: pa.Array) -> pa.Array:
+def _bytes_of(target: TargetColumn, found: RecordValues) -> RecordValues:
     try:
-        return from_hex(values)
+        return replace(found, values=from_hex(found.values))
     except DecodeError as error:
         raise target.error(error.problem, error.where.raw or b"") from None

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import gather
-from trailgate.columnar.views import rows_at, words
+from trailgate.columnar.views import rows_at
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
+from trailgate.trail.values import read_kernels
+from trailgate.trail.values.cell_writers import FilledCells, VaryingCells
 from trailgate.trail.values.charsets import UTF_8, charset_of, decoded_texts, encoded_texts
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
-    MAX_CELL,
-    NULL,
+    VARIABLE_HEAD,
     Cells,
-    Target,
-    Written,
-    heads,
-    null_mask,
+    CellWriter,
+    RecordValues,
+    TargetColumn,
 )
-
-VARIABLE_HEAD = 4  # null indicator and u16 length
 
 
 def decode_variable(cells: Cells) -> pa.Array:
@@ -32,18 +32,14 @@ def decode_variable(cells: Cells) -> pa.Array:
 
 
 def variable_nulls(cells: Cells) -> Mask | None:
-    """Return which values of varying length are NULL, after checking all lengths."""
-    order = cells.source.order
-    head = order.frames(cells.source.data)[cells.starts]
-    present = head == order.pair(0, cells.lengths - VARIABLE_HEAD)
-    if present.all():
-        return None
-    indicator, length = order.halves(head)
-    null = indicator == NULL
-    good = present | (null & (cells.lengths == INDICATOR_BYTES))
-    good |= null & (cells.lengths == VARIABLE_HEAD) & (length == 0)
-    cells.require(good, "a text's length does not agree with its value")
-    return ~np.asarray(present, bool)
+    """Return which values of varying length are NULL, after checking all lengths; None if none is."""
+    nulls = np.empty(len(cells.starts), bool)
+    found, bad = read_kernels.check_variable(
+        cells.source.data, cells.starts, cells.lengths, cells.source.big, nulls
+    )
+    if bad >= 0:
+        raise cells.error("a text's length does not agree with its value", bad)
+    return nulls if found else None
 
 
 def decode_fixed(cells: Cells) -> pa.Array:
@@ -60,15 +56,14 @@ def decode_large_text(cells: Cells) -> pa.Array:
 
 
 def null_cells(cells: Cells, width: int) -> Mask | None:
-    """Return which values of a fixed width are NULL, after checking all lengths."""
-    head = words(cells.source.data, "u2")[cells.starts]
-    whole = cells.lengths == INDICATOR_BYTES + width
-    if whole.all() and not head.any():
-        return None
-    nulls: Mask = head == NULL
-    good = (whole & (head == 0)) | (nulls & (whole | (cells.lengths == INDICATOR_BYTES)))
-    cells.require(good, f"a value of {width} bytes behind 00 00 or ff ff was expected")
-    return nulls
+    """Return which values of a fixed width are NULL, after checking all lengths; None if none is."""
+    nulls = np.empty(len(cells.starts), bool)
+    found, bad = read_kernels.check_fixed(
+        cells.source.data, cells.starts, cells.lengths, width, nulls
+    )
+    if bad >= 0:
+        raise cells.error(f"a value of {width} bytes behind 00 00 or ff ff was expected", bad)
+    return nulls if found else None
 
 
 def fixed_width(column: Column) -> int:
@@ -98,88 +93,52 @@ def _texts(cells: Cells, starts: Longs, nulls: Mask | None) -> pa.Array:
 UNKNOWN_NATIONAL = "the definitions do not tell the character set of this national text: sub data type 1 is UTF-16BE"
 
 
-def encode_variable(target: Target, values: pa.Array) -> Written:
+def encode_variable(target: TargetColumn, found: RecordValues) -> CellWriter:
     """Return texts as indicator, u16 length and bytes."""
-    nulls = null_mask(values)
-    if nulls is not None:
-        values = values.fill_null("")
-    sizes = pc.binary_length(values).to_numpy()
-    if len(sizes) and sizes.max() > MAX_CELL - VARIABLE_HEAD:
-        value = values[int(np.argmax(sizes))].as_py()
-        raise target.error(f"a text of {sizes.max()} bytes does not fit in a record", value)
-    count = len(values)
-    head = np.empty((count, 4), target.order.value + "u2")
-    head[:, 0] = target.index
-    head[:, 1] = sizes + VARIABLE_HEAD
-    head[:, 2] = 0
-    if nulls is not None:
-        head[nulls, 2] = NULL
-    head[:, 3] = sizes
-    return Written(head.view(np.uint8), values.view(pa.binary()))
+    return VaryingCells(target, found)
 
 
-def encode_fixed(target: Target, values: pa.Array) -> Written:
+def encode_fixed(target: TargetColumn, found: RecordValues) -> CellWriter:
     """Return texts padded with blanks to the column's width; a longer one is an error."""
     width = fixed_width(target.column)
-    nulls = null_mask(values)
-    if nulls is not None:
-        values = values.fill_null("")
-    sizes = pc.binary_length(values).to_numpy()
-    if len(sizes) and sizes.max() > width:
-        value = values[int(np.argmax(sizes))].as_py()
-        raise target.error(f"a text of {sizes.max()} bytes is longer than {width}", value)
-    body = _padded(values, sizes, width)
-    if nulls is not None:
-        body[nulls] = 0
-    head = heads(target, INDICATOR_BYTES + width, nulls, len(values))
-    return Written(np.concatenate([head, body], axis=1))
+    return FilledCells(target, found, filling=b" " * width, null_filling=bytes(width))
 
 
-def encode_national(target: Target, values: pa.Array) -> Written:
-    """Return texts of varying length in the character set that their column tells."""
+def encode_national(target: TargetColumn, found: RecordValues) -> CellWriter:
+    """Return texts of varying length in the character set that the definition of their column names."""
+    return encode_variable(target, _in_charset(target, found.held(), None))
+
+
+def encode_fixed_national(target: TargetColumn, found: RecordValues) -> CellWriter:
+    """Return texts padded with blanks, in the character set that the definition of their column names."""
+    return encode_fixed_bytes_of(
+        target, _in_charset(target, found.held(), fixed_width(target.column))
+    )
+
+
+def _in_charset(target: TargetColumn, found: RecordValues, width: int | None) -> RecordValues:
+    """Return texts in the character set of their column, padded to a width in bytes."""
     charset = charset_of(target.column, UTF_8)
     if charset is None:
         raise target.error(UNKNOWN_NATIONAL)
+    values = found.values
+    if width is not None:
+        values = pc.utf8_rpad(values, width // len(" ".encode(charset)), " ")
     try:
-        return encode_variable(target, encoded_texts(values, charset))
+        return replace(found, values=encoded_texts(values, charset))
     except EncodeError as error:
         raise error.located(table=target.table, field=target.column.name) from None
 
 
-def encode_fixed_national(target: Target, values: pa.Array) -> Written:
-    """Return texts padded with blanks, in the character set that their column tells."""
-    charset = charset_of(target.column, UTF_8)
-    if charset is None:
-        raise target.error(UNKNOWN_NATIONAL)
-    width = len(" ".encode(charset))
-    padded = pc.utf8_rpad(values, fixed_width(target.column) // width, " ")
-    try:
-        return encode_fixed_bytes_of(target, encoded_texts(padded, charset))
-    except EncodeError as error:
-        raise error.located(table=target.table, field=target.column.name) from None
-
-
-def encode_fixed_bytes_of(target: Target, values: pa.Array) -> Written:
+def encode_fixed_bytes_of(target: TargetColumn, found: RecordValues) -> CellWriter:
     """Return bytes of exactly the column's width; others are an error."""
     width = fixed_width(target.column)
-    bad = pc.not_equal(pc.binary_length(values), width).fill_null(False)
-    if pc.any(bad).as_py():
-        value = values[int(np.argmax(bad.to_numpy(zero_copy_only=False)))].as_py()
+    bad = pc.not_equal(pc.binary_length(found.values), width).fill_null(False)
+    row = found.first(bad.to_numpy(zero_copy_only=False))
+    if row is not None:
+        value = found.values[row].as_py()
         raise target.error(f"{width} bytes were expected, not {len(value)}", value)
-    return encode_fixed(target, values)
-
-
-def _padded(
-    values: pa.Array, sizes: np.ndarray[tuple[int], np.dtype[np.int32]], width: int
-) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Return a matrix of the values' bytes, filled up with blanks."""
-    matrix = np.full((len(values), width), ord(" "), np.uint8)
-    if int(sizes.sum()):
-        _, offsets, data = values.buffers()
-        start = np.frombuffer(offsets, np.int32)[values.offset]
-        content = np.frombuffer(data, np.uint8)[start : start + int(sizes.sum())]
-        matrix[np.arange(width) < sizes[:, None]] = content
-    return matrix
+    return encode_fixed(target, found)
 
 
 def fixed_bytes(

@@ -19,9 +19,17 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.views import words
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import NUMBERED
-from trailgate.trail.format.record_header import Source, Spans
-from trailgate.trail.values.codec import CELL_HEAD, INDICATOR_BYTES, NULL, Cells, Target, Written
-from trailgate.trail.values.text import VARIABLE_HEAD
+from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.values import read_kernels
+from trailgate.trail.values.codec import (
+    INDICATOR_BYTES,
+    NULL,
+    VARIABLE_HEAD,
+    Cells,
+    CellWriter,
+    RecordValues,
+    TargetColumn,
+)
 
 MAX_COLUMNS: Final = (
     4096  # no table of a common database has more; a greater index is a damaged one
@@ -51,25 +59,14 @@ def numbered_table(name: str, columns: int) -> Table:
     return Table(name, found, guessed=True)
 
 
-def columns_used(source: Source, spans: Spans) -> int:
+def columns_used(source: TrailBytes, areas: Spans) -> int:
     """Return one more than the greatest column index in these data areas.
 
-    An area that is no list of columns counts as far as it is one; whoever reads it says what is wrong.
+    An area that cells do not fill counts as far as it holds cells: whoever reads it says what is wrong.
     """
-    frames = source.order.frames(source.data)
-    place, ends = spans.starts, spans.ends
-    most = 0
-    for _ in range(MAX_COLUMNS + 1):
-        live = place + CELL_HEAD + INDICATOR_BYTES <= ends
-        place, ends = place[live], ends[live]
-        if not len(place):
-            break
-        index, sizes = source.order.halves(frames[place])
-        good = index < MAX_COLUMNS
-        known = index[good].astype(np.int64)
-        most = max(most, 1 + int(known.max(initial=-1)))
-        place, ends = (place + sizes + CELL_HEAD)[good], ends[good]
-    return most
+    return int(
+        read_kernels.count_columns(source.data, areas.starts, areas.ends, source.big, MAX_COLUMNS)
+    )
 
 
 def decode_numbered(cells: Cells) -> pa.Array:
@@ -95,7 +92,7 @@ def decode_large_numbered(cells: Cells) -> pa.Array:
     return _shown(raw, cells.source.charset, counted=True)
 
 
-def encode_numbered(target: Target, _: pa.Array) -> Written:
+def encode_numbered(target: TargetColumn, _: RecordValues) -> CellWriter:
     """Refuse: what only looks like a value is not written back."""
     raise target.error(f"{NOT_DEFINED}, and cannot be written")
 

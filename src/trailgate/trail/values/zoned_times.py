@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -12,14 +13,14 @@ from trailgate.arrays import Mask
 from trailgate.columnar.gather import gather
 from trailgate.columnar.views import words
 from trailgate.errors import DecodeError
+from trailgate.trail.values.cell_writers import VaryingCells
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
     NULL,
     Cells,
-    Target,
-    Written,
-    heads,
-    null_mask,
+    CellWriter,
+    RecordValues,
+    TargetColumn,
 )
 
 ZONED: Final = r"^\d{4}-\d{2}-\d{2}:\d{2}:\d{2}:\d{2}[\x20-\x7e]*$"
@@ -51,15 +52,14 @@ def _ascii(cells: Cells, nulls: Mask) -> pa.Array:
         raise cells.error("not a date time", row) from None
 
 
-def encode_zoned(target: Target, values: pa.Array) -> Written:
-    """Return date times with a zone behind them, as long as they are; NULL is a bare FF FF."""
+def encode_zoned(target: TargetColumn, found: RecordValues) -> CellWriter:
+    """Return date times with a zone after them, as long as they are; NULL is a bare FF FF."""
+    found = found.held()
+    values = found.values
     form = pc.match_substring_regex(values, ZONED.replace(":", " ", 1)).fill_null(True)
     long = pc.greater(pc.binary_length(values), target.column.external_length).fill_null(False)
-    bad = pc.or_(pc.invert(form), long).to_numpy(zero_copy_only=False)
-    if bad.any():
-        value = values[int(np.argmax(bad))].as_py()
-        raise target.error("not a date time with a zone, or too long", value)
-    nulls = null_mask(values)
-    texts = pc.replace_substring(values, " ", ":", max_replacements=1).fill_null("")
-    sizes = pc.binary_length(texts).to_numpy() + INDICATOR_BYTES
-    return Written(heads(target, sizes, nulls, len(values)), texts.view(pa.binary()))
+    row = found.first(pc.or_(pc.invert(form), long).to_numpy(zero_copy_only=False))
+    if row is not None:
+        raise target.error("not a date time with a zone, or too long", values[row].as_py())
+    texts = pc.replace_substring(values, " ", ":", max_replacements=1)
+    return VaryingCells(target, replace(found, values=texts), counted=False)

@@ -1,36 +1,44 @@
-"""Large objects: values that stand in records of their own (116) behind the one of their image.
+"""Large objects: values in records of their own (116), which follow the record of their image.
 
-The record itself holds NULL for them; each piece says which part of the value it is (trail format §11).
+That record holds NULL for them; each piece states which part of the value it is (trail format §11).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.hexadecimal import from_hex
 from trailgate.errors import DecodeError, EncodeError, Where
-from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, Image, StateColumn
+from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, StateColumn
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
 from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.record_types import IO_LARGE_OBJECT
+from trailgate.trail.format.tokens import FRAME
+from trailgate.trail.values.cell_writers import TextBytes
 from trailgate.trail.values.charsets import UTF_8, charset_of, encoded_texts
-from trailgate.trail.values.codec import MAX_CELL
-from trailgate.trail.values.text import VARIABLE_HEAD
+from trailgate.trail.values.codec import MAX_CELL, VARIABLE_HEAD
+from trailgate.trail.writing.kernels import add_piece_sizes, write_pieces
+from trailgate.trail.writing.record_groups import (
+    MIDDLE,
+    Images,
+    RecordGroup,
+    without_begin,
+    without_end,
+)
+from trailgate.trail.writing.record_writer import head_size, record_model, record_times
 
 # Assumed: a value of a column that is a large object by its definition (lob_type) stays in its record up to the length
 # of Oracle's longest VARCHAR2; one printed LONG of 513 bytes is in its record, one of 7,070 is not (trail format §11).
 INLINE_BYTES: Final = 4000
-PIECE_BYTES: Final = (
-    2000  # of the printed large object, whose odd piece comes first (trail format §11)
-)
 WIDEST: Final = 2  # bytes in a character set of one byte of UTF-8
 
 
@@ -50,99 +58,121 @@ LARGE_BYTES: Final[Mapping[Family, Callable[[Column, pa.Array], pa.Array]]] = Ma
     }
 )
 
-# (order of the operation, whether of its before image) to (column, value).
-LargeValues = Mapping[tuple[int, bool], tuple[tuple[int, bytes], ...]]
-NO_VALUES: Final[LargeValues] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
-class Parted:
-    """A block without the rows that have large objects; and those rows, with NULL for them."""
+class LargeColumn:
+    """The large values of one column of an image: those of ``rows``, ascending, among the bytes of all."""
 
-    plain: ChangeBlock
-    rest: ChangeBlock
-    values: LargeValues
+    before: bool  # of the before image
+    index: int
+    rows: Longs
+    values: TextBytes
 
 
-def part_large(block: ChangeBlock) -> Parted | None:
-    """Return a block in two parts; None where no row has a large object.
+def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
+    """Return a block with NULL for its large values, and these.
 
     The before values of a key update stay in its record, which has both images.
     """
-    befores = (block.op_type == DELETE) | (block.op_type == UPDATE)
-    found: list[tuple[bool, int, Mask]] = []
-    for is_before, image, rows in ((True, block.before, befores), (False, block.after, None)):
+    parted = (block.op_type == DELETE) | (block.op_type == UPDATE)
+    before, after = list(block.before), list(block.after)
+    found = []
+    for is_before, image, rows in ((True, before, parted), (False, after, None)):
         for index, state in enumerate(image):
-            large = _large(block, index, state, rows)
-            if large is not None:
-                found.append((is_before, index, large))
+            raw = _possibly_large(block, index, state)
+            large = None if raw is None else _large(block.table.columns[index], raw)
+            if large is not None and rows is not None:
+                large &= rows
+            if large is not None and large.any():
+                values = TextBytes.of(raw)
+                found.append(LargeColumn(is_before, index, np.flatnonzero(large), values))
+                image[index] = _null_where(state, large)
     if not found:
-        return None
-    any_large = np.logical_or.reduce([large for _, _, large in found])
-    rows = np.flatnonzero(any_large)
-    return Parted(
-        block.take(np.flatnonzero(~any_large)),
-        _without(block, found).take(rows),
-        _values(block, found),
-    )
+        return block, found
+    return replace(block, before=tuple(before), after=tuple(after)), found
 
 
-def _large(block: ChangeBlock, index: int, state: StateColumn, rows: Mask | None) -> Mask | None:
-    """Return the rows whose value stands in pieces; None where there is none."""
+def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Array | None:
+    """Return a column's values as the bytes of large objects; None where none is large."""
     column = block.table.columns[index]
     if state.values is None or column.family not in LARGE_BYTES or column.type_row.fixed:
         return None
-    limit = INLINE_BYTES if column.lob_type else MAX_CELL - VARIABLE_HEAD
     longest = pc.max(pc.binary_length(state.values)).as_py() or 0
-    if longest * WIDEST <= limit:
+    if longest * WIDEST <= _limit(column):
         return None
-    sizes = pc.binary_length(_bytes_of(block, index, state.values)).fill_null(0).to_numpy()
-    large: Mask = sizes > limit
-    if rows is not None:
-        large &= rows
-    return large if large.any() else None
-
-
-def _bytes_of(block: ChangeBlock, index: int, values: pa.Array) -> pa.Array:
-    column = block.table.columns[index]
     try:
-        return LARGE_BYTES[column.family](column, values)
+        return LARGE_BYTES[column.family](column, state.values)
     except (DecodeError, EncodeError) as error:
         where = Where(table=block.table.name, field=column.name, raw=error.where.raw)
         raise EncodeError(error.problem, where=where) from None
 
 
-def _without(block: ChangeBlock, found: list[tuple[bool, int, Mask]]) -> ChangeBlock:
-    images: dict[bool, list[StateColumn]] = {True: list(block.before), False: list(block.after)}
-    for is_before, index, large in found:
-        state = images[is_before][index]
-        assert state.values is not None
-        null = pa.scalar(None, state.values.type)
-        values = pc.if_else(pa.array(large), null, state.values)
-        images[is_before][index] = replace(state, values=values)
-    before: Image = tuple(images[True])
-    return replace(block, before=before, after=tuple(images[False]))
+def _limit(column: Column) -> int:
+    return INLINE_BYTES if column.lob_type else MAX_CELL - VARIABLE_HEAD
 
 
-def _values(block: ChangeBlock, found: list[tuple[bool, int, Mask]]) -> LargeValues:
-    values: dict[tuple[int, bool], tuple[tuple[int, bytes], ...]] = {}
-    for is_before, index, large in found:
-        state = (block.before if is_before else block.after)[index]
-        assert state.values is not None
-        rows = np.flatnonzero(large)
-        raw = _bytes_of(block, index, state.values.take(pa.array(rows)))
-        for order, value in zip(block.order[rows].tolist(), raw.to_pylist(), strict=True):
-            key = (order, is_before)
-            values[key] = (*values.get(key, ()), (index, value))
-    return values
+def _large(column: Column, raw: pa.Array) -> Mask:
+    sizes = pc.binary_length(raw).fill_null(0).to_numpy()
+    large: Mask = sizes > _limit(column)
+    return large
 
 
-def piece_data(column: int, value: bytes, order: ByteOrder) -> Iterator[bytes]:
-    """Yield the data of a value's pieces: five words of 4 bytes, then a part of it."""
-    count = -(-len(value) // PIECE_BYTES)
-    end = len(value) - (count - 1) * PIECE_BYTES
-    start = 0
-    for number in range(1, count + 1):
-        words = (column, count, number, start, end - start)
-        yield b"".join(order.raw(word, 4) for word in words) + value[start:end]
-        start, end = end, end + PIECE_BYTES
+def _null_where(state: StateColumn, large: Mask) -> StateColumn:
+    assert state.values is not None
+    null = pa.scalar(None, state.values.type)
+    return replace(state, values=pc.if_else(pa.array(large), null, state.values))
+
+
+class _ValuesOfRecords(NamedTuple):
+    """Large values of one column: that of row ``rows[i]`` follows record ``records[i]``."""
+
+    column: LargeColumn
+    records: Longs
+    rows: Longs
+
+
+class PieceWriter:
+    """Writes the pieces of a group's large values after its records; ``sizes`` are their bytes."""
+
+    def __init__(self, group: RecordGroup, columns: Sequence[LargeColumn]) -> None:
+        self.group, self.model = group, record_model(group, IO_LARGE_OBJECT)
+        self.sizes = np.zeros(len(group.rows), np.int64)
+        self.values = []
+        for column in columns:
+            if column.before is not (group.images is Images.BEFORE):
+                continue
+            rows = column.rows[np.isin(column.rows, group.rows, assume_unique=True)]
+            found = _ValuesOfRecords(column, np.searchsorted(group.rows, rows), rows)
+            frames = head_size(group) + 3 * FRAME
+            add_piece_sizes(found.records, rows, column.values.offsets, frames, self.sizes)
+            self.values.append(found)
+
+    def records_before(self) -> RecordGroup:
+        """Return the group's records, whose transactions end with the pieces if they do."""
+        indicators = self.group.trans_ind
+        split = np.where(self.sizes > 0, without_end(indicators), indicators)
+        return replace(self.group, trans_ind=split)
+
+    def write(self, body: Octets, places: Longs) -> None:
+        """Write the pieces; each place becomes the end of those of its record."""
+        group, order = self.group, self.group.reference.order
+        last_column = np.zeros(len(group.rows), np.int64)
+        for number, found in enumerate(self.values):
+            last_column[found.records] = number
+        last, times = without_begin(group.trans_ind), record_times(group)
+        for number, (column, records, rows) in enumerate(self.values):
+            is_last = last_column[records] == number
+            write_pieces(
+                body,
+                places,
+                records,
+                rows,
+                column.values.offsets,
+                column.values.data,
+                self.model,
+                head_size(group),
+                column.index,
+                times[records],
+                np.where(is_last, last[records], np.uint8(MIDDLE)),
+                order is ByteOrder.BIG,
+            )

@@ -1,4 +1,4 @@
-"""Change batches -> trail bytes: fixed bytes as matrices, values joined in between by Arrow."""
+"""Change batches to trail bytes: sizes of all records first, then each written at its place in one body."""
 
 from __future__ import annotations
 
@@ -7,44 +7,28 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask
-from trailgate.errors import EncodeError, Where
-from trailgate.model.changes import (
-    BEGIN,
-    DELETE,
-    END,
-    INSERT,
-    KEY_UPDATE,
-    TRUNCATE,
-    UPDATE,
-    WHOLE,
-    ChangeBatch,
-    ChangeBlock,
-    StateColumn,
-)
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.views import octets
+from trailgate.model.changes import KEY_UPDATE, UPDATE, ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.tables import Definitions
-from trailgate.trail.format.record_types import (
-    IO_DELETE,
-    IO_INSERT,
-    IO_KEY_UPDATE,
-    IO_TRUNCATE,
-    IO_UNIFIED_KEY_UPDATE,
-    IO_UNIFIED_UPDATE,
-    IO_UPDATE,
-)
 from trailgate.trail.format.tokens import MAX_LENGTH
 from trailgate.trail.format.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 from trailgate.trail.writing.compact_updates import compacted
-from trailgate.trail.writing.large_objects import NO_VALUES, part_large
-from trailgate.trail.writing.long_records import long_records
-from trailgate.trail.writing.operation_tokens import own_tokens
-from trailgate.trail.writing.records import Group, Naming, lay_out, naming_of
+from trailgate.trail.writing.fragments import FragmentWriter
+from trailgate.trail.writing.large_objects import LargeColumn, PieceWriter, part_large
+from trailgate.trail.writing.operation_tokens import written_tokens
+from trailgate.trail.writing.record_groups import (
+    RecordGroup,
+    TableReference,
+    record_groups,
+    reference_to,
+)
+from trailgate.trail.writing.record_writer import RecordWriter
 
-CHUNK: Final = 1 << 14  # records laid out at once: their matrices stay in cache
-MAX_INT32: Final = 2**31 - 1
+CHUNK: Final = 1 << 14  # records written at once: they stay in cache from column to column
 NO_DEFINITIONS: Final = Definitions(())
 
 
@@ -68,38 +52,67 @@ def encode(
     before values have no place in it (trail format §10.4), so capture passes none. ``definitions`` are those of the
     metadata that a file of level 5 or above begins with: its records name tables by their place there.
     """
-    parts: list[tuple[pa.Array, Longs]] = []
+    writers: list[_Writer] = []
     for block in batch.blocks:
-        naming = naming_of(block.table, trail_format, definitions)
+        reference = reference_to(block.table, trail_format, definitions)
         for start in range(0, len(block), CHUNK):
             part = _sliced(block, start, min(start + CHUNK, len(block)))
-            parts += _encoded(part, naming, trail_format.updates)
-    return _in_order([part for part, _ in parts], [order for _, order in parts], batch.rows)
+            writers += _writers(part, reference, trail_format.updates)
+    # Each operation has a slot for its first record and one for a second.
+    places = np.zeros(2 * batch.rows + 1, np.int64)
+    for writer in writers:
+        places[writer.order + 1] = writer.sizes
+    np.cumsum(places, out=places)
+    body = pa.allocate_buffer(int(places[-1]) + SPARE)
+    for writer in writers:
+        writer.write(octets(body), places[writer.order])
+    return Encoded(body.slice(0, int(places[-1])), places[::2].copy())
 
 
-def _encoded(
-    block: ChangeBlock, naming: Naming, updates: UpdateFormat
-) -> Iterator[tuple[pa.Array, Longs]]:
-    """Yield records and their orders."""
+class _Writer:
+    """Writes a group's records, and the pieces that follow each."""
+
+    def __init__(
+        self, group: RecordGroup, records: RecordWriter | FragmentWriter, pieces: PieceWriter | None
+    ) -> None:
+        self.order, self.records, self.pieces = group.order, records, pieces
+        self.sizes = records.sizes if pieces is None else records.sizes + pieces.sizes
+
+    def write(self, body: Octets, places: Longs) -> None:
+        """Write the records from their places on."""
+        self.records.write(body, places)
+        if self.pieces is not None:
+            self.pieces.write(body, places)
+
+
+def _writers(
+    block: ChangeBlock, reference: TableReference, updates: UpdateFormat
+) -> Iterator[_Writer]:
+    """Yield the writers of a block's records."""
     if updates is UpdateFormat.COMPACT:
         block = compacted(block)
+    block, large = part_large(block)
+    # Nothing in a piece states to which image of a record with two it belongs.
+    separate = np.zeros(len(block), bool)
+    for column in large:
+        separate[column.rows] = True
     unified = () if updates is UpdateFormat.SEPARATE else (UPDATE, KEY_UPDATE)
-    parted = part_large(block)
-    if parted is not None:
-        block = parted.plain
-        # Nothing says to which image of a record with two a piece belongs.
-        for group in _groups(parted.rest, naming, unified[1:]):
-            yield long_records(group, parted.values), group.order
-    for group in _groups(block, naming, unified) if len(block) else ():
-        laid = lay_out(group)
-        long = laid.lengths > MAX_LENGTH
-        if not long.any():
-            yield laid.joined(), group.order
+    for group in record_groups(block, reference, unified, separate):
+        writer = RecordWriter(group)
+        long = writer.sizes > MAX_LENGTH
+        if not long.any() and not large:
+            yield _Writer(group, writer, None)
             continue
-        short, rest = (group.take(np.flatnonzero(chosen)) for chosen in (~long, long))
-        yield long_records(rest, NO_VALUES), rest.order
-        if len(short.order):
-            yield lay_out(short).joined(), short.order
+        for chosen in (~long, long):
+            if chosen.any():
+                yield _parted(group.take(np.flatnonzero(chosen)), large, long=chosen is long)
+
+
+def _parted(group: RecordGroup, large: Sequence[LargeColumn], *, long: bool) -> _Writer:
+    """Return the writer of records that are too long, or may have large objects."""
+    pieces = PieceWriter(group, large)
+    records = pieces.records_before()
+    return _Writer(group, FragmentWriter(records) if long else RecordWriter(records), pieces)
 
 
 def _sliced(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
@@ -124,114 +137,7 @@ def _sliced(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
         position=pa.nulls(stop - start),
         tx_owner=None,
         tx_name=None,
-        tokens=own_tokens(None if block.tokens is None else block.tokens[part]),
+        tokens=written_tokens(None if block.tokens is None else block.tokens[part]),
         before=tuple(column(state) for state in block.before),
         after=tuple(column(state) for state in block.after),
     )
-
-
-def _groups(block: ChangeBlock, naming: Naming, kinds: Sequence[int]) -> Iterator[Group]:
-    """Yield the block's records in groups that are laid out alike; ``kinds`` of operation are unified.
-
-    The order of a record is twice that of its operation, plus one for a second record.
-    """
-    kind = block.op_type
-    _check_kinds(block)
-    has_before = _has_before(block)
-    unified = has_before & np.isin(kind, kinds)
-    paired = has_before & (kind == UPDATE) & ~unified
-    begins = (block.tx_ind == BEGIN) | (block.tx_ind == WHOLE)
-    ends = (block.tx_ind == END) | (block.tx_ind == WHOLE)
-    # TransInd is 0 first, 1 middle, 2 last, 3 only record; a pair is split between its records.
-    whole = np.where(begins, np.where(ends, 3, 0), np.where(ends, 2, 1)).astype(np.uint8)
-    head = np.where(begins, 0, 1).astype(np.uint8)
-    tail = np.where(ends, 2, 1).astype(np.uint8)
-    after = (kind == INSERT) | ((kind == UPDATE) & ~unified)
-    for name, chosen, indicator, second in (
-        ("before", paired | (kind == DELETE), np.where(paired, head, whole), 0),
-        ("after", after, np.where(paired, tail, whole), paired),
-        ("key", (kind == KEY_UPDATE) & ~unified, whole, 0),
-        ("unified", unified, whole, 0),
-        ("none", kind == TRUNCATE, whole, 0),
-    ):
-        if chosen.any():
-            types = (_UNIFIED_TYPES if name == "unified" else _IO_TYPES)[kind]
-            order, first = 2 * block.order + second, begins & (second == 0)
-            group = Group(name, block, naming, order, types, indicator, first)
-            yield group if chosen.all() else group.take(np.flatnonzero(chosen))
-
-
-def _io_types(types: dict[int, int]) -> npt.NDArray[np.uint8]:
-    table = np.zeros(256, np.uint8)
-    table[list(types)] = list(types.values())
-    table.setflags(write=False)
-    return table
-
-
-_IO_TYPES: Final = _io_types(
-    {
-        INSERT: IO_INSERT,
-        UPDATE: IO_UPDATE,
-        KEY_UPDATE: IO_KEY_UPDATE,
-        DELETE: IO_DELETE,
-        TRUNCATE: IO_TRUNCATE,
-    }
-)
-_UNIFIED_TYPES: Final = _io_types({UPDATE: IO_UNIFIED_UPDATE, KEY_UPDATE: IO_UNIFIED_KEY_UPDATE})
-
-
-def _check_kinds(block: ChangeBlock) -> None:
-    if (_IO_TYPES[block.op_type] == 0).any():
-        bad = chr(int(block.op_type[int(np.argmin(_IO_TYPES[block.op_type] != 0))]))
-        raise EncodeError(f"unknown operation type {bad!r}", where=Where(table=block.table.name))
-
-
-def _has_before(block: ChangeBlock) -> Mask:
-    """Return the rows that have any before column."""
-    found = np.zeros(len(block), bool)
-    for column in block.before:
-        if column.values is not None:
-            if column.missing is None:
-                return np.ones(len(block), bool)
-            found |= ~column.missing
-    return found
-
-
-def _in_order(parts: list[pa.Array], orders: list[Longs], rows: int) -> Encoded:
-    """Return the records as one buffer in the order of their operations."""
-    if not parts:
-        return Encoded(pa.py_buffer(b""), np.zeros(rows + 1, np.int64))
-    order = np.concatenate(orders)
-    sizes = np.concatenate([_sizes(part) for part in parts])
-    if (order[1:] > order[:-1]).all():
-        body: bytes | memoryview = b"".join(_content(part) for part in parts)
-    else:
-        by_order = np.argsort(order, kind="stable")
-        body = _taken(parts, by_order, int(sizes.sum()))
-        order, sizes = order[by_order], sizes[by_order]
-    places = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=places[1:])
-    starts = places[np.searchsorted(order, 2 * np.arange(rows + 1))]
-    return Encoded(pa.py_buffer(body), starts)
-
-
-def _taken(parts: list[pa.Array], order: Longs, size: int) -> memoryview:
-    if size > MAX_INT32 or any(pa.types.is_large_binary(part.type) for part in parts):
-        parts = [part.cast(pa.large_binary()) for part in parts]
-    return _content(pa.concat_arrays(parts).take(pa.array(order)))
-
-
-def _offsets(values: pa.Array) -> npt.NDArray[np.int64]:
-    kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
-    offsets = np.frombuffer(values.buffers()[1], kind)
-    part = offsets[values.offset : values.offset + len(values) + 1]
-    return part.astype(np.int64)
-
-
-def _sizes(values: pa.Array) -> Longs:
-    return np.diff(_offsets(values))
-
-
-def _content(values: pa.Array) -> memoryview:
-    offsets = _offsets(values)
-    return memoryview(values.buffers()[2] or b"")[int(offsets[0]) : int(offsets[-1])]

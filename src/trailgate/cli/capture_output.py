@@ -1,0 +1,83 @@
+"""What a capture prints: its progress, the properties without effect, and its summary."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from trailgate.cli.output import console, plain_table
+from trailgate.jobs.capture.loading import Loaded
+from trailgate.jobs.capture.options import CaptureSummary
+
+KINDS: Final = {
+    "I": "inserts",
+    "U": "updates",
+    "K": "key updates",
+    "D": "deletes",
+    "T": "truncates",
+}
+
+
+@contextmanager
+def progress_bar(ranges: int, *, show: bool) -> Iterator[Callable[[int], None] | None]:
+    """Yield a function that moves a progress bar; None if there is no terminal to show it."""
+    if not show or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress  # noqa: PLC0415  only a terminal needs it
+
+    with Progress(console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("capturing", total=ranges)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def print_notes(loaded: Loaded) -> None:
+    """Print on stderr which properties and parameters have no effect."""
+    lines = [f"{name}: {reason}" for name, reason in loaded.notes]
+    if loaded.extract is not None:
+        lines += [f"line {line}, {text}: {why}" for line, text, why in loaded.extract.unused]
+    if not lines:
+        return
+    terminal = console(wrap=False, stderr=True)
+    for line in lines:
+        terminal.print(f"not used: {line}", style="dim", markup=False)
+
+
+def print_summary(summary: CaptureSummary) -> None:
+    """Print operations by table and kind, and what was written."""
+    present = {kind for counts in summary.counts.values() for kind in counts}
+    kinds = {kind: name for kind, name in KINDS.items() if kind in present}
+    table = plain_table()
+    table.add_column("table")
+    for name in (*kinds.values(), "all"):
+        table.add_column(name, justify="right")
+    for name, counts in summary.counts.items():
+        cells = [f"{counts.get(kind, 0):,}" for kind in kinds]
+        table.add_row(name, *cells, f"{sum(counts.values()):,}")
+    terminal = console(wrap=False)
+    if summary.counts:
+        terminal.print(table)
+    for line in _sentences(summary):
+        terminal.print(line, markup=False)
+
+
+def _sentences(summary: CaptureSummary) -> Iterator[str]:
+    yield (
+        f"{_many(summary.messages, 'message')}, {_many(summary.transactions, 'transaction')}, "
+        f"{_many(summary.operations, 'operation')}"
+    )
+    if summary.quarantined:
+        target = "" if summary.quarantine is None else f": {summary.quarantine}"
+        yield f"quarantined: {_many(summary.quarantined, 'message')}{target}"
+    if summary.dry_run:
+        yield "dry run: nothing was written"
+    elif len(summary.files) > 1:
+        yield f"trail: {summary.files[0]} to {summary.files[-1]} of {summary.target}"
+    else:
+        yield f"trail: {summary.files[0] if summary.files else 'no new file'} of {summary.target}"
+
+
+def _many(count: int, name: str) -> str:
+    return f"{count:,} {name}{'' if count == 1 else 's'}"

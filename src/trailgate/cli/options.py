@@ -1,0 +1,28 @@
+"""The arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """The form in which rows are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+TrailPath = Annotated[
+    str, typer.Argument(help="The trail: its prefix (dirdat/ot), file or folder.")
+]
+DefinitionsFile = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Definitions, if not in PATH.def.")
+]
+RowFormat = Annotated[Format, typer.Option(help="JSON is an object a line.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Threads of this process; else one a core.")
+]

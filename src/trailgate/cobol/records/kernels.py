@@ -1,0 +1,131 @@
+"""Where records begin and end: the loops of framing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.kernels.compiled import inner, kernel
+
+DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here
+FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH = range(5)
+_EXTENDED: Final = 1 << 31  # a BDW with this bit has a length of 31 bits
+_BEYOND: Final = 1 << 62  # instead of a length that a signed word does not hold
+
+
+@kernel(writes=("stretch", "begins", "stops"))
+def line_records(
+    data: Octets,
+    candidates: Longs,
+    starts: Longs,
+    ends: Longs,
+    mark: Octets,
+    finish: bool,
+    stretch: Longs,
+    begins: Longs,
+    stops: Longs,
+) -> tuple[int, int]:
+    """Fill in the lines of stretches that ascend; return how many, and where what is left over begins.
+
+    ``candidates`` are the offsets of the mark's first byte. With ``finish`` what is left over
+    at a stretch's end is a line too, unless it is empty.
+    """
+    count = place = following = 0
+    width, known = len(mark), len(candidates)
+    for number in range(len(starts)):
+        place = starts[number]
+        while following < known and candidates[following] < place:
+            following += 1
+        while following < known and candidates[following] + width <= ends[number]:
+            at = candidates[following]
+            following += 1
+            same = 1 if at >= place else width + 1  # not inside the mark before
+            while same < width and data[at + same] == mark[same]:
+                same += 1
+            if same == width:
+                stretch[count], begins[count], stops[count] = number, place, at
+                count += 1
+                place = at + width
+        if finish and place < ends[number]:
+            stretch[count], begins[count], stops[count] = number, place, ends[number]
+            count += 1
+            place = ends[number]
+    return count, place
+
+
+@kernel(writes=("begins", "stops"))
+def descriptor_records(
+    data: Octets, blocks: bool, little: bool, adjustment: int, begins: Longs, stops: Longs
+) -> tuple[int, int, int, int]:
+    """Fill in the records after descriptor words, in blocks or not.
+
+    Return how many records, where the first one that is not whole begins, a problem, and the length that it is about.
+    """
+    count = place = 0
+    size = len(data)
+    while place + DESCRIPTOR <= size:
+        end = size
+        if blocks:
+            length = _block_length(data, place, little) + adjustment
+            if length < DESCRIPTOR:
+                return count, place, NO_BLOCK, length
+            end = place + length
+            if end > size:
+                break
+            place += DESCRIPTOR
+        while place + DESCRIPTOR <= end:
+            length = _number(data, place, 2, little) + adjustment
+            if length < DESCRIPTOR or data[place + 2] or data[place + 3]:
+                return count, place, NO_RECORD, length
+            if place + length > end:
+                break
+            begins[count], stops[count] = place + DESCRIPTOR, place + length
+            count += 1
+            place += length
+        if place != end:
+            return count, place, OVERRUN if blocks else FINE, 0
+    return count, place, FINE, 0
+
+
+@kernel(writes=("begins", "stops"))
+def length_field_records(
+    data: Octets,
+    offset: int,
+    width: int,
+    little: bool,
+    adjustment: int,
+    begins: Longs,
+    stops: Longs,
+) -> tuple[int, int, int, int]:
+    """Fill in the records that hold their length; return what ``descriptor_records`` does."""
+    count = place = 0
+    size, least = len(data), offset + width
+    while place + least <= size:
+        length = _number(data, place + offset, width, little) + adjustment
+        if length < least:
+            return count, place, NO_LENGTH, length
+        if place + length > size:
+            break
+        begins[count], stops[count] = place, place + length
+        count += 1
+        place += length
+    return count, place, FINE, 0
+
+
+@inner
+def _number(data: Octets, at: int, width: int, little: bool) -> int:
+    """Return a binary number without a sign."""
+    found = 0
+    for index in range(width):
+        if found >= _BEYOND >> 8:
+            return _BEYOND
+        found = found * 256 + int(data[at + (width - 1 - index if little else index)])
+    return found
+
+
+@inner
+def _block_length(data: Octets, place: int, little: bool) -> int:
+    word: int = _number(data, place, 2 if little else DESCRIPTOR, little)
+    if little:
+        return word
+    return word - _EXTENDED if word >= _EXTENDED else word >> 16

@@ -1,0 +1,163 @@
+"""Rows of decimal digits, and binary words, to the words of Arrow's numbers.
+
+Two tables give what each byte is. In ``digits`` it is the digits that the byte holds, in ``signs``, for the one byte with the
+sign, MINUS is added where that is negative; WRONG is for a byte that holds neither. A column of int64 has one
+word a row, a decimal column two, the low one first.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets, Words
+from trailgate.columnar.kernels.compiled import inner, kernel
+
+MINUS: Final = 128
+WRONG: Final = 256
+_DIGITS: Final = 127  # the bits of a table's row that hold digits
+_HALF: Final = np.uint64(32)
+_LOW_HALF: Final = np.uint64(0xFFFFFFFF)
+_SIGN_BIT: Final = np.uint64(63)
+_ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ONE: Final = np.uint64(1)
+
+
+@kernel(writes=("numbers", "bad"))
+def narrow_numbers(
+    data: Octets,
+    step: int,
+    size: int,
+    most_first: int,
+    digits: Longs,
+    base: int,
+    signs: Longs,
+    sign_at: int,
+    sign_base: int,
+    zeros: int,
+    numbers: Longs,
+    bad: Mask,
+) -> int:
+    """Fill in the numbers of up to 18 digits, and which rows are bad; return how many are.
+
+    Row i is the ``size`` bytes from ``i * step`` on. ``base`` is ten to the power of the digits in a byte, ``sign_base``
+    that of the byte at ``sign_at``: the first one, the last one, or -1 for none. A first byte above
+    ``most_first`` is bad. The digits are followed by so many ``zeros``.
+    """
+    rows = len(bad)
+    words = len(numbers) // max(rows, 1)
+    factor = 10**zeros
+    first = 1 if sign_at == 0 else 0
+    stop = size - 1 if sign_at > 0 else size
+    found = 0
+    for row in range(rows):
+        at = np.uint64(row * step)  # without a sign: an index that cannot count from the end
+        wrong = data[at] > most_first
+        number = sign = 0
+        if sign_at == 0:
+            sign = signs[data[at]]
+            number = sign & _DIGITS
+        for place in range(first, stop):
+            digit = digits[data[at + np.uint64(place)]]
+            if wrong or digit >= WRONG:
+                wrong = True
+                break
+            number = number * base + digit
+        if sign_at > 0:
+            sign = signs[data[at + np.uint64(stop)]]
+            number = number * sign_base + (sign & _DIGITS)
+        wrong |= sign >= WRONG
+        negative = (sign >> 7) & 1
+        number = 0 if wrong else (number * factor ^ -negative) + negative
+        numbers[row * words] = number
+        if words == 2:
+            numbers[row * words + 1] = number >> 63
+        bad[row] = wrong
+        found += wrong
+    return found
+
+
+@kernel(writes=("numbers", "bad"))
+def wide_numbers(
+    data: Octets,
+    step: int,
+    size: int,
+    most_first: int,
+    digits: Longs,
+    base: int,
+    signs: Longs,
+    sign_at: int,
+    sign_base: int,
+    zeros: int,
+    numbers: Words,
+    bad: Mask,
+) -> int:
+    """Fill in the numbers of up to 38 digits; all else is as in ``narrow_numbers``."""
+    first = 1 if sign_at == 0 else 0
+    stop = size - 1 if sign_at > 0 else size
+    chunk = 4 if base == 100 else 8  # bytes whose digits fit the half of a word
+    whole, rest = base**chunk, base ** ((stop - first) % chunk)
+    found = 0
+    for row in range(len(bad)):
+        at = np.uint64(row * step)
+        sign = signs[data[at + np.uint64(sign_at)]] if sign_at >= 0 else 0
+        wrong = data[at] > most_first or sign >= WRONG
+        high, low = np.uint64(0), np.uint64(0 if sign_at else sign & _DIGITS)
+        for begin in range(first, stop, chunk):
+            part, end = 0, min(begin + chunk, stop)
+            for place in range(begin, end):
+                digit = digits[data[at + np.uint64(place)]]
+                wrong |= digit >= WRONG
+                part = part * base + digit
+            if wrong:
+                break
+            high, low = _grown(high, low, whole if end - begin == chunk else rest, part)
+        if sign_at > 0 and not wrong:
+            high, low = _grown(high, low, sign_base, sign & _DIGITS)
+        for _ in range(0 if wrong else zeros):
+            high, low = _grown(high, low, 10, 0)
+        if wrong:
+            high = low = np.uint64(0)
+        high, low = _signed(high, low, (sign >> 7) & 1)
+        numbers[row * 2], numbers[row * 2 + 1] = low, high
+        bad[row] = wrong
+        found += wrong
+    return found
+
+
+@kernel(writes=("numbers",))
+def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
+    """Fill in the numbers of binary words, of two's complement or without a sign, times 10 ** zeros."""
+    rows = len(words)
+    width = len(numbers) // max(rows, 1)
+    for row in range(rows):
+        low = words[row]
+        negative = int(low >> _SIGN_BIT) if signed else 0
+        high, low = np.uint64(0), ~low + _ONE if negative else low
+        for _ in range(zeros):
+            high, low = _grown(high, low, 10, 0)
+        high, low = _signed(high, low, negative)
+        numbers[row * width] = low
+        if width == 2:
+            numbers[row * width + 1] = high
+    return rows
+
+
+@inner
+def _grown(high: np.uint64, low: np.uint64, power: int, part: int) -> tuple[np.uint64, np.uint64]:
+    """Return 128 bits times ``power`` plus ``part``, both below 2 ** 32: no product of halves overflows."""
+    times = np.uint64(power)
+    below = (low & _LOW_HALF) * times + np.uint64(part)
+    above = (low >> _HALF) * times + (below >> _HALF)
+    return high * times + (above >> _HALF), (above << _HALF) | (below & _LOW_HALF)
+
+
+@inner
+def _signed(high: np.uint64, low: np.uint64, negative: int) -> tuple[np.uint64, np.uint64]:
+    """Return the two's complement of 128 bits where ``negative`` is 1, without a branch on it."""
+    one = np.uint64(negative if high or low else 0)
+    flip = one * _ALL
+    if low:
+        return high ^ flip, (low ^ flip) + one
+    return (high ^ flip) + one, low

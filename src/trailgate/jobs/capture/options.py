@@ -1,0 +1,46 @@
+"""How a capture runs, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from trailgate.errors import OptionError
+from trailgate.storage.reading.message_files import SPLIT_BYTES
+from trailgate.storage.writing.options import WriteOptions
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions(WriteOptions):
+    """How a capture runs and writes; ``on_error`` is stop or quarantine."""
+
+    on_error: str = "stop"
+    dry_run: bool = False
+    split_bytes: int = SPLIT_BYTES
+    message_per_line: bool = False
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ("stop", "quarantine"):
+            raise OptionError(f"on-error is {self.on_error}, expected stop or quarantine")
+        WriteOptions.__post_init__(self)  # super() does not work in classes with slots
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSummary:
+    """What a capture did: operations by table and kind, and the files it published."""
+
+    target: str
+    counts: dict[str, dict[str, int]]
+    messages: int = 0
+    transactions: int = 0
+    operations: int = 0
+    quarantined: int = 0
+    files: tuple[str, ...] = ()
+    quarantine: str | None = None
+    dry_run: bool = False
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Self:
+        """Return the summary that a manifest has of its last run."""
+        return cls(**{**fields, "files": tuple(fields["files"])})

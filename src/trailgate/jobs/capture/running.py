@@ -1,0 +1,126 @@
+"""Messages to a trail: the ranges of a job are run, here or elsewhere, and published in one place.
+
+A range owns the messages from the first transaction that begins in it (``jobs/capture/range_reader.py``)
+and writes their trail files into a staging folder. Publishing checks that the ranges meet,
+numbers the files and lists them in the manifest, which comes last: until then nothing happened.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+
+from trailgate.errors import StorageError, TransactionError
+from trailgate.jobs.capture.job import CaptureJob
+from trailgate.jobs.capture.options import CaptureSummary
+from trailgate.jobs.capture.range_reader import RangeReader
+from trailgate.jobs.capture.range_run import RangeReport, RangeRun
+from trailgate.storage.reading.message_files import MessagePlace
+from trailgate.storage.reading.threads import in_order, thread_count
+from trailgate.storage.writing.counts import Counts, added
+from trailgate.storage.writing.publishing import Staged
+from trailgate.storage.writing.publishing import publish as publish_staged
+
+
+def run_range(job: CaptureJob, index: int) -> RangeReport:
+    """Capture one range into the staging folder; an error is part of the report."""
+    stem = f"{index:06d}-{uuid.uuid4().hex[:8]}"
+    writer = None if job.options.dry_run else job.target.writer(stem)
+    # A copy has a parser of its own, which no other thread uses.
+    owned = RangeReader(replace(job.capture), job.source, job.ranges[index])
+    stop = job.options.on_error == "stop"
+    return RangeRun(owned, job.source, writer, job.target.encoding(), stop=stop).run(index)
+
+
+def run_local(
+    job: CaptureJob,
+    progress: Callable[[int], None] | None = None,
+    threads: int | None = None,
+) -> CaptureSummary:
+    """Run all ranges here and publish them; ``threads`` None: one a core.
+
+    ``progress`` is called with the number of ranges done.
+    """
+    ranges = range(len(job.ranges))
+    many = max(1, min(thread_count(threads), len(ranges)))
+    reports = []
+    for report in in_order(lambda index: (run_range(job, index),), ranges, many):
+        reports.append(report)
+        if progress is not None:
+            progress(len(reports))
+        if report.error is not None:
+            break
+    return publish(job, reports)
+
+
+def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
+    """Make the ranges' files part of the trail; raises the earliest error of a range.
+
+    Raises StorageError where the ranges do not meet. Then nothing is published.
+    """
+    if job.done is not None:
+        job.target.discard()
+        return job.done
+    ordered = sorted(reports, key=lambda report: report.index)
+    for report in ordered:
+        if report.error is not None:
+            job.target.discard()
+            raise report.error
+    _check_chain(job, ordered)
+    summary = _summary(job, ordered)
+    if job.options.dry_run:
+        return summary
+    staged = Staged(
+        [segment for report in ordered for segment in report.segments],
+        [report.quarantine for report in ordered if report.quarantine is not None],
+        asdict(summary),
+        job.capture.first_file + len(job.source.files),
+    )
+    files, quarantine = publish_staged(job.target, staged)
+    return replace(summary, files=files, quarantine=quarantine)
+
+
+def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
+    counts: Counts = {}
+    for report in reports:
+        counts = added(counts, report.counts)
+    return CaptureSummary(
+        target=job.target.prefix,
+        counts={table: counts[table] for table in sorted(counts)},
+        messages=sum(report.messages for report in reports),
+        transactions=sum(report.transactions for report in reports),
+        operations=sum(report.operations for report in reports),
+        quarantined=sum(report.quarantined for report in reports),
+        dry_run=job.options.dry_run,
+    )
+
+
+def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
+    """Check that each message is owned once: where a range ended, the next one began."""
+    if [report.index for report in reports] != list(range(len(job.ranges))):
+        raise StorageError("not every range of the messages was run")
+    _check_id_lengths(reports)
+    reached: MessagePlace | None = None
+    for report in reports:
+        if report.start is None:
+            continue
+        if reached is not None and report.start != reached:
+            problem = (
+                f"range {report.index} begins at {report.start}, the one before ended at {reached}"
+            )
+            raise StorageError(problem, hint="Were the files changed during the run?")
+        reached = report.end
+    if reached is not None and reached != job.source.end:
+        raise StorageError(f"the messages from {reached} on were not captured")
+
+
+def _check_id_lengths(reports: Sequence[RangeReport]) -> None:
+    """Check across ranges what each range checked within: sequence ids have one length."""
+    lengths = [report.id_length for report in reports if report.id_length is not None]
+    if len(set(lengths)) > 1:
+        other = next(length for length in lengths if length != lengths[0])
+        raise TransactionError(
+            f"sequence ids of {lengths[0]} characters are followed by ones of {other}",
+            hint="The sequence id (seqid) must have a fixed length, so that text order is its order",
+        )

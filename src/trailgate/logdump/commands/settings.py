@@ -1,0 +1,180 @@
+"""Commands that change a setting, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from trailgate.logdump.session.results import Note, Result
+from trailgate.logdump.session.session import Command, Session
+from trailgate.logdump.session.settings import Charset, Detail, Display, MetadataForm
+from trailgate.logdump.syntax.arguments import Arguments
+from trailgate.logdump.syntax.times import TimeOffset, read_offset
+from trailgate.logdump.syntax.values import one_of, read_number
+
+FLAG: Final[Mapping[str, Any]] = MappingProxyType({"ON": True, "OFF": False})
+DISPLAY: Final[Mapping[str, Any]] = MappingProxyType({one.name: one for one in Display})
+DETAIL: Final[Mapping[str, Any]] = MappingProxyType({one.name: one for one in Detail})
+METADATA: Final[Mapping[str, Any]] = MappingProxyType(
+    {one.value.upper(): one for one in MetadataForm}
+)
+ASCII: Final = MappingProxyType({"ON": Charset.ASCII, "OFF": Charset.EBCDIC})
+EBCDIC: Final = MappingProxyType({"ON": Charset.EBCDIC, "OFF": Charset.ASCII})
+GREATEST: Final = 1 << 30
+
+
+class Switch(NamedTuple):
+    """A command that sets a setting to one of a few values, or shows it."""
+
+    names: tuple[str, ...]
+    field: str
+    choices: Mapping[str, Any]
+    help: str
+
+    @property
+    def arguments(self) -> str:
+        """Return the form of the command's arguments."""
+        return " | ".join(self.choices)
+
+    def read(self, word: str) -> Any:
+        """Return the value of a word; raises OptionError."""
+        return one_of(word, self.choices)
+
+
+class Number(NamedTuple):
+    """A command that sets a setting to a number, or shows it."""
+
+    names: tuple[str, ...]
+    field: str
+    help: str
+    least: int = 0
+    arguments: str = "n"
+
+    def read(self, word: str) -> int:
+        """Return the value of a word; raises OptionError."""
+        return read_number(word, self.least, GREATEST)
+
+
+SETTINGS: Final[tuple[Switch | Number, ...]] = (
+    Switch(("GHDR",), "ghdr", FLAG, "The record header before a record."),
+    Switch(
+        ("DETAIL", "DET"),
+        "detail",
+        DETAIL,
+        "The columns of a record; DATA: with their bytes. COUNT: counts of each table.",
+    ),
+    Switch(
+        ("GGSTOKEN",),
+        "ggs_tokens",
+        DISPLAY,
+        "GGS tokens, such as LOGCSN and TRANID: their bytes, or each with its name.",
+    ),
+    Switch(
+        ("USERTOKEN",),
+        "user_tokens",
+        DISPLAY,
+        "User tokens: names and lengths; DETAIL: names and values.",
+    ),
+    Switch(
+        ("HEADERTOKEN",),
+        "header_tokens",
+        DISPLAY,
+        "The tokens that make up a record; DETAIL: with the header's bytes.",
+    ),
+    Switch(
+        ("FILEHEADER",),
+        "file_header",
+        DISPLAY,
+        "The file header, shown by NEXT at RBA 0; DETAIL: each of its tokens.",
+    ),
+    Switch(
+        ("METADATA",),
+        "metadata",
+        METADATA,
+        "Table definitions in the trail: all attributes, as Defgen, as SQL, or as bytes.",
+    ),
+    Switch(("ASCIIDATA",), "data_charset", ASCII, "The text beside column data is ASCII."),
+    Switch(("EBCDICDATA",), "data_charset", EBCDIC, "The text beside column data is EBCDIC."),
+    Switch(("ASCIIHEADER",), "header_charset", ASCII, "The text beside header bytes is ASCII."),
+    Switch(
+        ("EBCDICHEADER", "HEADEREBCDIC"),
+        "header_charset",
+        EBCDIC,
+        "The text beside header bytes is EBCDIC.",
+    ),
+    Switch(("ASCIIDUMP",), "dump_charset", ASCII, "The text beside dumps of a record is ASCII."),
+    Switch(("EBCDICDUMP",), "dump_charset", EBCDIC, "The text beside dumps of a record is EBCDIC."),
+    Switch(
+        ("SCANSCROLLING",),
+        "scrolling",
+        FLAG,
+        "Kept for scripts and without effect: NOTIFY always writes a line each time.",
+    ),
+    Number(("RECLEN",), "reclen", "The number of bytes of a record that are shown."),
+    Number(("COLUMNDATA",), "column_length", "The number of bytes of a column that are shown."),
+    Number(
+        ("NOTIFY", "NOTIFYINTERVAL"),
+        "notify",
+        "The number of records after which a scan reports its position; 0: never.",
+    ),
+    Number(
+        ("TRANSHIST",), "trans_history", "The number of the largest transactions that COUNT lists."
+    ),
+    Number(
+        ("TRANSRECLIMIT",),
+        "trans_records",
+        "The number of records that make a transaction large.",
+        least=1,
+    ),
+    Number(
+        ("TRANSBYTELIMIT",),
+        "trans_bytes",
+        "The number of bytes of data that make a transaction large.",
+        least=1,
+    ),
+)
+
+
+def _command(row: Switch | Number) -> Command:
+    def run(session: Session, arguments: Arguments) -> Iterator[Result]:
+        verb = "set to" if arguments.plain else "is"
+        if arguments.plain:
+            session.set(**{row.field: row.read(arguments.only())})
+        value = getattr(session.settings, row.field)
+        plain = value.value if isinstance(value, Enum) else value
+        text = f"{row.names[0].capitalize()} {verb} {setting_text(value)}"
+        yield Note(text, {row.field: plain})
+
+    return Command(row.names, row.arguments, row.help, run)
+
+
+def setting_text(value: object) -> str:
+    """Return a setting's value as text."""
+    if isinstance(value, bool):
+        return "On" if value else "Off"
+    if isinstance(value, Charset):
+        return value.name
+    if isinstance(value, Enum):
+        return str(value.value).capitalize()
+    return "All" if value is None else str(value)
+
+
+def time_offset(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Set the time zone of times that are shown and typed."""
+    if arguments.text:
+        session.set(time_offset=read_offset(arguments.text))
+    offset: TimeOffset = session.settings.time_offset
+    yield Note(f"Times are {offset}", {"offset": str(offset)})
+
+
+ROWS: Final = (
+    *map(_command, SETTINGS),
+    Command(
+        ("TIMEOFFSET",),
+        "LOCAL | GMT | GMT +hh:mm",
+        "The time zone of times that are shown and typed; GMT by default.",
+        time_offset,
+    ),
+)

@@ -1,0 +1,1 @@
+"""What a user types: command lines, arguments, names and values."""

@@ -1,1 +1,0 @@
-"""What is typed and set: words, times, switches."""

@@ -1,0 +1,162 @@
+"""How options are declared: once for Python, Spark and the command line, for their pages and their errors.
+
+Names are compared without case, underscores and hyphens: Spark's ``fromPosition``, Python's
+``from_position`` and the command line's ``--from-position`` are one option.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from trailgate.errors import OptionError, did_you_mean
+
+
+def instance(*types: type) -> Callable[[Any], Any]:
+    """Return what passes values of these types; it raises ValueError for others."""
+
+    def passed(value: Any) -> Any:
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise ValueError
+        return value
+
+    return passed
+
+
+class Kind(NamedTuple):
+    """What an option may be, in words, and what makes its value of a text, or of what is not a text.
+
+    ``read`` and ``passed`` raise ValueError for what the words do not state, or an OptionError of their own.
+    """
+
+    words: str
+    read: Callable[[str], Any]
+    passed: Callable[[Any], Any] = instance(str)
+
+
+class Option(NamedTuple):
+    """One option, named as in Python; ``default`` is its value where it is not given."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    default: Any = None
+
+    @property
+    def spelled(self) -> str:
+        """Return the name as Spark's options are spelled."""
+        first, *rest = self.name.split("_")
+        return first + "".join(part.title() for part in rest)
+
+    def value(self, given: Any) -> Any:
+        """Return the option's value, which may be given as text; raises OptionError."""
+        try:
+            return self.kind.read(given) if isinstance(given, str) else self.kind.passed(given)
+        except OptionError as error:
+            where = error.located(field=self.spelled).where
+            raise OptionError(error.problem, where=where, hint=error.hint) from None
+        except ValueError:
+            problem = f"{self.spelled} must be {self.kind.words}, not {given!r}"
+            raise OptionError(problem) from None
+
+
+class Options:
+    """The options of one format."""
+
+    def __init__(self, what: str, rows: Iterable[Option]) -> None:
+        self.what = what
+        self.rows = {_folded(row.name): row for row in rows}
+
+    def __iter__(self) -> Iterator[Option]:
+        return iter(self.rows.values())
+
+    def read(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of all options by their names; None is as if not given.
+
+        Raises OptionError for an unknown name, with the nearest known one, and for a wrong value.
+        """
+        values = {row.name: row.default for row in self}
+        for name, given in named.items():
+            row = self.rows.get(_folded(name))
+            if row is None:
+                raise self._unknown(name)
+            if given is not None:
+                values[row.name] = row.value(given)
+        return values
+
+    def _unknown(self, name: str) -> OptionError:
+        known = [row.spelled for row in self]
+        hint = did_you_mean(_folded(name), known) or f"Known: {', '.join(known)}"
+        return OptionError(f"the format {self.what} has no option {name}", hint=hint)
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise OptionError("an option's value is empty")
+    return text
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.removeprefix("-").isdigit()):
+        raise ValueError
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if _whole(text) < 1:
+        raise ValueError
+    return int(text)
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names of a comma-separated list."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _counted(value: Any) -> int:
+    return _count(str(instance(int)(value)))
+
+
+def _named(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, Iterable):
+        raise ValueError  # noqa: TRY004  becomes an OptionError
+    return tuple(_path(name) for name in value)
+
+
+def _path(value: Any) -> str:
+    path: str = os.fspath(instance(str, os.PathLike)(value))
+    return path
+
+
+TEXT: Final = Kind("a text", _text)
+PATH: Final = Kind("a path", _text, _path)
+WHOLE: Final = Kind("a whole number", _whole, instance(int))
+COUNT: Final = Kind("a number above 0", _count, _counted)
+NAMES: Final = Kind("a list of names", names_in, _named)
+
+
+def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:
+    """Return the kind of one of these values, by their texts in lower case."""
+    known = values if isinstance(values, Mapping) else {str(one.value): one for one in values}
+    *most, last = known
+
+    def read(text: str) -> Any:
+        if text.casefold() not in known:
+            raise ValueError
+        return known[text.casefold()]
+
+    def passed(value: Any) -> Any:
+        if not any(value is one for one in known.values()):
+            raise ValueError
+        return value
+
+    return Kind(f"{', '.join(most)} or {last}" if most else last, read, passed)
+
+
+FLAG: Final = choice({"true": True, "false": False})

@@ -1,0 +1,93 @@
+"""Messages of any DataFrame as operations: Kafka, files, a table of bodies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from trailgate.errors import DecodeError, OptionError, Where
+from trailgate.jobs.capture.loading import load_capture
+from trailgate.messages.capture import Capture, MessageBatch
+from trailgate.messages.properties.rows import SourceKind
+from trailgate.operations.projection import Projection
+from trailgate.spark.expected_rows import as_expected
+
+
+def capture(
+    frame: DataFrame,
+    properties: str | os.PathLike[str] | None = None,
+    *,
+    extract: str | os.PathLike[str] | None = None,
+    table: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> DataFrame:
+    """Return the operations of messages, of which each row is one: ``body`` and maybe ``headers``.
+
+    ``body`` is text or bytes, ``headers`` a map of texts. The capture is that of a properties file, or of the
+    Extract parameter file that names it. With ``table`` that table's rows come in their types, with ``columns`` only these columns. Positions, and ids that
+    are generated from them, count partitions and their rows; reading stops at the first bad message.
+
+    Raises OptionError where transactions span messages, since the rows of a frame have no order that would hold them
+    together, and for a stream whose ids are generated, since each batch would generate the same ones.
+    """
+    parser = load_capture(properties, extract)
+    _check(frame, parser)
+    projection = Projection.of(None if table is None else parser.definitions.table(table), columns)
+    schema = from_arrow_schema(projection.schema)
+    zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        partition, row = TaskContext.get().partitionId(), 0
+        for batch in batches:
+            parsed = parser.parse(messages_of_rows(batch, partition, row))
+            if parsed.problems:
+                raise parsed.problems[0].error
+            row += batch.num_rows
+            yield projection.rows(parsed.batch)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return as_expected(rows(batches), schema, zone)
+
+    names = [name for name in ("body", "headers") if name in frame.columns]
+    return frame.select(*names).mapInArrow(run, schema)
+
+
+def _check(frame: DataFrame, parser: Capture) -> None:
+    if parser.spans_messages:
+        problem = "transactions that span messages (txind) cannot be taken from a DataFrame"
+        raise OptionError(problem, hint="Capture their files, or into a trail first")
+    if "body" not in frame.columns:
+        raise OptionError("there is no column body", hint="One row is one message")
+    kinds = (parser.options.txid.kind, parser.options.seqid.kind)
+    if frame.isStreaming and (SourceKind.TX_ID in kinds or SourceKind.SEQ_ID in kinds):
+        problem = "ids that are generated (*txid, *seqid) repeat in each batch of a stream"
+        raise OptionError(problem, hint="Name fields or headers that have them")
+
+
+def messages_of_rows(batch: pa.RecordBatch, partition: int, row: int) -> MessageBatch:
+    """Return a batch's rows as messages; raises DecodeError where a body is null."""
+    body = batch.column("body").cast(pa.large_binary())
+    if body.null_count:
+        first = int(np.flatnonzero(body.is_null().to_numpy(zero_copy_only=False))[0])
+        raise DecodeError("the body is null", where=Where(message=row + first))
+    _, bounds, data = body.buffers()
+    ends = np.frombuffer(bounds, np.int64)[body.offset : body.offset + len(body) + 1]
+    headers = None
+    if "headers" in batch.schema.names:
+        headers = tuple(dict(held or ()) for held in batch.column("headers").to_pylist())
+    places = np.arange(row, row + len(body), dtype=np.int64)
+    return MessageBatch(
+        data or pa.py_buffer(b""),
+        ends[:-1],
+        ends[1:],
+        np.full(len(body), partition, np.int64),
+        places,
+        headers,
+        f"partition {partition}",
+    )

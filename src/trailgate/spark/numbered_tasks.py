@@ -1,0 +1,56 @@
+"""Numbered work, one task a number: what both jobs run on.
+
+Only the DataFrame API is used, so a session over Spark Connect will do.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from trailgate.spark.local_session import session
+
+Report = TypeVar("Report")
+REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])
+
+
+@contextmanager
+def on_session(spark: SparkSession | str) -> Iterator[SparkSession]:
+    """Give a session, or one made for this master, which is stopped again if none was running."""
+    if not isinstance(spark, str):
+        yield spark
+        return
+    running = SparkSession.getActiveSession() is not None
+    made = session(spark)
+    try:
+        yield made
+    finally:
+        if not running:
+            made.stop()
+
+
+def run_numbered(spark: SparkSession, count: int, work: Callable[[int], Report]) -> list[Report]:
+    """Return what ``work`` gives for the numbers below ``count``, in their order; one task each.
+
+    An error that is about the input is to be part of what it gives: a failed task would be tried again.
+    """
+    if not count:
+        return []
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                report = pickle.dumps(work(number))
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([number]), pa.array([report])], schema=REPORTS
+                )
+
+    numbers = spark.range(0, count, 1, numPartitions=count)
+    rows = numbers.mapInArrow(run, "number long, report binary").collect()
+    ordered = sorted(rows, key=lambda row: int(row["number"]))
+    return [pickle.loads(row["report"]) for row in ordered]  # noqa: S301  our own workers' reports

@@ -1,0 +1,63 @@
+"""Addresses of files: local paths, and URIs of any store that pyarrow.fs speaks to."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import Final
+
+from pyarrow import fs
+
+from trailgate.errors import OptionError, StorageError, Where
+
+URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+LOCAL: Final = fs.LocalFileSystem()
+
+Address = str | os.PathLike[str]
+
+
+def locate(address: Address) -> tuple[fs.FileSystem, str]:
+    """Return the file system of an address, and the path inside it."""
+    text = os.fspath(address)
+    if text.startswith("file:"):
+        text = "/" + text.removeprefix("file:").lstrip("/")
+    if not URI.match(text):
+        return LOCAL, text
+    try:
+        store, path = fs.FileSystem.from_uri(text)
+    except (OSError, ValueError, TypeError) as error:
+        raise OptionError(f"cannot use the address {text}: {error}") from error
+    return store, str(path)
+
+
+def read_whole(address: Address) -> bytes:
+    """Return a file's bytes; raises StorageError where it cannot be read."""
+    store, path = locate(address)
+    try:
+        with store.open_input_file(path) as file:
+            return bytes(file.read())
+    except OSError as error:
+        where = Where(source=str(address))
+        raise StorageError(f"cannot read the file: {error}", where=where) from error
+
+
+def bytes_if_present(store: fs.FileSystem, path: str) -> bytes | None:
+    """Return the bytes of a file in a store; None where there is no such file."""
+    if store.get_file_info(path).type != fs.FileType.File:
+        return None
+    with store.open_input_file(path) as file:
+        return bytes(file.read())
+
+
+def addresses_like(asked: str, path: str) -> Callable[[str], str]:
+    """Return what turns paths inside a store into addresses like the one asked for, at ``path``."""
+    if not URI.match(asked) or asked.startswith("file:"):
+        return str
+    head, _, tail = asked.partition(path)
+    return lambda other: f"{head}{other}{tail}"
+
+
+def name_of(path: str) -> str:
+    """Return the last part of a path."""
+    return path.rstrip("/").rpartition("/")[2]

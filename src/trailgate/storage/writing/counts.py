@@ -1,0 +1,34 @@
+"""How many operations of each table and kind a run has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
+
+Counts = dict[str, dict[str, int]]
+
+
+def counted(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
+    """Return operations [begin, stop) by table and kind, and how many transactions begin there."""
+    counts: Counts = {}
+    transactions = 0
+    for block in batch.blocks:
+        here = (block.order >= begin) & (block.order < stop)
+        kinds = np.bincount(block.op_type[here], minlength=256)
+        found = {chr(kind): int(kinds[kind]) for kind in np.flatnonzero(kinds).tolist()}
+        if found:
+            counts = added(counts, {block.table.name: found})
+        indicator = block.tx_ind[here]
+        transactions += int(((indicator == BEGIN) | (indicator == WHOLE)).sum())
+    return counts, transactions
+
+
+def added(one: Counts, other: Counts) -> Counts:
+    """Return two counts together."""
+    total = {table: dict(kinds) for table, kinds in one.items()}
+    for table, kinds in other.items():
+        into = total.setdefault(table, {})
+        for kind, count in kinds.items():
+            into[kind] = into.get(kind, 0) + count
+    return total

@@ -1,0 +1,87 @@
+"""Staged files become part of a trail, in steps that can all be done again; the manifest comes last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.errors import StorageError
+from trailgate.storage.files.durable import sync_folder, write_whole
+from trailgate.storage.files.manifest import Manifest, Published, read_manifest, write_manifest
+from trailgate.storage.files.quarantine import append_lines
+from trailgate.storage.writing.segments import Segment
+from trailgate.storage.writing.target import Target
+from trailgate.trail.format.file_header import header_patches
+from trailgate.trail.writing.file_beginning import header_of
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What a run has staged: trail files and quarantine files in order.
+
+    ``summary`` is the run's, for the manifest; ``sources`` counts message files with those of earlier runs.
+    """
+
+    segments: Sequence[Segment]
+    quarantine: Sequence[str] = ()
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    sources: int = 0
+
+
+def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None]:
+    """Make staged files part of the trail; return their names, and the quarantine's if it grew.
+
+    Each step can be done again after a crash.
+    """
+    before = read_manifest(target.prefix) or Manifest()
+    write_whole(Path(f"{target.prefix}.def"), write_sourcedefs(target.definitions))
+    published = tuple(
+        _place_file(target, segment, number)
+        for number, segment in enumerate(staged.segments, before.next_number)
+    )
+    sync_folder(Path(target.prefix).parent)
+    held = before.quarantine
+    path = Path(f"{target.prefix}.quarantine.jsonl")
+    if staged.quarantine:
+        held = append_lines(path, held, [target.staging / name for name in staged.quarantine])
+    names = tuple(file.name for file in published)
+    quarantine = str(path) if staged.quarantine else None
+    summary = {**staged.summary, "files": names, "quarantine": quarantine}
+    sources = max(before.sources, staged.sources)
+    files = (*before.files, *published)
+    write_manifest(target.prefix, Manifest(files, held, target.run, summary, sources))
+    target.discard()
+    return names, quarantine
+
+
+def _place_file(target: Target, segment: Segment, number: int) -> Published:
+    """Fill in a file's header and give it its name."""
+    digits, trail_format = target.options.seq_digits, target.options.trail_format
+    name = f"{target.prefix}{number:0{digits}}"
+    if number >= 10**digits:
+        raise StorageError(f"file number {number} has more than {digits} digits")
+    trail = replace(
+        target.header.trail,
+        filename=name,
+        seqno=number,
+        file_size=segment.size,
+        first_csn=segment.first_csn,
+        last_csn=segment.last_csn,
+        first_io_time=segment.first_time,
+        last_io_time=segment.last_time,
+    )
+    staged = target.staging / segment.name
+    header = header_of(replace(target.header, trail=trail), trail_format)
+    patches = header_patches(header) if trail_format.has_header else []
+    with staged.open("r+b") as file:
+        for offset, data in patches:
+            file.seek(offset)
+            file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    staged.replace(name)
+    return Published(Path(name).name, number, segment.size, segment.operations)

@@ -1,0 +1,156 @@
+"""Operations tables to a trail, in parts that are staged apart and published together."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from time import time_ns
+from typing import Final
+
+import pyarrow as pa
+
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where
+from trailgate.model.operations_schema import OPERATIONS_SCHEMA
+from trailgate.operations.operations_table import from_operations
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.definitions_file import trail_definitions
+from trailgate.storage.files.lock import locked
+from trailgate.storage.files.manifest import Manifest, read_manifest, write_manifest
+from trailgate.storage.writing.counts import Counts, added, counted
+from trailgate.storage.writing.options import MAX_BYTES, WriteOptions
+from trailgate.storage.writing.publishing import Staged, publish
+from trailgate.storage.writing.segments import EncodedOperations, Segment
+from trailgate.storage.writing.target import (
+    Target,
+    check_tables,
+    check_trail,
+    digits_of,
+    file_header,
+    local_prefix,
+    tables_of,
+)
+from trailgate.trail.format.trail_format import LEVEL_3, TrailFormat
+
+# The others may be left out: then they are null.
+NEEDED: Final = ("table", "op_type", "op_ts", "tx_id", "tx_ind", "before", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """How operations are written. ``seq_digits`` None: as the trail has them, else 9."""
+
+    definitions: Address | None = None
+    max_bytes: int = MAX_BYTES
+    seq_digits: int | None = None
+    trail_format: TrailFormat = LEVEL_3
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPart:
+    """The staged files of one part, and its operations by table and kind."""
+
+    segments: tuple[Segment, ...] = ()
+    counts: Counts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSummary:
+    """What was written: operations by table and kind, and the files that were published."""
+
+    target: str
+    counts: Counts
+    operations: int = 0
+    files: tuple[str, ...] = ()
+
+
+def check_columns(names: Sequence[str]) -> None:
+    """Raise OptionError where columns are not those of the operations table."""
+    hint = f"The operations table has {', '.join(OPERATIONS_SCHEMA.names)}"
+    for name in NEEDED:
+        if name not in names:
+            raise OptionError(f"there is no column {name}", hint=hint)
+    for name in names:
+        if name not in OPERATIONS_SCHEMA.names:
+            raise OptionError(f"the column {name} has no place in a trail", hint=hint)
+
+
+def prepare_writing(path: Address, options: TableOptions) -> Target:
+    """Return the target of a run that adds to the trail at a prefix, or begins one there.
+
+    Its staging folder exists from now on, so that a run that was given up is known by its absence.
+    Definitions may be left out where the trail has them already. Raises OptionError. A target can be pickled.
+    """
+    prefix = local_prefix(path)
+    manifest = read_manifest(prefix)
+    digits = digits_of(prefix, manifest) if manifest is not None and manifest.files else 9
+    own = WriteOptions(
+        max_bytes=options.max_bytes,
+        seq_digits=options.seq_digits or digits,
+        trail_format=options.trail_format,
+    )
+    check_trail(prefix, manifest, own)
+    run = uuid.uuid4().hex
+    staging = Path(prefix).with_name(f".{Path(prefix).name}.write-{run}")
+    header = file_header(prefix, own.seq_digits, time_ns() // 1000)
+    tables = tables_of(prefix, options.definitions)
+    check_tables(tables, own)
+    staging.mkdir(parents=True)
+    return Target(prefix, staging, run, header, tables, own)
+
+
+def write_part(target: Target, stem: str, batches: Iterable[pa.RecordBatch]) -> StagedPart:
+    """Stage the operations of one part in their order; raises with the row in its part."""
+    if not target.staging.is_dir():
+        # A task that outlives its job must not leave anything behind.
+        problem = "the staging folder is not there: the write was given up"
+        raise StorageError(problem, where=Where(source=str(target.staging)))
+    writer, encoding = target.writer(stem), target.encoding()
+    counts: Counts = {}
+    rows = 0
+    for batch in batches:
+        try:
+            changes = from_operations(conformed(batch), target.definitions)
+            encoded = encoding(changes)
+        except TrailgateError as error:
+            if error.where.record is not None:
+                error.where = replace(error.where, record=error.where.record + rows)
+            writer.close()
+            raise
+        writer.append(EncodedOperations(encoded, changes), 0, changes.rows)
+        counts = added(counts, counted(changes, 0, changes.rows)[0])
+        rows += changes.rows
+    return StagedPart(writer.close(), counts)
+
+
+def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
+    """Add the parts' files to the trail in the order of the parts."""
+    with locked(target.prefix):
+        manifest = read_manifest(target.prefix)
+        check_trail(target.prefix, manifest, target.options)
+        if manifest is None:
+            # From here on, files that are not published yet are not taken for the trail's.
+            write_manifest(target.prefix, Manifest())
+        tables = trail_definitions(target.prefix)
+        if tables is not None:
+            target = replace(target, definitions=tables.merged(target.definitions))
+        counts: Counts = {}
+        for part in parts:
+            counts = added(counts, part.counts)
+        segments = [segment for part in parts for segment in part.segments]
+        operations = sum(count for kinds in counts.values() for count in kinds.values())
+        summary = WriteSummary(target.prefix, counts, operations)
+        names, _ = publish(target, Staged(segments, summary=asdict(summary)))
+        return replace(summary, files=names)
+
+
+def conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with all columns of the operations table in its types."""
+    arrays = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in OPERATIONS_SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=OPERATIONS_SCHEMA)

@@ -1,0 +1,108 @@
+"""The trail that a run writes: whether it may, the tables it will have, and where files are staged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from trailgate.definitions.defgen.record_layout import complete
+from trailgate.errors import OptionError, StorageError, Where
+from trailgate.model.tables import Definitions
+from trailgate.storage.files.addresses import URI, Address, locate
+from trailgate.storage.files.checkpoint import checkpoint_path
+from trailgate.storage.files.definitions_file import read_definitions, trail_definitions
+from trailgate.storage.files.listing import files_on_disk
+from trailgate.storage.files.manifest import Manifest
+from trailgate.storage.writing.options import WriteOptions
+from trailgate.storage.writing.segments import Encoding, SegmentWriter
+from trailgate.trail.format.file_header import FileHeader, MachineInfo, ProducerInfo, TrailInfo
+from trailgate.trail.writing.file_beginning import file_begin
+from trailgate.trail.writing.writer import encode
+
+PRODUCER: Final = "TRAILGATE"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A trail and the folder in which new files of it are staged; ``run`` names the run."""
+
+    prefix: str
+    staging: Path
+    run: str
+    header: FileHeader
+    definitions: Definitions
+    options: WriteOptions
+
+    def writer(self, stem: str) -> SegmentWriter:
+        """Return a writer of trail files into the staging folder."""
+        begin = file_begin(self.header, self.options.trail_format, self.definitions)
+        return SegmentWriter(self.staging, stem, begin, self.options.max_bytes)
+
+    def encoding(self) -> Encoding:
+        """Return what makes records of operations."""
+        form = self.options.trail_format
+        return partial(encode, trail_format=form, definitions=self.definitions)
+
+    def discard(self) -> None:
+        """Remove the staging folder."""
+        shutil.rmtree(self.staging, ignore_errors=True)
+
+
+def local_prefix(address: Address) -> str:
+    """Return a prefix on a local disk as an absolute path; raises OptionError for anything else."""
+    store, path = locate(address)
+    if store.type_name != "local" or URI.match(path) or not Path(path).name:
+        raise OptionError(f"{address} is no prefix of a trail on a local disk")
+    return str(Path(path).absolute())
+
+
+def check_tables(definitions: Definitions, options: WriteOptions) -> None:
+    """Raise EncodeError where a file of that format cannot say what its tables are."""
+    file_begin(FileHeader(), options.trail_format, definitions)
+
+
+def check_trail(prefix: str, manifest: Manifest | None, options: WriteOptions) -> None:
+    """Raise StorageError or OptionError where a trail cannot be added to."""
+    if manifest is None:
+        if files_on_disk(prefix) or checkpoint_path(prefix).exists():
+            problem = "there is a trail without a manifest here"
+            hint = "Capture into a new trail: only our own are added to"
+            raise StorageError(problem, where=Where(source=prefix), hint=hint)
+    elif manifest.files:
+        digits = digits_of(prefix, manifest)
+        if digits != options.seq_digits:
+            raise OptionError(
+                f"the trail's file names end in {digits} digits: --seq-digits {digits}"
+            )
+
+
+def digits_of(prefix: str, manifest: Manifest) -> int:
+    """Return how many digits the numbers of a trail's files have."""
+    return len(manifest.files[-1].name) - len(Path(prefix).name)
+
+
+def tables_of(prefix: str, given: Address | Definitions | None) -> Definitions:
+    """Return the definitions of a trail's tables with those given; raises where there are none."""
+    existing = trail_definitions(prefix)
+    if given is None:
+        if existing is not None:
+            return existing
+        problem = "a new trail needs definitions of its tables"
+        raise StorageError(problem, where=Where(source=prefix), hint="Give the option definitions")
+    if isinstance(given, Definitions):
+        tables = Definitions(tuple(complete(table) for table in given), given.database)
+    else:
+        tables = read_definitions(given)
+    return tables if existing is None else existing.merged(tables)
+
+
+def file_header(prefix: str, digits: int, now: int) -> FileHeader:
+    """Return the header of all files of a run, but for what publishing fills in."""
+    machine = MachineInfo(*os.uname())
+    name = f"{prefix}{0:0{digits}}"
+    trail = TrailInfo(creation_time=now, uri=f"uri:{machine.nodename}:{prefix}", filename=name)
+    return FileHeader(trail, machine, producer=ProducerInfo(name=PRODUCER))

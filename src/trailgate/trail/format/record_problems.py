@@ -1,0 +1,57 @@
+"""What can be wrong with a record's bytes: one bit a problem, so that a record's problems are one number.
+
+The bits are in the order in which strict readers look: they raise the lowest one. Checks, rows of records and Logdump
+list what they report of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+(
+    SHORT, NO_HEADER, HEADER_LENGTH, NO_INDICATOR, REFUSED, IMAGE, IMAGE_OF_TYPE, LAYOUT, NAME_END,
+    INDEX_AREA, DATA_OVER, DATA_LENGTH, DATA_INFO, EXTRA_PART, PART_OVER, EMPTY_DATA, TRANS_IND,
+) = (1 << bit for bit in range(17))  # fmt: skip
+
+UNREADABLE: Final = SHORT | NO_HEADER | HEADER_LENGTH | NO_INDICATOR  # nothing else is looked at
+
+
+class Problem(NamedTuple):
+    """One problem: its bit, what strict readers say of it, and what to try."""
+
+    bit: int
+    text: str
+    hint: str = ""
+
+
+_OTHER_DATA: Final = "the data token does not agree with the header"
+_MORE: Final = "a record holds more than header, data and tokens"
+ROWS: Final = (
+    Problem(SHORT, "a record is too short for its header"),
+    Problem(NO_HEADER, "a record must begin with its header (48)"),
+    Problem(HEADER_LENGTH, "the record header's length does not fit its record"),
+    Problem(NO_INDICATOR, "a record header must begin with 45"),
+    Problem(
+        REFUSED,
+        "a record of type {code} ({name}) is not an operation that can be read",
+        "trailgate logdump shows it; so does reading records instead of operations",
+    ),
+    Problem(IMAGE, "the image must be A or B"),
+    Problem(IMAGE_OF_TYPE, "the record's type and its image (A or B) contradict"),
+    # Without this bit the data are laid out in a way that no public dump shows.
+    Problem(LAYOUT, "the data are not index, length and value (partition byte)"),
+    Problem(NAME_END, "a table name must end with a NUL"),
+    Problem(INDEX_AREA, "the record header's length does not fit its table index"),
+    Problem(DATA_OVER, "the data area runs over its record"),
+    Problem(DATA_LENGTH, _OTHER_DATA),
+    Problem(DATA_INFO, _OTHER_DATA),
+    Problem(EXTRA_PART, _MORE),
+    Problem(PART_OVER, "the token area runs over its record"),
+    Problem(EMPTY_DATA, _MORE),
+    Problem(TRANS_IND, "a transaction indicator must be 0 to 3"),
+)
+
+
+def first_problem(problems: int) -> Problem:
+    """Return the first of a record's problems, as strict readers look at it."""
+    return next(row for row in ROWS if problems & row.bit)

@@ -1,0 +1,254 @@
+"""Many records in columns: header fields, where their parts lie, their names, and what is wrong with each.
+
+Everything that looks at records in bulk looks at this view: readers raise the first problem, checks, rows of records
+and Logdump list them all. One record as a value is ``record.TrailRecord``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets, Structs
+from trailgate.columnar.views import rows_at
+from trailgate.errors import DecodeError
+from trailgate.trail.format import kernels
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.framing import RecordPlaces
+from trailgate.trail.format.record_layout import (
+    BEFORE_IMAGE,
+    BY_TABLE,
+    NAME_AT,
+    RECORD_HEADS,
+    SHORTEST,
+)
+from trailgate.trail.format.record_problems import REFUSED, UNREADABLE, first_problem
+from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, Role, type_name
+from trailgate.trail.format.times import JULIAN_EPOCH
+from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+
+
+def _types() -> Octets:
+    table = np.zeros(256, np.uint8)
+    for row in RECORD_TYPES.values():
+        table[row.code] |= kernels.KNOWN if row.role is not Role.REFUSED else 0
+        table[row.code] |= kernels.CHANGE if row.role is Role.CHANGE else 0
+        table[row.code] |= kernels.NEVER_AFTER if "A" not in row.image else 0
+        table[row.code] |= kernels.NEVER_BEFORE if "B" not in row.image else 0
+    table.setflags(write=False)
+    return table
+
+
+_TYPES: Final = _types()
+
+
+@dataclass(frozen=True)
+class RecordView:
+    """Records in columns, one slot a record; places are offsets in the data.
+
+    Of an ``UNREADABLE`` record (see ``problems``) no part and no name is known, and of one that is too short no field either.
+    A part that a record does not have is empty. ``indicator`` is TransInd, taken from where one release has it
+    (trail format §5). ``end`` is where the last record ends.
+    """
+
+    offsets: Longs
+    lengths: Longs
+    end: int
+    io_type: Octets
+    image: Octets
+    partition: Octets
+    indicator: Octets
+    continued: Octets
+    io_time: Longs  # microseconds since 1970 UTC
+    data_length: Longs  # as the header has it
+    name_ends: Longs
+    data: Spans
+    tokens: Spans
+    user: Spans
+    problems: Longs
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @cached_property
+    def role(self) -> Octets:
+        """Return the roles of the records' types; ``Role.REFUSED`` for an unreadable record."""
+        found: Octets = ROLE_OF[self.io_type]
+        if self.has_problems:
+            found[~self.readable] = Role.REFUSED
+        return found
+
+    @cached_property
+    def is_before(self) -> Mask:
+        """Return which records are before images."""
+        found: Mask = self.image == BEFORE_IMAGE
+        return found
+
+    @cached_property
+    def readable(self) -> Mask:
+        """Return which records have a header that can be read."""
+        found: Mask = self.problems & UNREADABLE == 0
+        return found
+
+    @cached_property
+    def has_problems(self) -> bool:
+        """Return whether anything is wrong with any record."""
+        return bool(self.problems.any())
+
+    def take(self, rows: Longs | slice) -> RecordView:
+        """Return some of the records; a slice shares the columns."""
+        return RecordView(
+            self.offsets[rows],
+            self.lengths[rows],
+            self._end(rows),
+            self.io_type[rows],
+            self.image[rows],
+            self.partition[rows],
+            self.indicator[rows],
+            self.continued[rows],
+            self.io_time[rows],
+            self.data_length[rows],
+            self.name_ends[rows],
+            self.data.take(rows),
+            self.tokens.take(rows),
+            self.user.take(rows),
+            self.problems[rows],
+        )
+
+    def _end(self, rows: Longs | slice) -> int:
+        """Return where some of the records end: those left out after the last one are not there."""
+        if not isinstance(rows, slice):
+            return self.end
+        stop = rows.indices(len(self))[1]
+        return int(self.offsets[stop]) if stop < len(self) else self.end
+
+    def moved(self, by: int) -> RecordView:
+        """Return the same records in data that begin ``by`` bytes earlier."""
+        return replace(
+            self,
+            offsets=self.offsets + by,
+            end=self.end + by,
+            name_ends=self.name_ends + by,
+            data=Spans(self.data.starts + by, self.data.ends + by),
+            tokens=Spans(self.tokens.starts + by, self.tokens.ends + by),
+            user=Spans(self.user.starts + by, self.user.ends + by),
+        )
+
+    def spans(self, row: int) -> tuple[int, int]:
+        """Return where a record begins and ends."""
+        start = int(self.offsets[row])
+        return start, start + int(self.lengths[row])
+
+    def headers(self, data: Octets, order: ByteOrder) -> Structs:
+        """Return the fixed headers with all their fields; zeros for a record that is too short to have them."""
+        layout = RECORD_HEADS[order]
+        whole = self.lengths >= SHORTEST
+        if whole.all():
+            return rows_at(data, self.offsets, NAME_AT).view(layout).reshape(-1)
+        found = np.zeros(len(self), layout)
+        found[whole] = rows_at(data, self.offsets[whole], NAME_AT).view(layout).reshape(-1)
+        found["io_time"][~whole] = JULIAN_EPOCH
+        return found
+
+
+def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
+    """Return the records at these places, whatever they hold."""
+    count = len(places.offsets)
+    small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
+    longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
+    found = kernels.read_records(
+        source.data, places.offsets, places.lengths, source.big, _TYPES, small, longs
+    )
+    if found == kernels.OUTSIDE:
+        raise DecodeError(f"a record lies outside the {len(source.data)} bytes read")
+    io_type, image, partition, indicator, continued = small.reshape(kernels.SMALL_COLUMNS, count)
+    column = longs.reshape(kernels.LONG_COLUMNS, count)
+    column[kernels.IO_TIME] -= JULIAN_EPOCH
+    return RecordView(
+        offsets=places.offsets,
+        lengths=places.lengths,
+        end=places.end,
+        io_type=io_type,
+        image=image,
+        partition=partition,
+        indicator=indicator,
+        continued=continued,
+        io_time=column[kernels.IO_TIME],
+        data_length=column[kernels.SAID_LENGTH],
+        name_ends=column[kernels.NAME_STOP],
+        data=Spans(column[kernels.DATA_START], column[kernels.DATA_STOP]),
+        tokens=Spans(column[kernels.TOKENS_START], column[kernels.TOKENS_STOP]),
+        user=Spans(column[kernels.USER_START], column[kernels.USER_STOP]),
+        problems=column[kernels.PROBLEMS],
+    )
+
+
+def require_sound(source: TrailBytes, view: RecordView) -> None:
+    """Raise DecodeError with the first problem of the first record that has one."""
+    if not view.has_problems:
+        return
+    row = int(np.argmax(view.problems != 0))
+    problem = first_problem(int(view.problems[row]))
+    code = int(view.io_type[row])
+    text = problem.text
+    if problem.bit == REFUSED:
+        text = text.format(code=code, name=type_name(code))
+    raise source.error(text, view.spans(row), hint=problem.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordNames:
+    """The different names of records, in order of appearance, and the code of each record's name; -1: it has none.
+
+    A name is the bytes of the name area, or the table index that is there in its place. ``firsts`` are the first records.
+    """
+
+    codes: Longs
+    firsts: Longs
+    names: list[bytes | int]
+
+    def texts(self, of_index: Callable[[int], str | None]) -> list[str | None]:
+        """Return the names as texts, up to their NUL; ``of_index`` returns what a table index means."""
+        return [
+            of_index(name)
+            if isinstance(name, int)
+            else name.partition(b"\0")[0].decode("utf-8", "backslashreplace")
+            for name in self.names
+        ]
+
+    def indexes(self) -> Longs:
+        """Return the table index of each record, -1 where it names its table by text or not at all."""
+        known = [name if isinstance(name, int) else -1 for name in self.names]
+        # The code -1 takes the last item.
+        return np.array([*known, -1], np.int64)[self.codes]
+
+
+def find_names(source: TrailBytes, view: RecordView) -> RecordNames:
+    """Return the names of the readable records."""
+    count = len(view)
+    codes, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
+    slots = np.full(1 << (2 * count).bit_length(), -1, np.int64)
+    found = kernels.number_names(
+        source.data,
+        view.offsets,
+        view.name_ends,
+        view.partition,
+        view.readable,
+        codes,
+        firsts,
+        slots,
+    )
+    assert found >= 0, "names lie in records, which are within the data"
+    firsts = firsts[:found].copy()
+    return RecordNames(codes, firsts, [_name(source, view, row) for row in firsts.tolist()])
+
+
+def _name(source: TrailBytes, view: RecordView, row: int) -> bytes | int:
+    start = int(view.offsets[row]) + NAME_AT
+    if view.partition[row] & BY_TABLE:
+        return source.order.number(source.data[start : start + 2].tobytes())
+    return source.data[start : int(view.name_ends[row])].tobytes()

@@ -1,0 +1,165 @@
+"""Compiled loops that write what is around the cells of records, and the pieces of large objects.
+
+Each loop writes one part of many records: that of record i at ``places[i]``, which becomes the end of the part. The loops do not
+check places: the body has room for the sizes that were counted from the same arrays, and for ``SPARE`` bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.record_layout import RECORD_HEADS
+from trailgate.trail.format.tokens import (
+    DATA,
+    FRAME,
+    GGS_TOKENS,
+    NORMAL,
+    RECORD_INFO,
+    TRAILER,
+)
+from trailgate.trail.values.write_kernels import copy_bytes
+
+PIECE_BYTES: Final = 2000  # of the printed large object, whose odd piece comes first
+PIECE_HEAD: Final = 20  # column, number of pieces, piece, offset in the value, bytes
+# RecCount has one byte. Assumed: it stays at its greatest number for a value of more pieces, whose own words say how many.
+MAX_COUNT: Final = 255
+MIDDLE: Final = 1  # TransInd
+
+
+def _at(field: str) -> int:
+    places: Any = RECORD_HEADS[ByteOrder.BIG].fields
+    return int(places[field][1])
+
+
+LENGTH_AT, DATA_LENGTH_AT, TYPE_AT = _at("g_length"), _at("data_length"), _at("io_type")
+TIME_AT, INDICATOR_AT = _at("io_time"), _at("trans_ind")
+CONTINUED_AT, COUNT_AT = _at("continued"), _at("record_count")
+
+
+@kernel(writes=("body", "places"))
+def write_heads(
+    body: Octets,
+    places: Longs,
+    model: Octets,
+    head: int,
+    lengths: Longs,
+    data_sizes: Longs,
+    types: Octets,
+    times: Longs,
+    indicators: Octets,
+    big: bool,
+) -> None:
+    """Write the frames of G and H, the record header and the name area, and the frame of D where there are data.
+
+    The first ``head`` bytes of the model are all up to the end of the name area; fields that differ are written over them.
+    """
+    for record in range(len(places)):
+        at, size = places[record], data_sizes[record]
+        copy_bytes(body, at, model, 0, head)
+        write_number(body, at + LENGTH_AT, lengths[record], 2, big)
+        write_number(body, at + DATA_LENGTH_AT, size, 2, big)
+        write_number(body, at + TIME_AT, times[record], 8, big)
+        body[at + TYPE_AT] = types[record]
+        body[at + INDICATOR_AT] = indicators[record]
+        at += head
+        if size > 0:
+            write_frame(body, at, DATA, NORMAL, size, big)
+            at += FRAME
+        places[record] = at
+
+
+@kernel(writes=("body", "places"))
+def write_lengths(body: Octets, places: Longs, lengths: Longs, big: bool) -> None:
+    """Write a length of two bytes in each record."""
+    for record in range(len(places)):
+        write_number(body, places[record], lengths[record], 2, big)
+        places[record] += 2
+
+
+@kernel(writes=("body", "places"))
+def write_trailers(body: Octets, places: Longs, lengths: Longs, big: bool) -> None:
+    """Write the end of each record, which repeats its length."""
+    for record in range(len(places)):
+        write_frame(body, places[record], TRAILER, RECORD_INFO, lengths[record], big)
+        places[record] += FRAME
+
+
+@kernel(writes=("sizes",))
+def add_piece_sizes(
+    records: Longs, rows: Longs, offsets: Offsets, frames: int, sizes: Longs
+) -> None:
+    """Add the bytes of the pieces of large values; ``frames`` are those of a record beside its part of the value."""
+    for value in range(len(rows)):
+        size = np.int64(offsets[rows[value] + 1]) - np.int64(offsets[rows[value]])
+        count = (size + PIECE_BYTES - 1) // PIECE_BYTES
+        sizes[records[value]] += count * (frames + PIECE_HEAD) + size
+
+
+@kernel(writes=("body", "places"))
+def write_pieces(
+    body: Octets,
+    places: Longs,
+    records: Longs,
+    rows: Longs,
+    offsets: Offsets,
+    data: Octets,
+    model: Octets,
+    head: int,
+    column: int,
+    times: Longs,
+    last_indicators: Octets,
+    big: bool,
+) -> None:
+    """Write large values as records that follow those of their rows (trail format §11).
+
+    ``times`` and ``last_indicators`` have an item a value: its records' time, and the last one's TransInd.
+    """
+    for value in range(len(rows)):
+        start = np.int64(offsets[rows[value]])
+        whole = np.int64(offsets[rows[value] + 1]) - start
+        count = (whole + PIECE_BYTES - 1) // PIECE_BYTES
+        at, done = places[records[value]], np.int64(0)
+        for piece in range(1, count + 1):
+            size = np.int64(PIECE_BYTES) if piece > 1 else whole - (count - 1) * PIECE_BYTES
+            length = head + FRAME + PIECE_HEAD + size + 2 * FRAME
+            last = piece == count
+            copy_bytes(body, at, model, 0, head)
+            write_number(body, at + LENGTH_AT, length, 2, big)
+            write_number(body, at + DATA_LENGTH_AT, PIECE_HEAD + size, 2, big)
+            write_number(body, at + TIME_AT, times[value], 8, big)
+            body[at + INDICATOR_AT] = last_indicators[value] if last else MIDDLE
+            body[at + CONTINUED_AT] = 0 if last else 1
+            body[at + COUNT_AT] = min(int(count), MAX_COUNT)
+            at += head
+            write_frame(body, at, DATA, NORMAL, PIECE_HEAD + size, big)
+            at += FRAME
+            for number in (column, count, piece, done, size):
+                write_number(body, at, number, 4, big)
+                at += 4
+            body[at : at + size] = data[start + done : start + done + size]
+            at += size
+            done += size
+            write_frame(body, at, GGS_TOKENS, NORMAL, 0, big)
+            write_frame(body, at + FRAME, TRAILER, RECORD_INFO, length, big)
+            at += 2 * FRAME
+        places[records[value]] = at
+
+
+@inner
+def write_number(body: Octets, at: int, number: int, width: int, big: bool) -> None:
+    """Write the last bytes of a number in the byte order of the trail."""
+    for byte in range(width):
+        body[at + (width - 1 - byte if big else byte)] = (number >> 8 * byte) & 0xFF
+
+
+@inner
+def write_frame(body: Octets, at: int, code: int, info: int, size: int, big: bool) -> None:
+    """Write the frame of a token."""
+    body[at] = code
+    body[at + 1] = info
+    write_number(body, at + 2, size, 2, big)

@@ -1,0 +1,220 @@
+"""The records that operations become, in groups: those of one table that hold the same images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.errors import EncodeError, Where
+from trailgate.model.changes import (
+    BEGIN,
+    DELETE,
+    END,
+    INSERT,
+    KEY_UPDATE,
+    TRUNCATE,
+    UPDATE,
+    WHOLE,
+    ChangeBlock,
+)
+from trailgate.model.tables import Definitions, Table
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.metadata import FIRST_INDEX
+from trailgate.trail.format.record_layout import (
+    AFTER_IMAGE,
+    BEFORE_IMAGE,
+    BY_TABLE,
+    FIELD_COMP,
+    UNIFIED,
+)
+from trailgate.trail.format.record_types import (
+    IO_DELETE,
+    IO_INSERT,
+    IO_KEY_UPDATE,
+    IO_TRUNCATE,
+    IO_UNIFIED_KEY_UPDATE,
+    IO_UNIFIED_UPDATE,
+    IO_UPDATE,
+)
+from trailgate.trail.format.trail_format import TrailFormat
+from trailgate.trail.writing.operation_tokens import OperationTokens
+
+FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
+
+
+@dataclass(frozen=True, slots=True)
+class TableReference:
+    """How records name their table: by text, or by the index that metadata records give it."""
+
+    table: str
+    index: int | None
+    order: ByteOrder
+
+    @property
+    def area(self) -> bytes:
+        """Return the name area of the record header."""
+        if self.index is None:
+            return self.table.encode() + b"\0"
+        return self.order.raw(self.index, 2)
+
+    @property
+    def partition(self) -> int:
+        """Return the partition byte."""
+        return FIELD_COMP if self.index is None else FIELD_COMP | BY_TABLE
+
+
+def reference_to(
+    table: Table, trail_format: TrailFormat, definitions: Definitions
+) -> TableReference:
+    """Return how records name a table; raises EncodeError for one without an index."""
+    if not trail_format.by_index:
+        return TableReference(table.name, None, trail_format.order)
+    for place, known in enumerate(definitions):
+        if known.name == table.name and (known is table or known == table):
+            return TableReference(table.name, place + FIRST_INDEX, trail_format.order)
+    problem = "the table has no index: it is not among the definitions that the file begins with"
+    raise EncodeError(problem, where=Where(table=table.name))
+
+
+class Images(Enum):
+    """Which images of a row a record holds."""
+
+    BEFORE = auto()
+    AFTER = auto()
+    KEY_AND_AFTER = auto()  # the before values of the key columns, then the after image
+    BOTH = auto()  # unified: the before image, then the after image
+    NONE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordGroup:
+    """Records of one table that hold the same images; all arrays have one item a record."""
+
+    images: Images
+    block: ChangeBlock
+    tokens: OperationTokens | None  # of the block's maps
+    reference: TableReference
+    rows: Longs  # of the block, ascending
+    order: Longs  # twice that of the operation, plus one for its second record
+    io_type: Octets
+    trans_ind: Octets
+    first: Mask  # the record is the first of its transaction
+
+    def take(self, records: Longs) -> RecordGroup:
+        """Return the records named, of the same block."""
+        return replace(
+            self,
+            rows=self.rows[records],
+            order=self.order[records],
+            io_type=self.io_type[records],
+            trans_ind=self.trans_ind[records],
+            first=self.first[records],
+        )
+
+    @property
+    def image_letter(self) -> int:
+        """Return what the records' BeforeAfter is."""
+        return BEFORE_IMAGE if self.images is Images.BEFORE else AFTER_IMAGE
+
+    @property
+    def partition(self) -> int:
+        """Return the records' partition byte.
+
+        Assumed: the bit that one printed unified record has marks them all (trail format §5.1).
+        """
+        return self.reference.partition | (UNIFIED if self.images is Images.BOTH else 0)
+
+
+def record_groups(
+    block: ChangeBlock, reference: TableReference, unified_types: Sequence[int], separate: Mask
+) -> Iterator[RecordGroup]:
+    """Yield the records of a block; those operation types are unified that have before values.
+
+    An update of a ``separate`` row is not. An update with before values that is not unified has two records.
+    """
+    op_type = block.op_type
+    _check_types(block)
+    has_before, updates = _has_before(block), op_type == UPDATE
+    unified = has_before & np.isin(op_type, unified_types) & ~(separate & updates)
+    paired = has_before & updates & ~unified
+    whole = _INDICATORS[block.tx_ind]
+    tokens = None if block.tokens is None else OperationTokens(block, reference.order)
+    for images, chosen, second in (
+        (Images.BEFORE, paired | (op_type == DELETE), False),
+        (Images.AFTER, (op_type == INSERT) | (updates & ~unified), True),
+        (Images.KEY_AND_AFTER, (op_type == KEY_UPDATE) & ~unified, False),
+        (Images.BOTH, unified, False),
+        (Images.NONE, op_type == TRUNCATE, False),
+    ):
+        if not chosen.any():
+            continue
+        types = _UNIFIED_TYPES if images is Images.BOTH else _IO_TYPES
+        # The indicator of a pair is split between its records.
+        split = (without_begin if second else without_end)(whole)
+        group = RecordGroup(
+            images=images,
+            block=block,
+            tokens=tokens,
+            reference=reference,
+            rows=np.arange(len(block)),
+            order=2 * block.order + (paired if second else 0),
+            io_type=types[op_type],
+            trans_ind=np.where(paired, split, whole),
+            first=((whole == FIRST) | (whole == ONLY)) & ~(paired & second),
+        )
+        yield group if chosen.all() else group.take(np.flatnonzero(chosen))
+
+
+def without_end(trans_ind: Octets) -> Octets:
+    """Return the indicators of records that others of the same operation follow."""
+    return _BEFORE_OTHERS[trans_ind]
+
+
+def without_begin(trans_ind: Octets) -> Octets:
+    """Return the indicators of records that follow others of the same operation."""
+    return _AFTER_OTHERS[trans_ind]
+
+
+def _table(values: dict[int, int], default: int = 0) -> Octets:
+    table = np.full(256, default, np.uint8)
+    table[list(values)] = list(values.values())
+    table.setflags(write=False)
+    return table
+
+
+_INDICATORS: Final = _table({BEGIN: FIRST, END: LAST, WHOLE: ONLY}, MIDDLE)
+_BEFORE_OTHERS: Final = _table({FIRST: FIRST, ONLY: FIRST}, MIDDLE)
+_AFTER_OTHERS: Final = _table({LAST: LAST, ONLY: LAST}, MIDDLE)
+_IO_TYPES: Final = _table(
+    {
+        INSERT: IO_INSERT,
+        UPDATE: IO_UPDATE,
+        KEY_UPDATE: IO_KEY_UPDATE,
+        DELETE: IO_DELETE,
+        TRUNCATE: IO_TRUNCATE,
+    }
+)
+_UNIFIED_TYPES: Final = _table({UPDATE: IO_UNIFIED_UPDATE, KEY_UPDATE: IO_UNIFIED_KEY_UPDATE})
+
+
+def _check_types(block: ChangeBlock) -> None:
+    known = _IO_TYPES[block.op_type] != 0
+    if not known.all():
+        bad = chr(int(block.op_type[int(np.argmin(known))]))
+        raise EncodeError(f"unknown operation type {bad!r}", where=Where(table=block.table.name))
+
+
+def _has_before(block: ChangeBlock) -> Mask:
+    """Return the rows that have any before column."""
+    found = np.zeros(len(block), bool)
+    for column in block.before:
+        if column.values is not None:
+            if column.missing is None:
+                return np.ones(len(block), bool)
+            found |= ~column.missing
+    return found

@@ -1,0 +1,164 @@
+"""Records of a group: their sizes first, then their bytes, each written at its place in the file's body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.views import octets
+from trailgate.errors import DefinitionError
+from trailgate.model.changes import Image
+from trailgate.model.tables import Table
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.record import NO_NODE
+from trailgate.trail.format.record_layout import FROM_LOG, H_FIXED, INDICATOR, RECORD_HEADS
+from trailgate.trail.format.record_types import Prefix
+from trailgate.trail.format.times import JULIAN_EPOCH
+from trailgate.trail.format.tokens import FRAME, HEADER, RECORD, RECORD_INFO
+from trailgate.trail.values.codec import CellWriter, RecordValues, TargetColumn
+from trailgate.trail.values.codecs import codec_of, unreadable
+from trailgate.trail.writing.kernels import write_heads, write_lengths, write_trailers
+from trailgate.trail.writing.record_groups import Images, RecordGroup
+from trailgate.trail.writing.token_areas import TokenAreas
+
+# Assumed: a source without a redo log has AuditPos 0 and AuditRBA 0, as DDL records of MySQL
+# have (trail format §5.2).
+AUDIT_POS: Final = 0
+AUDIT_RBA: Final = 0
+
+# The before columns that are written before the after image of the same record.
+_BEFORE_COLUMNS: Final[Mapping[Images, Callable[[Table], Iterable[int]]]] = MappingProxyType(
+    {
+        Images.KEY_AND_AFTER: lambda table: table.keys,
+        Images.BOTH: lambda table: range(len(table.columns)),
+    }
+)
+
+
+class ImageWriter:
+    """Writes one image of a group's records; ``sizes`` are the bytes of each."""
+
+    def __init__(self, group: RecordGroup, image: Image, columns: Iterable[int]) -> None:
+        self.sizes = np.zeros(len(group.rows), np.int64)
+        self.cells: list[CellWriter] = []
+        for index in columns:
+            values = image[index].values
+            if values is not None:
+                cells = _cell_writer(
+                    group, index, RecordValues(values, group.rows, image[index].missing)
+                )
+                cells.measure(self.sizes)
+                self.cells.append(cells)
+
+    def write(self, body: Octets, places: Longs) -> None:
+        """Write the image's cells; each place becomes their end."""
+        for cells in self.cells:
+            cells.write(body, places)
+
+
+def _cell_writer(group: RecordGroup, index: int, found: RecordValues) -> CellWriter:
+    table = group.block.table
+    assert len(found.values) == len(group.block)
+    target = TargetColumn(table.name, table.columns[index], index, group.reference.order)
+    try:
+        codec = codec_of(target.column)
+    except DefinitionError:
+        codec = None
+    if codec is None:
+        raise target.error(unreadable(target.column))
+    return codec.encode(target, found)
+
+
+class RecordWriter:
+    """Writes a group's records. ``sizes`` are their bytes, beyond what a record may have if they are too many."""
+
+    def __init__(self, group: RecordGroup) -> None:
+        self.group = group
+        self.before, self.image = before_writer(group), image_writer(group)
+        data = self.image.sizes
+        self.data_sizes = data if self.before is None else data + self.before.sizes + Prefix.SHORT
+        self.tokens = TokenAreas(group)
+        data_area = self.data_sizes + FRAME * (self.data_sizes > 0)
+        self.sizes = head_size(group) + data_area + self.tokens.sizes + FRAME
+
+    def write(self, body: Octets, places: Longs) -> None:
+        """Write the records; each place becomes the end of its record."""
+        group = self.group
+        big = group.reference.order is ByteOrder.BIG
+        write_heads(
+            body,
+            places,
+            record_model(group),
+            head_size(group),
+            self.sizes,
+            self.data_sizes,
+            group.io_type,
+            record_times(group),
+            group.trans_ind,
+            big,
+        )
+        if self.before is not None:
+            write_lengths(body, places, self.before.sizes, big)
+            self.before.write(body, places)
+        self.image.write(body, places)
+        self.tokens.write(body, places)
+        write_trailers(body, places, self.sizes, big)
+
+
+def before_writer(group: RecordGroup) -> ImageWriter | None:
+    """Return the writer of the image before another one in the same record."""
+    columns = _BEFORE_COLUMNS.get(group.images)
+    if columns is None:
+        return None
+    return ImageWriter(group, group.block.before, columns(group.block.table))
+
+
+def image_writer(group: RecordGroup) -> ImageWriter:
+    """Return the writer of the one image of the records, or of the last one."""
+    block = group.block
+    columns = () if group.images is Images.NONE else range(len(block.table.columns))
+    return ImageWriter(
+        group, block.before if group.images is Images.BEFORE else block.after, columns
+    )
+
+
+def record_times(group: RecordGroup) -> Longs:
+    """Return the times of the records as their headers have them."""
+    times: Longs = group.block.op_ts[group.rows] + JULIAN_EPOCH
+    return times
+
+
+def head_size(group: RecordGroup) -> int:
+    """Return the bytes of the group's records up to the end of the name area."""
+    return RECORD_HEADS[group.reference.order].itemsize + len(group.reference.area)
+
+
+def record_model(group: RecordGroup, io_type: int = 0) -> Octets:
+    """Return the bytes that the group's records begin with: the frames of G and H, GHDR and the name area.
+
+    ``SPARE`` bytes follow. What differs from record to record is 0 (trail format §5).
+    """
+    area = group.reference.area
+    model = np.zeros(1, RECORD_HEADS[group.reference.order])
+    for field, value in (
+        ("g_id", RECORD),
+        ("g_info", RECORD_INFO),
+        ("h_id", HEADER),
+        ("h_length", H_FIXED + len(area)),
+        ("indicator", INDICATOR),
+        ("partition", group.partition),
+        ("image", group.image_letter),
+        ("io_type", io_type),
+        ("node", NO_NODE),
+        ("audit_pos", AUDIT_POS),
+        ("audit_rba", AUDIT_RBA),
+        ("format", FROM_LOG),
+        ("record_count", 1),
+    ):
+        model[field] = value
+    return octets(model.tobytes() + area + bytes(SPARE))

@@ -1,0 +1,77 @@
+"""Every format refuses options that it does not know, and its page names those that it does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import StructType
+
+from trailgate.errors import OptionError
+from trailgate.jobs.record_files.options import OPTIONS as COPYBOOK
+from trailgate.options import Options
+from trailgate.spark.copybook_source import CopybookSource
+from trailgate.spark.message_source import OPTIONS as MESSAGES
+from trailgate.spark.message_source import MessageCaptureSource
+from trailgate.spark.trail.options import READING
+from trailgate.spark.trail.sink import WRITING, trail_writer
+from trailgate.spark.trail.source import TrailSource
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong", "near"),
+    [
+        (TrailSource, "fromPositon", r"fromPosition\?"),
+        (MessageCaptureSource, "property", r"properties\?"),
+        (CopybookSource, "code-pag", r"codePage\?"),
+        (CopybookSource, "zzz", "Known: copybook, copybookText"),
+    ],
+)
+def test_a_reader_names_the_option_nearest_to_an_unknown_one(
+    source: type, wrong: str, near: str
+) -> None:
+    with pytest.raises(OptionError, match=f"has no option {wrong}.*{near}"):
+        source({"path": "x", wrong: "1"}).schema()
+
+
+def test_a_writer_names_the_option_nearest_to_an_unknown_one() -> None:
+    given = {"path": "x", "seqdigit": "9"}
+    with pytest.raises(OptionError, match=r"the format trail has no option seqdigit.*seqDigits\?"):
+        trail_writer(given, StructType(), overwrite=False)
+
+
+@pytest.mark.parametrize(
+    ("page", "heading", "options"),
+    [
+        ("spark.md", "## Options", READING),
+        ("spark.md", "## Writing", WRITING),
+        ("spark.md", "## Messages", MESSAGES),
+        ("copybook.md", "All of them take these options", COPYBOOK),
+    ],
+)
+def test_every_option_of_a_format_is_in_the_table_of_its_page(
+    page: str, heading: str, options: Options
+) -> None:
+    section = re.split(r"^## ", (DOCS / page).read_text().split(heading, 1)[1], flags=re.MULTILINE)
+    named = [
+        name
+        for row in re.findall(r"^\| (`[^|]*) \|", section[0], re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    ]
+    assert sorted(named) == sorted(row.spelled for row in options)
+
+
+def test_a_worker_that_writes_trails_loads_nothing_of_messages_and_copybooks() -> None:
+    code = (
+        "import sys, trailgate.spark.trail.sink; "
+        "rooms = ('messages', 'cobol', 'jobs'); "
+        "print([name for name in sys.modules if name.startswith('trailgate.')"
+        " and name.split('.')[1] in rooms])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
