@@ -103,7 +103,7 @@ def test_the_version_is_that_of_the_package() -> None:
 @pytest.mark.parametrize(
     ("function", "options", "own"),
     [
-        (read_trail, TRAIL_OPTIONS, {"path", "limit"}),
+        (read_trail, TRAIL_OPTIONS, {"path", "limit", "threads"}),
         (read_records, RECORD_OPTIONS, {"path"}),
     ],
 )
