@@ -21,6 +21,7 @@ COMMANDS = (
     "records",
     "gendef",
     "demo",
+    "warm",
 )
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
