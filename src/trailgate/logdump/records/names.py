@@ -47,7 +47,8 @@ def names_of(found: RecordNames, tables: Callable[[], TrailTables]) -> Names:
     """Return the names of records; ``tables`` is asked where records name their table by an index."""
     by_index = any(isinstance(name, int) for name in found.names)
     known = tables().tables if by_index else {}
-    return Names(found.codes, found.texts(lambda i: known[i].name if i in known else index_name(i)))
+    texts = found.texts(lambda i: known[i].name if i in known else index_name(i))
+    return Names(found.codes, [str(text) for text in texts])
 
 
 def index_name(index: int) -> str:

@@ -68,8 +68,8 @@ class Portion:
     @cached_property
     def aside(self) -> Mask:
         """Return which records neither open nor end a transaction."""
-        aside: Mask = stands_apart(self.view) & (self.view.indicator == ONLY)
-        return aside
+        found: Mask = stands_apart(self.view) & (self.view.indicator == ONLY)
+        return found
 
     @cached_property
     def numbers(self) -> Numbers:

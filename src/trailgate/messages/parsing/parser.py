@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
+from trailgate.columnar.positions import format_positions
 from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
@@ -26,7 +27,6 @@ from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBlock, Image
-from trailgate.model.positions import format_positions
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=Records)

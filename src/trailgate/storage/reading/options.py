@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from trailgate.columnar.positions import parse_position
 from trailgate.errors import OptionError
-from trailgate.model.positions import parse_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.options import NAMES, TEXT, Kind, Option, Options, choice, instance
@@ -32,6 +32,7 @@ class ReadOptions:
     to_position: str | None = None
     from_csn: str | None = None
     to_csn: str | None = None
+    columns: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, named: Mapping[str, Any]) -> Self:
@@ -92,5 +93,6 @@ OPTIONS: Final = Options(
         Option(
             "to_csn", TEXT, "only transactions of this commit sequence number or an earlier one"
         ),
+        Option("columns", NAMES, "only these columns, comma-separated; others are not decoded"),
     ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -211,7 +211,7 @@ class RecordNames:
     firsts: Longs
     names: list[bytes | int]
 
-    def texts(self, of_index: Callable[[int], Any]) -> list[Any]:
+    def texts(self, of_index: Callable[[int], str | None]) -> list[str | None]:
         """Return the names as texts, up to their NUL; ``of_index`` returns what a table index means."""
         return [
             of_index(name)

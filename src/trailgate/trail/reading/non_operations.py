@@ -48,10 +48,11 @@ def without_non_operations(
     transaction of its own (a DDL record) is not part of the transaction around it. The records are cut where an index gets a
     new meaning. Raises DecodeError at a restart inside a transaction: whoever has the whole file leaves out what was abandoned.
     """
-    dropped = stands_apart(view)
     cut = len(view)
-    if not dropped.any():
+    # Roles from METADATA on are those of records that change no rows.
+    if not (view.role >= Role.METADATA).any():
         return OperationRecords(view, tables, cut)
+    dropped = stands_apart(view)
     decisive = (view.role == Role.METADATA) | (view.role == Role.ABEND)
     for row in np.flatnonzero(decisive).tolist():
         if view.role[row] == Role.ABEND:
@@ -64,6 +65,8 @@ def without_non_operations(
             cut = row
             break
         tables = known
+    if not dropped.any():
+        return OperationRecords(view, tables, cut)
     kept = np.flatnonzero(~dropped[:cut])
     return OperationRecords(view.take(kept), tables, cut, kept)
 

@@ -30,7 +30,7 @@ from trailgate.trail.reading.record_tokens import carried_texts
 from trailgate.trail.values.charsets import UTF_8, charset_named
 
 PEEK: Final = 64  # records looked at at once for the end of a chunk
-CHUNK: Final = 1 << 14  # records decoded at once: their integer arrays stay in cache
+CHUNK: Final = 1 << 15  # records decoded at once, no fewer than a portion of a file has
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Structs
 from trailgate.columnar.gather import gather
+from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
 from trailgate.model.operations_schema import COMMIT_TIME
-from trailgate.model.positions import format_positions
 from trailgate.trail.format.ddl import read_ddl
 from trailgate.trail.format.metadata import TrailTables
 from trailgate.trail.format.record import decode_record
