@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from benchmarks.report import Act, Figure, Target, fastest
 from pyarrow import csv
 
-from trailgate.columnar.delimiters import Dialect, index_fields
+from trailgate.columnar.delimited import Dialect, index_fields
 from trailgate.columnar.views import octets
 from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.delimited.field_values import FieldValues
@@ -221,9 +221,9 @@ def _portion_columns(
     data = octets(messages.data)
     dialect = Dialect(options.fielddelim, options.linedelim, options.quote, options.quote_escaped)
     fields = index_fields(data, messages.starts, messages.ends, dialect)
-    values = FieldValues(messages.data, data, fields, options)
+    values = FieldValues(data, fields, options)
     values.check_text(messages)
-    return [values.text(fields.first + i) for i in range(columns)]
+    return values.columns(fields.first, range(columns), nullable=False)
 
 
 def parsed(data: bytes, capture: Capture) -> int:

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from trailgate.storage.live.disk import Disk, OpenFile
+from trailgate.storage.live.disk import Disk, WrittenFile
 
 
 class KilledError(Exception):
@@ -30,7 +30,7 @@ class FailingDisk(Disk):
             raise KilledError
         return self.steps == self.kill_at
 
-    def open(self, path: Path) -> OpenFile:
+    def open(self, path: Path) -> WrittenFile:
         if self.step() and not self.part:
             raise KilledError
         self.durable.setdefault(path, path.read_bytes() if path.exists() else None)
@@ -61,7 +61,7 @@ class FailingDisk(Disk):
                 path.write_bytes(old)
 
 
-class FailingFile(OpenFile):
+class FailingFile(WrittenFile):
     """A file of such a disk."""
 
     def __init__(self, path: Path, disk: FailingDisk) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,29 @@ def test_modules_that_a_document_names_exist(path: Path) -> None:
         for name in named
         if not any((ROOT / folder / name).is_file() for folder in ("", "src/trailgate"))
     ] == []
+
+
+def test_assumptions_that_a_document_names_are_rows() -> None:
+    rows = tomllib.loads((ROOT / "src/trailgate/reference/assumptions.toml").read_text())
+    known = {row["name"] for row in rows["assumptions"]}
+    named = [
+        (path.name, name)
+        for path in DOCUMENTS
+        for names in re.findall(
+            r"[Aa]ssumptions?:? ((?:`[a-z-]+`(?:, | and )?)+)", path.read_text()
+        )
+        for name in re.findall(r"[a-z-]{2,}", names.replace(" and ", ""))
+    ]
+
+    assert len(named) > 50
+    assert [row for row in named if row[1] not in known] == []
+
+
+def test_decisions_that_are_cited_exist() -> None:
+    known = {path.name[:4] for path in (ROOT / "docs/decisions").glob("0*.md")}
+    cited = {
+        number for path in CITED for number in re.findall(r"\bdecision (\d{4})", path.read_text())
+    }
+
+    assert cited
+    assert cited <= known

@@ -1,6 +1,7 @@
 """Database changes from text messages to GoldenGate trails and back, in columns.
 
-The names here are loaded when they are asked for.
+The names here, and those of ``trailgate.spark``, are public; everything else may move. Importing this loads neither pyarrow nor
+numpy: each name is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -9,47 +10,114 @@ import importlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from trailgate.errors import TrailgateError
+from trailgate.errors import (
+    DecodeError,
+    DefinitionError,
+    EncodeError,
+    MissingDependencyError,
+    OptionError,
+    StorageError,
+    TrailgateError,
+    TransactionError,
+    TruncatedError,
+    Where,
+)
 
 if TYPE_CHECKING:
+    from trailgate.jobs.capture.files import capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
+    from trailgate.jobs.capture.options import CaptureSummary
     from trailgate.jobs.record_files.reading import read_records
-    from trailgate.messages.capture import Capture, MessageBatch, Parsed
-    from trailgate.storage.live.appender import TrailAppender
-    from trailgate.storage.reading.options import ReadOptions
-    from trailgate.storage.reading.trails import find_trail, read_trail
+    from trailgate.jobs.record_files.writing import write_records
+    from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
+    from trailgate.messages.properties.extract import CaptureRules
+    from trailgate.model.changes import ChangeBatch
+    from trailgate.model.tables import Column, Definitions, Table
+    from trailgate.storage.files.trail_files import TrailFiles, find_trail
+    from trailgate.storage.live.appender import AppendOptions, Recovered, Recovery, TrailAppender
+    from trailgate.storage.reading.trails import read_trail
+    from trailgate.trail.format.byte_order import ByteOrder
+    from trailgate.trail.format.trail_format import TrailFormat, UpdateFormat
+
+__version__ = "0.1.0"
 
 __all__ = [
+    "AppendOptions",
+    "ByteOrder",
     "Capture",
+    "CaptureRules",
+    "CaptureSummary",
+    "ChangeBatch",
+    "Column",
+    "DecodeError",
+    "DefinitionError",
+    "Definitions",
+    "EncodeError",
     "MessageBatch",
+    "MissingDependencyError",
+    "OptionError",
     "Parsed",
-    "ReadOptions",
+    "Problem",
+    "Recovered",
+    "Recovery",
+    "StorageError",
+    "Table",
     "TrailAppender",
+    "TrailFiles",
+    "TrailFormat",
     "TrailgateError",
+    "TransactionError",
+    "TransactionState",
+    "TruncatedError",
+    "UpdateFormat",
+    "Where",
+    "__version__",
+    "capture_files",
     "find_trail",
     "load_capture",
     "messages_from",
     "read_records",
     "read_trail",
+    "write_records",
 ]
 
-_ROOMS = MappingProxyType(
+_MODULES = MappingProxyType(
     {
+        "AppendOptions": "trailgate.storage.live.appender",
+        "ByteOrder": "trailgate.trail.format.byte_order",
         "Capture": "trailgate.messages.capture",
+        "CaptureRules": "trailgate.messages.properties.extract",
+        "CaptureSummary": "trailgate.jobs.capture.options",
+        "ChangeBatch": "trailgate.model.changes",
+        "Column": "trailgate.model.tables",
+        "Definitions": "trailgate.model.tables",
         "MessageBatch": "trailgate.messages.capture",
         "Parsed": "trailgate.messages.capture",
-        "ReadOptions": "trailgate.storage.reading.options",
-        "find_trail": "trailgate.storage.reading.trails",
+        "Problem": "trailgate.messages.capture",
+        "Recovered": "trailgate.storage.live.appender",
+        "Recovery": "trailgate.storage.live.appender",
+        "Table": "trailgate.model.tables",
         "TrailAppender": "trailgate.storage.live.appender",
+        "TrailFiles": "trailgate.storage.files.trail_files",
+        "TrailFormat": "trailgate.trail.format.trail_format",
+        "TransactionState": "trailgate.messages.capture",
+        "UpdateFormat": "trailgate.trail.format.trail_format",
+        "capture_files": "trailgate.jobs.capture.files",
+        "find_trail": "trailgate.storage.files.trail_files",
         "load_capture": "trailgate.jobs.capture.loading",
         "messages_from": "trailgate.jobs.capture.loading",
         "read_records": "trailgate.jobs.record_files.reading",
+        "write_records": "trailgate.jobs.record_files.writing",
         "read_trail": "trailgate.storage.reading.trails",
     }
 )
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_ROOMS[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

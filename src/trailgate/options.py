@@ -6,6 +6,7 @@ Names are compared without case, underscores and hyphens: Spark's ``fromPosition
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -13,14 +14,26 @@ from typing import Any, Final, NamedTuple
 from trailgate.errors import OptionError, did_you_mean
 
 
-class Kind(NamedTuple):
-    """What an option may be, in words, and what makes its value of text.
+def instance(*types: type) -> Callable[[Any], Any]:
+    """Return what passes values of these types; it raises ValueError for others."""
 
-    ``read`` raises ValueError where the text is not what the words state, or an OptionError of its own.
+    def passed(value: Any) -> Any:
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise ValueError
+        return value
+
+    return passed
+
+
+class Kind(NamedTuple):
+    """What an option may be, in words, and what makes its value of a text, or of what is not a text.
+
+    ``read`` and ``passed`` raise ValueError for what the words do not state, or an OptionError of their own.
     """
 
     words: str
     read: Callable[[str], Any]
+    passed: Callable[[Any], Any] = instance(str)
 
 
 class Option(NamedTuple):
@@ -38,11 +51,9 @@ class Option(NamedTuple):
         return first + "".join(part.title() for part in rest)
 
     def value(self, given: Any) -> Any:
-        """Return the value of a text; what is not a text is the value. Raises OptionError."""
-        if not isinstance(given, str):
-            return given
+        """Return the option's value, which may be given as text; raises OptionError."""
         try:
-            return self.kind.read(given)
+            return self.kind.read(given) if isinstance(given, str) else self.kind.passed(given)
         except OptionError as error:
             where = error.located(field=self.spelled).where
             raise OptionError(error.problem, where=where, hint=error.hint) from None
@@ -108,10 +119,26 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def _counted(value: Any) -> int:
+    return _count(str(instance(int)(value)))
+
+
+def _named(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, Iterable):
+        raise ValueError  # noqa: TRY004  becomes an OptionError
+    return tuple(_path(name) for name in value)
+
+
+def _path(value: Any) -> str:
+    path: str = os.fspath(instance(str, os.PathLike)(value))
+    return path
+
+
 TEXT: Final = Kind("a text", _text)
-WHOLE: Final = Kind("a whole number", _whole)
-COUNT: Final = Kind("a number above 0", _count)
-NAMES: Final = Kind("a list of names", names_in)
+PATH: Final = Kind("a path", _text, _path)
+WHOLE: Final = Kind("a whole number", _whole, instance(int))
+COUNT: Final = Kind("a number above 0", _count, _counted)
+NAMES: Final = Kind("a list of names", names_in, _named)
 
 
 def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:
@@ -124,7 +151,12 @@ def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:
             raise ValueError
         return known[text.casefold()]
 
-    return Kind(f"{', '.join(most)} or {last}" if most else last, read)
+    def passed(value: Any) -> Any:
+        if not any(value is one for one in known.values()):
+            raise ValueError
+        return value
+
+    return Kind(f"{', '.join(most)} or {last}" if most else last, read, passed)
 
 
 FLAG: Final = choice({"true": True, "false": False})

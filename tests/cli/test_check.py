@@ -24,7 +24,9 @@ def bad(tmp_path: Path) -> str:
     return str(tmp_path / "bad")
 
 
-def test_a_whole_trail_is_told_on_one_screen(good: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_whole_trail_is_reported_on_one_screen(
+    good: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["check", good]) == 0
     text = capsys.readouterr().out
 
@@ -33,7 +35,7 @@ def test_a_whole_trail_is_told_on_one_screen(good: str, capsys: pytest.CaptureFi
     assert text.splitlines()[-1] == "whole"
 
 
-def test_a_damaged_trail_is_told_with_place_and_bytes(
+def test_damage_is_reported_with_place_and_bytes(
     bad: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["check", bad]) == 1
@@ -55,7 +57,7 @@ def test_json_is_one_object(bad: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert report["findings"][0]["kind"] == "cut"
 
 
-def test_salvage_tells_what_it_saved(
+def test_salvage_reports_what_it_saved(
     bad: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["check", bad, "--salvage", str(tmp_path / "new"), "--json"]) == 1
@@ -67,7 +69,7 @@ def test_salvage_tells_what_it_saved(
     assert run(["show", str(tmp_path / "new"), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["tx_id"] == "tx0"
     assert run(["check", bad, "--salvage", str(tmp_path / "new")]) == 1
-    assert "not written over" in capsys.readouterr().err
+    assert "not overwritten" in capsys.readouterr().err
 
 
 def test_many_files_and_findings_fit_on_a_screen(

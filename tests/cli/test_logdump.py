@@ -77,7 +77,7 @@ def test_the_file_header_is_an_object_too(file: str, capsys: pytest.CaptureFixtu
     assert shown["header"]["trail"]["signature"] == "47470d0a544c0a0d"
 
 
-def test_a_failure_is_told_and_the_exit_code_says_so(
+def test_a_failure_is_reported_and_sets_the_exit_code(
     file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["logdump", file, "-c", "POS 3", "-c", "N", "-c", "POS 0", "-c", "N"]) == 1
@@ -138,7 +138,7 @@ def test_the_tab_key_offers_files(tmp_path: Path) -> None:
     assert [completion.text for completion in found] == ["000000000"]
 
 
-def test_a_terminal_without_prompt_toolkit_is_told_what_to_install(
+def test_without_prompt_toolkit_the_error_names_what_to_install(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)

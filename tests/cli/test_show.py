@@ -140,7 +140,7 @@ def test_debugging_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
         run(["show", "nowhere/ot"])
 
 
-def test_version_and_help_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_and_help_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert run(["--help"]) == 0
     text = capsys.readouterr().out

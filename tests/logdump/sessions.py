@@ -13,7 +13,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def session_in(folder: Path) -> Session:
-    """Return a session that stands in a folder."""
+    """Return a session whose paths are relative to a folder."""
     session = Session(COMMANDS, lambda: NOW)
     session.folder = str(folder)
     return session

@@ -147,7 +147,7 @@ def test_save_stops_at_so_many_bytes(typed: str, count: int, tmp_path: Path) -> 
     assert len(saved(tmp_path, "sv000000001")) == count
 
 
-def test_save_replaces_a_file_only_when_told(tmp_path: Path) -> None:
+def test_save_replaces_a_file_only_on_request(tmp_path: Path) -> None:
     session = opened(tmp_path, TRAILS["orders"]())
     answers(session, "SAVE sv000000001 1 RECORDS")
 

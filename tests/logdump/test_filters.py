@@ -13,7 +13,7 @@ from trailgate.logdump.session.results import Failure
 
 RECORDS = [583, 630, 783, 873, 959, 1036, 1146, 1258, 1352, 1446, 1535, 1610, 1743]
 FIRST = RECORDS[1:5]  # the transaction of LOGCSN 100
-# What is typed behind FILTER, and the RBAs that are left.
+# The text after FILTER, and the RBAs of the records that are shown.
 CASES: dict[str, list[int]] = {
     "RECTYPE 5": [630, 959, 1352],
     "IOTYPE Insert, delete": [630, 959, 1258, 1352],

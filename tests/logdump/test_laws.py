@@ -25,7 +25,7 @@ from trailgate.logdump.session.results import Counts, Failure, Note
 from trailgate.trail.format.file_header import FileHeader, encode_header
 from trailgate.trail.format.record import TrailRecord, encode_record
 
-# Neither a slash nor a point: whatever is typed stays in the folder.
+# Neither a slash nor a point: no path leads out of the folder.
 LETTERS = st.text("abcxyzABZ0123456789 \"',;:=<>!*?[]-", max_size=12)
 WRITING = {"LOG", "SAVE", "WRITELOG"}
 KEYWORDS = sorted(
@@ -47,7 +47,7 @@ LINES = st.lists(TYPED | FILTERS | LETTERS, max_size=6)
 
 @st.composite
 def hurt(draw: st.DrawFn) -> bytes:
-    """Return a trail with some bytes changed, put in or taken out."""
+    """Return a trail with some bytes changed, inserted or deleted."""
     raw = bytearray(TRAILS[draw(st.sampled_from(sorted(TRAILS)))]())
     for _ in range(draw(st.integers(0, 4))):
         place = draw(st.integers(0, max(0, len(raw) - 1)))
@@ -77,7 +77,7 @@ def test_any_command_over_any_bytes_gives_results(raw: bytes, lines: list[str]) 
 
 
 @given(raw=hurt())
-def test_every_good_record_is_found_behind_damage(raw: bytes) -> None:
+def test_every_good_record_after_damage_is_found(raw: bytes) -> None:
     with TemporaryDirectory() as folder:
         session = opened(Path(folder), raw)
         last = -1
@@ -94,7 +94,7 @@ def test_every_good_record_is_found_behind_damage(raw: bytes) -> None:
 
 
 def naive_numbers(records: list[tuple[int, bool]]) -> list[int]:
-    """Return the transaction of each record, a record at a time; the open one in front is 0."""
+    """Return the transaction of each record, a record at a time; 0 is the one open before."""
     number, count, is_open, found = 0, 0, True, []
     for indicator, aside in records:
         if indicator in (0, 3) or not is_open:
@@ -184,7 +184,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peak < 24_000_000
 
 
-def test_the_end_is_told_and_is_no_error(tmp_path: Path) -> None:
+def test_the_end_is_reported_and_is_not_an_error(tmp_path: Path) -> None:
     for name, make in TRAILS.items():
         if name == "damaged":
             continue

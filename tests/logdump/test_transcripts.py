@@ -1,4 +1,4 @@
-"""Whole sessions as files: what is typed stands behind ``>``, what is printed under it.
+"""Whole sessions as files: typed lines begin with ``>``, and the printed lines follow them.
 
 A file's first line says why it is there, its second which trail of ``trails`` is open.
 """
@@ -17,7 +17,7 @@ CASES = sorted(Path(__file__).parent.glob("cases/*.txt"))
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def spoken(case: Path, folder: Path) -> str:
+def printed_again(case: Path, folder: Path) -> str:
     """Return the session of a case as it is printed now."""
     why, trail, *lines = case.read_text().splitlines()
     path = folder / "ot000000000"
@@ -35,4 +35,4 @@ def spoken(case: Path, folder: Path) -> str:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_a_session_prints_what_its_file_says(case: Path, tmp_path: Path) -> None:
     assert case.read_text().startswith("-- why: ")
-    assert spoken(case, tmp_path) == case.read_text()
+    assert printed_again(case, tmp_path) == case.read_text()

@@ -141,7 +141,7 @@ INSERT_TIME: Final = 1_547_743_678_000_000
 
 
 def mysql() -> bytes:
-    """Return the record of trail format §15.1, whose Logdump form is public, behind its definition."""
+    """Return the record of trail format §15.1, whose Logdump form is public, after its definition."""
     table = Table(
         "test.ogg_test",
         (Column("c1", 132, 11, key=True, native_type=3), Column("c2", 64, 120, 7, native_type=253)),

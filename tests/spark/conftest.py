@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from trailgate.spark.session import session
+from trailgate.spark.local_session import session
 
 ROOT = Path(__file__).parents[2]
 # Quick to start, which is what tests want; not for throughput.

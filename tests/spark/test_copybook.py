@@ -13,7 +13,7 @@ from trailgate.errors import DecodeError
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.parquet import prepare_parquet
 from trailgate.spark import decode_copybook
-from trailgate.spark.jobs.copybook import run_parquet
+from trailgate.spark.parquet_job import run_parquet
 
 COPYBOOK = """
        01  ACCOUNT.

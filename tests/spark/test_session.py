@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 TOOLS = ("bash", "sh", "dirname", "ps", "head", "env", "uname")
 
 JOB = """
-from trailgate.spark.session import session
+from trailgate.spark.local_session import session
 spark = session("local[1]")
 print(spark.range(10).count(), spark._jvm.System.getProperty("java.home"))
 spark.stop()

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from trailgate.cli.capture_output import print_notes, print_summary, progress_bar
-from trailgate.errors import MissingDependencyError, OptionError
+from trailgate.cli.options import Threads
+from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
@@ -100,6 +101,7 @@ def command(  # noqa: PLR0913  one argument an option
     master: Annotated[
         str | None, typer.Option(metavar="MASTER", help="Run on Spark, as local[2].")
     ] = None,
+    threads: Threads = None,
 ) -> None:
     """Capture messages into a trail."""
     loaded = load(properties, extract, None, definitions)
@@ -120,7 +122,7 @@ def command(  # noqa: PLR0913  one argument an option
     )
     with nullcontext() if dry_run else locked(target):
         job = prepare(loaded.capture, source, target, options)
-        summary = run(job, master, show=not as_json)
+        summary = run(job, master, show=not as_json, threads=threads)
     if as_json:
         print(json.dumps(asdict(summary), ensure_ascii=False))
     else:
@@ -160,18 +162,15 @@ def size_of(text: str) -> int:
     return int(matched[1]) * unit
 
 
-def run(job: CaptureJob, master: Any = None, *, show: bool = True) -> CaptureSummary:
+def run(
+    job: CaptureJob, master: Any = None, *, show: bool = True, threads: int | None = None
+) -> CaptureSummary:
     """Run a job here, or on Spark if a master or a session is given."""
     if master is None:
         with progress_bar(len(job.ranges), show=show) as progress:
-            return run_local(job, progress)
-    try:
-        from trailgate.spark.jobs.capture import run_capture  # noqa: PLC0415  Spark is heavy
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("pyspark"):
-            raise
-        raise MissingDependencyError(
-            "PySpark is not installed", hint="pip install 'trailgate[spark]'"
-        ) from None
-    summary: CaptureSummary = run_capture(master, job)
-    return summary
+            return run_local(job, progress, threads)
+    if threads is not None:
+        raise OptionError("--threads is about a run in this process", hint="As local[2] for Spark")
+    from trailgate.spark import capture_runner  # noqa: PLC0415  Spark is heavy
+
+    return capture_runner(master)(job)

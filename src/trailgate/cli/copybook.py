@@ -17,8 +17,8 @@ from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.storage.files.copybooks import copy_members, read_source
 
 
-class Format(StrEnum):
-    """How layouts are printed."""
+class LayoutFormat(StrEnum):
+    """The form in which layouts are printed."""
 
     TABLE = "table"
     JSON = "json"
@@ -28,8 +28,8 @@ def command(
     path: Annotated[Path, typer.Argument(help="The copybook.", metavar="FILE")],
     *,
     format: Annotated[  # noqa: A002  the option's name
-        Format, typer.Option(help="JSON is one object an item, one a line.")
-    ] = Format.TABLE,
+        LayoutFormat, typer.Option(help="JSON is one object an item, one a line.")
+    ] = LayoutFormat.TABLE,
     copy_path: Annotated[
         list[Path] | None,
         typer.Option(metavar="FOLDER", help="Where COPY members are searched; repeatable."),
@@ -49,7 +49,7 @@ def command(
         read_source(path), source=str(path), dialect=dialect, member=copy_members(folders)
     )
     with output.quiet_pipe():
-        if format is Format.JSON:
+        if format is LayoutFormat.JSON:
             for layout in layouts:
                 for field in layout.root.walk():
                     print(json.dumps(_facts(layout, field)))

@@ -26,8 +26,8 @@ from trailgate.storage.reading.trails import read_trail
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
 TRAIL = "dirdat/ot"
-ROWS = 13  # of the trail that are shown
-MARK = ".trailgate-demo"  # a folder with this file is ours to begin anew
+ROWS = 13  # of the trail that the demo shows
+MARK = ".trailgate-demo"  # a folder with this file is replaced by the next demo
 
 
 def command(
@@ -94,7 +94,7 @@ def _read_back(session: Any) -> None:
         f'spark.read.format("trail").load("{TRAIL}")'
         '.groupBy("table", "op_type").count().orderBy("table", "op_type").show()'
     )
-    # Spark may run elsewhere in this folder's tree: it is given the whole path.
+    # Spark may run in another folder: it needs the whole path.
     frame = session.read.format("trail").load(str(Path(TRAIL).absolute()))
     frame.groupBy("table", "op_type").count().orderBy("table", "op_type").show(truncate=False)
 

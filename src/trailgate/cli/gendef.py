@@ -36,7 +36,7 @@ def command(
             sys.stdout.flush()
         else:
             _write(out, text, force=force)
-            _tell(out, definitions)
+            _print(out, definitions)
 
 
 def _write(path: Path, text: bytes, *, force: bool) -> None:
@@ -51,7 +51,7 @@ def _write(path: Path, text: bytes, *, force: bool) -> None:
         raise StorageError(f"cannot be written: {error.strerror}", where=where) from error
 
 
-def _tell(path: Path, definitions: Definitions) -> None:
+def _print(path: Path, definitions: Definitions) -> None:
     for table in definitions:
         keys = ", ".join(column.name for column in table.columns if column.key) or "all columns"
         print(

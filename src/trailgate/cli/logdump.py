@@ -33,36 +33,36 @@ def command(
     ] = False,
 ) -> None:
     """Inspect trail files with Logdump's commands."""
-    talk = Conversation(lambda: datetime.now(UTC), as_values=as_json)
+    conversation = Conversation(lambda: datetime.now(UTC), as_values=as_json)
     interactive = commands is None and sys.stdin.isatty()
-    lines = _prompted(talk) if interactive else iter(commands or _typed(sys.stdin))
+    lines = _prompted(conversation) if interactive else iter(commands or _typed(sys.stdin))
     with output.quiet_pipe():
         try:
             if file is not None:
-                _say(talk, f"OPEN {_quoted(file)}")
-            _converse(talk, lines, interactive=interactive)
+                _answer(conversation, f"OPEN {_quoted(file)}")
+            _converse(conversation, lines, interactive=interactive)
         finally:
-            talk.close()
-    if talk.failed and not interactive:
+            conversation.close()
+    if conversation.failed and not interactive:
         raise typer.Exit(1)
 
 
-def _converse(talk: Conversation, lines: Iterator[str], *, interactive: bool) -> None:
-    while not talk.over:
+def _converse(conversation: Conversation, lines: Iterator[str], *, interactive: bool) -> None:
+    while not conversation.over:
         line = next(lines, None)
         if line is None:
             return
         try:
             if line.strip():
-                _say(talk, line)
+                _answer(conversation, line)
         except KeyboardInterrupt:
             if not interactive:
                 raise
             print("interrupted")  # the command ends, the session continues
 
 
-def _say(talk: Conversation, line: str) -> None:
-    for text in talk.answer(line):
+def _answer(conversation: Conversation, line: str) -> None:
+    for text in conversation.answer(line):
         print(text)
 
 
@@ -77,19 +77,19 @@ def _typed(stream: Iterable[str]) -> Iterator[str]:
     return (line.rstrip("\r\n") for line in stream)
 
 
-def _prompted(talk: Conversation) -> Iterator[str]:
+def _prompted(conversation: Conversation) -> Iterator[str]:
     """Yield the lines typed at a terminal, up to the end of input."""
-    prompt = _prompt_session(talk)
+    prompt = _prompt_session(conversation)
     while True:
         try:
-            yield prompt.prompt(talk.prompt, default=talk.edit)
+            yield prompt.prompt(conversation.prompt, default=conversation.edit)
         except KeyboardInterrupt:
             continue  # the line is dropped, the session continues
         except EOFError:
             return
 
 
-def _prompt_session(talk: Conversation) -> Any:
+def _prompt_session(conversation: Conversation) -> Any:
     """Return a function that reads lines with history and completion, for a terminal."""
     try:
         from prompt_toolkit import PromptSession  # noqa: PLC0415
@@ -102,4 +102,4 @@ def _prompt_session(talk: Conversation) -> Any:
     from trailgate.cli.logdump_completion import completer  # noqa: PLC0415
 
     history = FileHistory(str(Path(HISTORY).expanduser()))
-    return PromptSession(history=history, completer=completer(talk.session))
+    return PromptSession(history=history, completer=completer(conversation.session))

@@ -1,6 +1,6 @@
-"""The program ``trailgate``: finds the command, runs it, turns errors into exit codes.
+"""The program ``trailgate``: find the command, run it, turn errors into exit codes.
 
-Exit codes: 0 done, 1 bad input, 2 wrong use, 130 interrupted.
+Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 
-# Each command is the function ``command`` of a module here; only the one asked for is imported.
+# Each command is the function ``command`` of a module here; only the given one is imported.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "capture": "Capture messages into a trail.",
@@ -54,7 +54,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _program(arguments: list[str]) -> Callable[..., object]:
-    """Return the program with all commands named and the one asked for imported."""
+    """Return the program with all commands listed and the given one imported."""
     try:
         import typer  # noqa: PLC0415  a missing one is reported below, and no other module loads it
     except ImportError:

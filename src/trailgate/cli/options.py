@@ -23,3 +23,6 @@ DefinitionsFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="Definitions, if not in PATH.def.")
 ]
 RowFormat = Annotated[Format, typer.Option(help="JSON is an object a line.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Threads of this process; else one a core.")
+]

@@ -54,10 +54,9 @@ def command(  # noqa: PLR0913  one parameter an option
         return
     if master is not None:
         raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
-    batches = read_all_records(path, options)
-    names = options.decoder().schema.names
-    form = TableForm.of_columns(names, TABLE_ROWS)
-    print_batches(batches, names, form, format=format, limit=limit)
+    rows = read_all_records(path, options)
+    form = TableForm.of_columns(rows.schema.names, TABLE_ROWS)
+    print_batches(rows, rows.schema.names, form, format=format, limit=limit)
 
 
 def _named(given: list[str]) -> dict[str, str]:
@@ -75,7 +74,7 @@ def _write(path: str, to: str, options: CopybookOptions, master: str | None) -> 
     if master is None:
         rows = run_local(job)
     else:
-        from trailgate.spark.jobs.copybook import run_parquet  # noqa: PLC0415  only with Spark
+        from trailgate.spark.parquet_job import run_parquet  # noqa: PLC0415  only with Spark
 
         rows = run_parquet(master, job)
     print(f"{rows:,} records in {len(job.parts)} files: {to}")

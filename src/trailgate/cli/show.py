@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from trailgate.cli import trail_output
-from trailgate.cli.options import DefinitionsFile, Format, RowFormat, TrailPath
+from trailgate.cli.options import DefinitionsFile, Format, RowFormat, Threads, TrailPath
 from trailgate.cli.row_output import print_batches
 from trailgate.errors import DefinitionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.tables import find_table
-from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen, schema_of
+from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen
 
 
 class Level(StrEnum):
@@ -64,6 +64,7 @@ def command(  # noqa: PLR0913  one parameter an option
     to_csn: Annotated[
         Text, typer.Option(metavar="CSN", help="Only transactions of this CSN or an earlier one.")
     ] = None,
+    threads: Threads = None,
 ) -> None:
     """Show the operations or the records of a trail."""
     options = ReadOptions.of(
@@ -81,9 +82,12 @@ def command(  # noqa: PLR0913  one parameter an option
     trail = find_trail(path, definitions)
     if table is not None:
         options = replace(options, tables=TablePatterns((_name(trail, table),)))
-    names = schema_of(trail, options).names
+    if format is Format.TABLE or limit is not None:
+        threads = threads or 1  # few rows are printed: nothing is read ahead
+    rows = read_chosen(trail, options, threads=threads)
+    names = rows.schema.names
     form = trail_output.RECORDS if "io_type" in names else trail_output.OPERATIONS
-    print_batches(read_chosen(trail, options), names, form, format=format, limit=limit)
+    print_batches(rows, names, form, format=format, limit=limit)
 
 
 def _name(trail: TrailFiles, table: str) -> str:

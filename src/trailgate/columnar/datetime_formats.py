@@ -1,6 +1,6 @@
 """The format language of dates and times, compiled to where each part stands in a value.
 
-Source: Oracle's capture reference, "Specifying timestamp formats" (capture properties §4.1).
+Source: capture properties §4.1.
 """
 
 from __future__ import annotations

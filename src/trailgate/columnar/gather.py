@@ -13,7 +13,7 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
 
-_NO_NULLS = np.zeros(0, np.bool_)
+NO_NULLS = np.zeros(0, np.bool_)
 
 
 def gather(
@@ -34,7 +34,7 @@ def gather(
     """
     data = octets(buffer)
     starts, ends = _places(starts, ends)
-    missing = _NO_NULLS if nulls is None else np.ascontiguousarray(nulls)
+    missing = NO_NULLS if nulls is None else np.ascontiguousarray(nulls)
     assert len(missing) in {0, len(starts)}
     offsets = np.empty(len(starts) + 1, np.int32)
     size = kernels.measure(starts, ends, missing, len(data), offsets)
@@ -44,7 +44,7 @@ def gather(
     ascii_only = kernels.copy(data, starts, offsets, out)
     values = column(offsets, out[:size], missing, text=text)
     if text and not checked and not ascii_only:
-        _check_text(values, starts)
+        check_text(values, starts)
     return values
 
 
@@ -69,7 +69,7 @@ def _unfit(problem: int, size: int) -> DecodeError:
     return DecodeError("the values of one column are more than 2 GiB", hint="read fewer at a time")
 
 
-def _check_text(values: pa.Array, starts: Longs) -> None:
+def check_text(values: pa.Array, starts: Longs) -> None:
     """Raise DecodeError with the first value that is not UTF-8."""
     raw = values.view(pa.binary())
     try:
@@ -88,4 +88,4 @@ def fixed_rows(matrix: Octets) -> pa.Array:
     """Return the rows of a byte matrix as a binary column that shares its bytes."""
     count, width = matrix.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
-    return column(offsets, np.ascontiguousarray(matrix).reshape(-1), _NO_NULLS, text=False)
+    return column(offsets, np.ascontiguousarray(matrix).reshape(-1), NO_NULLS, text=False)

@@ -28,7 +28,7 @@ def table_of(layout: Layout, name: str | None = None) -> Table:
 
 
 def column_of(column: FlatColumn) -> Column:
-    """Return a column's definition translated as in capture properties §5.1 and §9.4."""
+    """Return a column's definition by the translation of types (capture properties §5.1, §9.4)."""
     field = column.field
     return replace(_typed(field), name=column.name, key=field.key, nullable=not field.key)
 
@@ -50,7 +50,7 @@ def _typed(field: Field) -> Column:
 
 
 def _number(number: Number) -> Column:
-    # A negative scale is digits in front of the decimal point that are not held.
+    # With a negative scale some digits before the decimal point are not held.
     scale = max(number.scale, 0)
     digits = max(number.digits + max(-number.scale, 0), scale)
     if digits <= INTEGER_DIGITS:

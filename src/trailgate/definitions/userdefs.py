@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from trailgate.definitions.defgen.sourcedefs import complete
+from trailgate.definitions.defgen.record_layout import complete
 from trailgate.definitions.defgen.text import CONTROL
-from trailgate.errors import OptionError, Where, did_you_mean, nearest
+from trailgate.errors import OptionError, Where, did_you_mean
 from trailgate.model.tables import Column, Table
 
 USERDEFS: Final = "delim.userdefs."
@@ -27,7 +27,7 @@ _VCHAR: Final = re.compile(r"vchar[ \t]+([0-9]{1,9})", re.IGNORECASE)
 Parts = tuple[str, ...]
 
 
-class Written(Protocol):
+class PropertyLine(Protocol):
     """A property as a file has it: its name as written, its value and its line."""
 
     @property
@@ -45,18 +45,18 @@ class Written(Protocol):
 
 @dataclass(slots=True)
 class _Layout:
-    """What the properties say of one table: the order of its columns, and their types."""
+    """A table of the properties: the order of its columns, and their types."""
 
     name: str
-    columns: Written | None
-    types: dict[str, Written]
+    columns: PropertyLine | None
+    types: dict[str, PropertyLine]
 
 
-def userdefs(properties: Iterable[Written], prefix: str = USERDEFS) -> tuple[Table, ...]:
+def userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) -> tuple[Table, ...]:
     """Return the tables that the properties define, in the order they are listed in.
 
-    Properties of other names do not count. No column is marked as a key: how that is said is
-    not documented. Raises OptionError that names line and property.
+    Properties of other names are ignored. No column is marked as a key, since no property for that is
+    documented. Raises OptionError that names line and property.
     """
     own = [entry for entry in properties if entry.written.startswith(prefix)]
     listing = next((entry for entry in own if entry.written == prefix + _TABLES), None)
@@ -73,7 +73,7 @@ def userdefs(properties: Iterable[Written], prefix: str = USERDEFS) -> tuple[Tab
     return tuple(tables)
 
 
-def _listed(listing: Written) -> dict[Parts, _Layout]:
+def _listed(listing: PropertyLine) -> dict[Parts, _Layout]:
     layouts: dict[Parts, _Layout] = {}
     for name in _names(listing):
         if not _TABLE_NAME.fullmatch(name) or CONTROL.search(name):
@@ -85,7 +85,7 @@ def _listed(listing: Written) -> dict[Parts, _Layout]:
     return layouts
 
 
-def _sort_in(entry: Written, layouts: Mapping[Parts, _Layout], prefix: str) -> None:
+def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str) -> None:
     """Put a property to its table, which all parts of its name but the last one name."""
     written = _PART.findall(entry.written[len(prefix) :])
     parts = _parts(entry.written[len(prefix) :])
@@ -102,14 +102,14 @@ def _sort_in(entry: Written, layouts: Mapping[Parts, _Layout], prefix: str) -> N
 
 
 def _unlisted(
-    table: str, entry: Written, layouts: Mapping[Parts, _Layout], prefix: str
+    table: str, entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str
 ) -> OptionError:
-    near = did_you_mean(table, [layout.name for layout in layouts.values()])
-    hint = near or f"Name it in {prefix}{_TABLES}"
+    known = [layout.name for layout in layouts.values()]
+    hint = did_you_mean(table, known) or f"Name it in {prefix}{_TABLES}"
     return _error(f"table {table} is not listed in {prefix}{_TABLES}", entry, hint)
 
 
-def _table(layout: _Layout, listing: Written) -> Table:
+def _table(layout: _Layout, listing: PropertyLine) -> Table:
     columns: dict[str, Column] = {}
     for written in _names(listing):
         if not _PART.fullmatch(written) or CONTROL.search(written):
@@ -120,8 +120,8 @@ def _table(layout: _Layout, listing: Written) -> Table:
             raise _error(f"{name} is named twice", listing)
         entry = layout.types.get(name.casefold())
         if entry is None:
-            near = nearest(name, [_parts(e.written)[-1] for e in layout.types.values()])
-            hint = f"There is one of {near}" if near else f"Say {_base(listing)}.{written}=vchar N"
+            typed = [_parts(entry.written)[-1] for entry in layout.types.values()]
+            hint = did_you_mean(name, typed) or f"Add {_base(listing)}.{written}=vchar N"
             raise _error(f"column {name} of {layout.name} has no type", listing, hint)
         columns[name.casefold()] = Column(name, _TEXT, _length(entry))
     for folded, entry in layout.types.items():
@@ -132,7 +132,7 @@ def _table(layout: _Layout, listing: Written) -> Table:
     return complete(Table(layout.name, tuple(columns.values())))
 
 
-def _length(entry: Written) -> int:
+def _length(entry: PropertyLine) -> int:
     found = _VCHAR.fullmatch(entry.value)
     if found is None:
         hint = "It is the only type that is documented for columns defined in properties"
@@ -143,7 +143,7 @@ def _length(entry: Written) -> int:
     return length
 
 
-def _names(entry: Written) -> list[str]:
+def _names(entry: PropertyLine) -> list[str]:
     names = [name.strip() for name in entry.value.split(",")]
     if not all(names):
         raise _error("a name is empty", entry)
@@ -162,10 +162,10 @@ def _joined(parts: Parts) -> str:
     return ".".join(f'"{part}"' if "." in part else part for part in parts)
 
 
-def _base(listing: Written) -> str:
+def _base(listing: PropertyLine) -> str:
     return listing.written.rpartition(".")[0]
 
 
-def _error(problem: str, entry: Written | None, hint: str = "") -> OptionError:
+def _error(problem: str, entry: PropertyLine | None, hint: str = "") -> OptionError:
     where = Where() if entry is None else Where(line=entry.line, field=entry.written)
     return OptionError(problem, where=where, hint=hint)

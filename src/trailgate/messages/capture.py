@@ -15,7 +15,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.messages.parsers import format_for
-from trailgate.messages.parsing.isolating import sift
+from trailgate.messages.parsing.isolating import isolate_bad
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageParser
 from trailgate.messages.properties.extract import CaptureRules
@@ -31,6 +31,7 @@ from trailgate.messages.transactions.images import shaped
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
+from trailgate.operations.operations_table import to_operations
 from trailgate.operations.values import parser_for
 
 __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
@@ -52,6 +53,10 @@ class Parsed:
     starts_unit: Mask
     problems: tuple[Problem, ...]
     state: TransactionState
+
+    def operations(self) -> pa.RecordBatch:
+        """Return the operations as rows of the operations table."""
+        return to_operations(self.batch)
 
 
 @dataclass(frozen=True)
@@ -101,9 +106,9 @@ class Capture:
         Never raises for a bad message: it stands in ``problems``, with those that are known to
         be ``unreadable`` already and have empty bodies.
         """
-        sifted = sift(self._parser, messages)
-        raw = RawOperations.joined(sifted.parts, indicated=self.spans_messages)
-        problems = (*unreadable, *sifted.problems)
+        isolated = isolate_bad(self._parser, messages)
+        raw = RawOperations.joined(isolated.parts, indicated=self.spans_messages)
+        problems = (*unreadable, *isolated.problems)
         done = chain(raw, len(messages), problems, state or TransactionState())
         return self._finished(raw, done, messages)
 

@@ -16,7 +16,8 @@ from trailgate.jobs.capture.loading import load_capture
 from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.operations.shapes import to_operations, to_typed, typed_schema
+from trailgate.operations.operations_table import to_operations
+from trailgate.operations.typed_shape import to_typed, typed_schema
 
 
 def capture(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,17 +12,42 @@ from pyspark.sql.functions import arrow_udf, col
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from trailgate.cobol.records.record_bytes import records_at
-from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
+from trailgate.storage.files.addresses import Address
 
 
-def decode_copybook(column: Column | str, copybook: str, **options: Any) -> Column:
+def decode_copybook(  # noqa: PLR0913  one parameter an option
+    column: Column | str,
+    copybook: Address | None = None,
+    *,
+    copybook_text: str | None = None,
+    copy_path: str | Iterable[Address] = (),
+    record: str | None = None,
+    kinds: str | None = None,
+    columns: str | Iterable[str] | None = None,
+    shape: Literal["tree", "flat"] = "tree",
+    depending: Literal["real", "most"] = "real",
+    errors: Literal["stop", "column"] = "stop",
+    raw: bool = False,
+    trim: bool = True,
+    blank: Literal["error", "null"] = "error",
+    code_page: str = "cp037",
+    code_pages: str | Mapping[str, str] | None = None,
+    integers: Literal["int64", "decimal", "text"] = "int64",
+    binary: Literal["big", "little"] = "big",
+    native: Literal["big", "little"] = "big",
+    binary_sizes: Literal["ibm", "smallest"] = "ibm",
+    floats: Literal["ibm", "ieee"] = "ibm",
+    signs: Literal["strict", "lenient"] = "lenient",
+    source_format: Literal["fixed", "free", "auto"] = "auto",
+) -> Column:
     """Return a struct column of the records that a binary column holds, one a row.
 
-    ``options`` are those of the format ``copybook`` that do not concern files (``record``, ``shape``,
-    ``code_page``, ``errors``, ...). A null row gives a null struct.
+    The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A null row gives a
+    null struct.
     """
-    texts = {name: str(value) for name, value in options.items()}
-    chosen = CopybookOptions.of({"copybook": copybook, **texts})
+    named = locals()
+    chosen = CopybookOptions.of({row.name: named[row.name] for row in OPTIONS if row.name in named})
     schema = from_arrow_schema(chosen.decoder().schema)
     exact = to_arrow_schema(schema, timezone="UTC")
 

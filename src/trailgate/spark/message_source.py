@@ -16,17 +16,18 @@ from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.range_reader import OwnedMessages
+from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.operations.shapes import to_operations, to_typed, typed_schema
+from trailgate.operations.operations_table import to_operations
+from trailgate.operations.typed_shape import to_typed, typed_schema
 from trailgate.options import COUNT, TEXT, Kind, Option, Options, choice
 from trailgate.spark.options import read_with_path
 from trailgate.storage.reading.message_files import (
     SPLIT_BYTES,
-    MessageSource,
-    Range,
+    MessageFiles,
+    MessageRange,
     find_messages,
     plan_ranges,
 )
@@ -106,7 +107,7 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
 class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
     """A range of messages, and all that is needed to parse them."""
 
-    def __init__(self, capture: Capture, source: MessageSource, own: Range) -> None:
+    def __init__(self, capture: Capture, source: MessageFiles, own: MessageRange) -> None:
         super().__init__(None)
         self.capture = capture
         self.source = source
@@ -141,9 +142,11 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
                 yield batch.select(schema.names).cast(schema)
 
 
-def owned_changes(capture: Capture, source: MessageSource, own: Range) -> Iterator[ChangeBatch]:
+def owned_changes(
+    capture: Capture, source: MessageFiles, own: MessageRange
+) -> Iterator[ChangeBatch]:
     """Yield the operations that a range owns; raises at the first problem."""
-    for piece in OwnedMessages(capture, source, own).pieces():
-        for error in piece.problems.values():
+    for batch in RangeReader(capture, source, own).batches():
+        for error in batch.problems.values():
             raise error
-        yield piece.operations
+        yield batch.operations

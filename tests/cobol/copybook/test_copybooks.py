@@ -60,7 +60,10 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("01 A.\n   05 B PIC Q.", r"'Q' in the picture Q is no picture symbol .*line 2, column 13"),
+        (
+            "01 A.\n   05 B PIC Q.",
+            r"'Q' in the picture Q is not a picture symbol .*line 2, column 13",
+        ),
         ("01 A.\n   05 B PIC X(0).", "repeats X no time"),
         ("01 A.\n   05 B.", "B has neither a picture nor items .*line 2, column 4"),
         ("01 A.\n   05 B PIC 9(4) COMP-9.", "a clause of B was expected, not COMP-9 .*column 18"),
@@ -69,12 +72,13 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
         ("01 A.\n  05 B PIC X OCCURS 0.", "B occurs 0 to 0 times"),
         ("01 A.\n  05 B PIC 9(19) COMP.", "a binary number of 19 digits"),
         ("01 A.\n  05 B PIC 9(39).", "B has 39 digits"),
-        ("01 A.\n  05 B PIC X COMP-3.", "its picture is no number"),
+        ("01 A.\n  05 B PIC X COMP-3.", "its picture is not a number"),
         ("01 A.\n  05 B PIC 9(3) NATIONAL.", "B is a number in national characters"),
-        ("01 A PIC X.\n  05 B PIC X.", "A has a picture, so B cannot stand in it"),
+        ("01 A PIC X.\n  05 B PIC X.", "A has a picture, so B cannot be in it"),
         ("01 A PIC X VALUE 'a.", "without its closing quote .*line 1, column 18"),
         ("hello world.", "a level number was expected, not hello .*line 1, column 1"),
-        ("50 A PIC X.", "50 is no level number"),
+        ("50 A PIC X.", "50 is not a level number"),
+        ("01 A PIC X.\n\u00b2 B PIC X.", "a clause of A was expected|a level number was expected"),
         ("COPY NOWHERE.", "the member NOWHERE was not found"),
         ("01 A PIC X(200000000).", "too long"),
         ("01 A.\n  05 B PIC X(9999) OCCURS 99999.", "takes more than"),

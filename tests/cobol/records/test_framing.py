@@ -65,7 +65,7 @@ def test_an_unfinished_record_waits_and_is_an_error_at_the_end(name: str) -> Non
         (b"\x00\x09\x01\x00abcde", Framing(FrameKind.RDW), "no record descriptor word"),
         (b"\x00\x03\x00\x00", Framing(FrameKind.BDW), "no block descriptor word"),
         (b"\x00\x0a\x00\x00\x00\x09\x00\x00ab", Framing(FrameKind.BDW), "runs over its block"),
-        (b"\x00\x01\x00", Framing(FrameKind.LENGTH_FIELD, field_width=2), "in front of itself"),
+        (b"\x00\x01\x00", Framing(FrameKind.LENGTH_FIELD, field_width=2), "before its own end"),
     ],
 )
 def test_a_descriptor_that_cannot_be_is_named(data: bytes, framing: Framing, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Records to columns: flat, as a tree, of varying length, with errors, and back."""
+"""RecordBytes to columns: flat, as a tree, of varying length, with errors, and back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trailgate.cobol.copybook.layouts import Layout, Usage
 from trailgate.cobol.records import decoding
 from trailgate.cobol.records.decoding import Depending, OnError, RecordDecoder, RecordOptions, Shape
 from trailgate.cobol.records.encoding import RecordEncoder
-from trailgate.cobol.records.record_bytes import Records, records_at, records_of_length
+from trailgate.cobol.records.record_bytes import RecordBytes, records_at, records_of_length
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
 from trailgate.errors import DecodeError, DefinitionError, EncodeError, OptionError, TrailgateError
 
@@ -50,17 +50,17 @@ NESTED = """
 """
 
 
-def decoded(layout: Layout, records: Records, **options: Any) -> pa.RecordBatch:
+def decoded(layout: Layout, records: RecordBytes, **options: Any) -> pa.RecordBatch:
     return RecordDecoder(layout, RecordOptions(ASCII, **options)).decode(records)
 
 
-def of(*records: bytes) -> Records:
+def of(*records: bytes) -> RecordBytes:
     ends = np.cumsum([len(record) for record in records], dtype=np.int64)
     lengths = np.array([len(record) for record in records], np.int64)
     return records_at(b"".join(records), ends - lengths, ends)
 
 
-def plain(rows: int = 2) -> Records:
+def plain(rows: int = 2) -> RecordBytes:
     return records_of_length(b"007 JIM \x12\x34\x5d042 ANN \x00\x00\x1c" * (rows // 2), 11)
 
 
@@ -169,7 +169,7 @@ def test_a_group_stands_for_what_is_in_it() -> None:
 
 
 def test_an_unknown_column_names_near_ones() -> None:
-    with pytest.raises(OptionError, match=r"no field AMUONT.*Is it AMOUNT"):
+    with pytest.raises(OptionError, match=r"no field AMUONT.*Did you mean AMOUNT"):
         RecordDecoder(layout_of(PLAIN), RecordOptions(ASCII, columns=("AMUONT",)))
 
 

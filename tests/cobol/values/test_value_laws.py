@@ -300,7 +300,7 @@ def test_leading_zeros_are_kept_by_option(clauses: str) -> None:
     written = encoder(field, options)(values)
 
     assert decoder(field, options)(written).values.equals(values)
-    with pytest.raises(EncodeError, match="text that is no number"):
+    with pytest.raises(EncodeError, match="text that is not a number"):
         encoder(field, options)(pa.array(["4x"]))
 
 

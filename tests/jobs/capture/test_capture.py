@@ -275,3 +275,30 @@ def test_the_digits_of_a_trail_stay(place: Place) -> None:
     place.run("ot")
     with pytest.raises(OptionError, match="9 digits"):
         place.run("ot", CaptureOptions(seq_digits=6))
+
+
+def test_threads_write_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: 1_767_225_600 * 10**9)
+    options = CaptureOptions(on_error="quarantine", split_bytes=100, max_bytes=4000)
+    folder = tmp_path / "work"
+
+    def captured(threads: int) -> dict[str, bytes]:
+        folder.mkdir()
+        place = Place(folder)
+        place.write(*("bad\n" if i % 7 == 3 else row(i) for i in range(40)))
+        done: list[int] = []
+        run_local(place.job("ot", options), done.append, threads)
+        assert done == list(range(1, len(done) + 1))
+        contents = place.contents("ot")
+        shutil.rmtree(folder)
+        return contents
+
+    assert captured(3) == captured(1)
+
+
+def test_threads_raise_the_earliest_error(place: Place) -> None:
+    place.write(*(row(i) for i in range(6)), "bad 6\n", row(7), "bad 8\n", *(row(9),) * 20)
+    with pytest.raises(TrailgateError) as caught:
+        run_local(place.job("ot", CaptureOptions(split_bytes=1)), threads=4)
+    assert str(caught.value.where.source).endswith("m0006")
+    assert not (place.folder / ".ot.staging").exists()

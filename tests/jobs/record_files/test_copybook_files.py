@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from trailgate.cobol.records.decoding import Depending, Shape
 from trailgate.errors import DecodeError, DefinitionError, OptionError
-from trailgate.jobs.record_files.reading import read_records
+from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.jobs.record_files.reading import read_all_records, read_records
 
 COPYBOOK = """
        01  HEADER.
@@ -69,7 +71,7 @@ def test_records_of_several_kinds_are_a_struct_a_kind(tmp_path: Path, copybook: 
     assert found[0]["HEADER"] == {"KIND": "H", "CREATED": "20260105"}
     assert found[0]["DETAIL"] is None
     assert found[2]["DETAIL"]["AMOUNT"] == Decimal("-0.07")
-    with pytest.raises(DecodeError, match=r"'X' is no kind of record .*record 2, byte 29"):
+    with pytest.raises(DecodeError, match=r"'X' is not a kind of record .*record 2, byte 29"):
         rows(data, copybook, record_format="rdw", kinds="KIND: H=HEADER, D=DETAIL")
 
 
@@ -106,7 +108,7 @@ def test_an_item_has_a_code_page_of_its_own_and_numbers_keep_their_zeros(
     ("options", "message"),
     [
         ({}, "the copybook has 2 records.*HEADER, DETAIL"),
-        ({"record": "DETIAL"}, "no record DETIAL .*Known: DETAIL"),
+        ({"record": "DETIAL"}, "no record DETIAL .*Did you mean DETAIL"),
         ({"record": "DETAIL", "shap": "flat"}, "format copybook has no option shap.*shape"),
         ({"record": "DETAIL", "shape": "round"}, "shape must be flat or tree, not 'round'"),
         ({"record": "DETAIL", "raw": "yes"}, "raw must be true or false, not 'yes'"),
@@ -129,7 +131,9 @@ def test_wrong_options_are_named(
     data = tmp_path / "data"
     data.write_bytes(b"".join(DETAILS))
     with pytest.raises(OptionError, match=message):
-        rows(data, copybook, **options)
+        read_all_records(
+            data, CopybookOptions.of({"copybook": str(copybook), **options})
+        ).read_all()
 
 
 def test_a_wrong_copybook_is_named_with_its_file(tmp_path: Path) -> None:
@@ -137,3 +141,61 @@ def test_a_wrong_copybook_is_named_with_its_file(tmp_path: Path) -> None:
     bad.write_text("01 A.\n   05 B.\n")
     with pytest.raises(DefinitionError, match=r"bad\.cpy, line 2"):
         rows(tmp_path, bad)
+
+
+def test_values_are_passed_as_values(tmp_path: Path, copybook: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"".join(DETAILS))
+    flat: Any = Shape.FLAT
+    as_values = read_records(
+        data,
+        copybook,
+        record="DETAIL",
+        columns=("AMOUNT", "CODE"),
+        shape=flat,
+        trim=False,
+        code_pages={"kind": "1140"},
+        record_length=8,
+    )
+    as_texts: dict[str, Any] = {"trim": "false", "code_pages": "KIND=1140", "record_length": "8"}
+
+    assert as_values.schema.names == ["AMOUNT", "CODE_1", "CODE_2"]
+    assert as_values.read_all().to_pylist() == rows(
+        data, copybook, record="DETAIL", columns="AMOUNT,CODE", shape="flat", **as_texts
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": 7}, "columns must be a list of names, not 7"),
+        ({"columns": ("KIND", 7)}, "columns must be a list of names"),
+        ({"trim": 1}, "trim must be true or false, not 1"),
+        ({"record_length": True}, "recordLength must be a whole number, not True"),
+        ({"split_bytes": 0}, "splitBytes must be a number above 0, not 0"),
+        ({"shape": Depending.MOST}, "shape must be flat or tree"),
+        ({"code_pages": {"KIND": "9x9"}}, "9x9"),
+        ({"code_pages": ["KIND"]}, "codePages must be code pages of items"),
+        ({"delimiter": 10}, "delimiter must be characters and escapes, not 10"),
+    ],
+)
+def test_values_of_wrong_types_are_named(
+    copybook: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        read_records("data", copybook, record="DETAIL", **options)
+
+
+def test_the_schema_is_known_where_there_are_no_records(tmp_path: Path, copybook: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"")
+
+    for options in ({"record": "DETAIL"}, {"kinds": "KIND: H=HEADER, D=DETAIL"}):
+        named: dict[str, Any] = {**options, "record_format": "rdw"}
+        empty = read_records(data, copybook, **named)
+        data.write_bytes(rdw(DETAILS))
+        full = read_records(data, copybook, **named).read_all()
+        data.write_bytes(b"")
+        assert empty.read_all().num_rows == 0
+        assert full.num_rows == 2
+        assert full.schema == read_records(data, copybook, **named).schema

@@ -168,7 +168,7 @@ def test_nothing_is_written_over(tmp_path: Path, there: str) -> None:
     write_files(tmp_path / "ot", sample())
     (tmp_path / there).write_text("mine")
 
-    with pytest.raises(StorageError, match="not written over"):
+    with pytest.raises(StorageError, match="not overwritten"):
         salvage(str(tmp_path / "ot"), str(tmp_path / "new"))
 
     assert (tmp_path / there).read_text() == "mine"
@@ -179,7 +179,7 @@ def test_the_trail_itself_is_not_written_over(tmp_path: Path) -> None:
     paths = write_files(tmp_path / "ot", sample())
     before = [path.read_bytes() for path in paths]
 
-    with pytest.raises(StorageError, match="not written over"):
+    with pytest.raises(StorageError, match="not overwritten"):
         salvage(str(tmp_path / "ot"), str(tmp_path / "ot"))
 
     assert [path.read_bytes() for path in paths] == before

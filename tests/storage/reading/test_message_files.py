@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
@@ -12,20 +12,21 @@ from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError, StorageError
 from trailgate.storage.reading.message_files import (
-    MessageSource,
-    Place,
+    START,
+    MessageFiles,
+    MessagePlace,
     find_messages,
     plan_ranges,
-    read_messages,
 )
+from trailgate.storage.reading.message_reading import read_messages
 
-Found = list[tuple[Place, bytes]]
+Found = list[tuple[MessagePlace, bytes]]
 
 
-def read(source: MessageSource, start: Place = (0, 0), portion: int = 64) -> Found:
+def read(source: MessageFiles, start: MessagePlace = START, portion: int = 64) -> Found:
     return [
         (
-            (int(batch.files[i]), int(batch.offsets[i])),
+            MessagePlace(int(batch.files[i]), int(batch.offsets[i])),
             bytes(batch.data[int(batch.starts[i]) : int(batch.ends[i])]),
         )
         for batch, _ in read_messages(source, start, portion)
@@ -57,7 +58,7 @@ def test_ranges_hold_each_line_once(
         for line in data.split(b"\n"):
             body = line.removesuffix(b"\r") if line != b"\r" else b""
             if body:
-                expected.append(((number, offset), body))
+                expected.append((MessagePlace(number, offset), body))
             offset += len(line) + 1
     source = find_messages(folder, per_line=True)
     ranges = plan_ranges(source, split)
@@ -115,3 +116,16 @@ def test_nothing_to_read_is_told(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "absent"):
         with pytest.raises(StorageError):
             find_messages(path)
+
+
+@pytest.mark.parametrize("sizes", [[200_000], [90_000, 20_000, 90_000], [1] * 5 + [199_995]])
+def test_ranges_are_of_one_size(tmp_path: Path, sizes: list[int]) -> None:
+    for number, size in enumerate(sizes):
+        (tmp_path / f"f{number}").write_bytes(b"x\n" * (size // 2) + b"x" * (size % 2))
+    files = find_messages(tmp_path, per_line=True)
+
+    ranges = plan_ranges(files, 134_000)
+
+    before = [0, *accumulate(sizes)]
+    ends = [before[own.end.file] + own.end.offset for own in ranges]
+    assert ends == [100_000, 200_000]

@@ -80,12 +80,14 @@ def test_a_folders_files_are_read_by_name(tmp_path: Path) -> None:
 def test_what_is_not_there_or_does_not_fit_is_told_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(b"11112")
-    with pytest.raises(DecodeError, match=r"5 bytes are no whole number of records of 4 .*byte 4"):
+    with pytest.raises(
+        DecodeError, match=r"5 bytes are not a whole number of records of 4 .*byte 4"
+    ):
         read(path, KINDS["fixed"])
     path.write_bytes(b"\0\x06\0\0ab\0\x09\0\0abc")
     with pytest.raises(TruncatedError, match=r"3 bytes are left over|byte 6"):
         read(path, KINDS["rdw"])
-    with pytest.raises(StorageError, match="no file and no folder"):
+    with pytest.raises(StorageError, match="no file or folder"):
         find_record_files(tmp_path / "none")
     missing = RecordFile(str(tmp_path / "none"), 10)
     with pytest.raises(StorageError, match="cannot open"):

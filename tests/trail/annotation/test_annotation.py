@@ -1,4 +1,4 @@
-"""The analyzer shows what TrailAnalyzer's listings show, and all bytes of any file whatever."""
+"""The analyzer shows what TrailAnalyzer's listings show, and all bytes of any file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def analyzed(data: bytes, start: int = 0) -> list[Element | Damage]:
 
 
 def listing(data: bytes) -> list[str]:
-    """Return the lines without what stands beside tags and without our offsets, blanks as one."""
+    """Return the lines without comments on tags and offsets, and with single blanks."""
     shown = [line for found in analyzed(data) for line in lines(found)]
     texts = [line.content if line.content.strip().startswith("<") else str(line) for line in shown]
     return [" ".join(text.split()) for text in texts if not text.startswith("# Offset")]
@@ -178,7 +178,7 @@ def test_a_file_without_header_begins_with_its_first_record() -> None:
     assert (found.offset, found.name, found.value) == (0, "record", "Insert")
 
 
-def test_what_does_not_fit_is_told_where_it_stands() -> None:
+def test_a_problem_is_reported_at_its_offset() -> None:
     record = encode_record(replace(INSERT, data=bytes.fromhex("0000 0007 0000 00 03")))
 
     (found,) = analyzed(record)
@@ -227,14 +227,14 @@ def test_a_rest_without_records_is_shown() -> None:
     assert (found.offset, found.length) == (1066 + len(one), 20)
 
 
-def test_a_length_that_the_header_contradicts_is_told() -> None:
+def test_a_length_that_the_header_contradicts_is_a_problem() -> None:
     record = bytearray(encode_record(INSERT))
     record[13] += 1
 
     (found,) = analyzed(bytes(record))
 
     assert isinstance(found, Element)
-    assert [bad.problem for bad in problems(found)] == ["49 bytes here, RecLength says 50"]
+    assert [bad.problem for bad in problems(found)] == ["49 bytes here, RecLength is 50"]
 
 
 def covered(found: list[Element | Damage], data: bytes) -> bool:

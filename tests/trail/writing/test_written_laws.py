@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from laws import examples
+from oracles import trail_writing_naive as oracle
 from trail.batches import COMPARED
 from trail.written_formats import (
     DEFINITIONS,
@@ -71,3 +74,17 @@ def test_the_records_of_a_transaction_count_from_its_first_to_its_last(
     assert not inside
     assert not goes_on
     assert sum(record.length for record in records) == encoded.body.size
+
+
+@MODEST
+@given(all_runs(), formats())
+def test_columns_write_in_any_format_what_the_oracle_writes(
+    ops: Operations, form: TrailFormat
+) -> None:
+    _, encoded = written(ops, form, DEFINITIONS)
+    naive = oracle.Form(form.order.value, form.by_index, form.updates.value)
+
+    wanted = [oracle.write_operation(op, DEFINITIONS, naive) for op in ops]
+
+    body = encoded.body.to_pybytes()
+    assert [body[a:b] for a, b in pairwise(encoded.starts.tolist())] == wanted

@@ -16,9 +16,9 @@ from trailgate.cobol.copybook.entries import (
 )
 from trailgate.cobol.copybook.layouts import Condition, Occurs, Sign, Usage
 from trailgate.cobol.copybook.picture import PictureError, parse_picture
-from trailgate.cobol.copybook.scanner import Kind, Token
+from trailgate.cobol.copybook.scanner import Token, TokenKind
 
-# Spellings of USAGE, without hyphens' variants; what each means is the sizes pass's part.
+# Spellings of USAGE without variants of hyphens; sizes are computed by layout_passes.
 USAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{
@@ -50,7 +50,7 @@ def parse_entries(tokens: list[Token]) -> list[Entry]:
 
 
 class _Cursor:
-    """Reads entries off tokens, one after the other."""
+    """Reads entries from tokens."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
@@ -60,10 +60,10 @@ class _Cursor:
         comments: list[Token] = []
         while self._place < len(self._tokens):
             token = self._tokens[self._place]
-            if token.kind is Kind.COMMENT:
+            if token.kind is TokenKind.COMMENT:
                 comments.append(token)
                 self._place += 1
-            elif token.kind is Kind.PERIOD:
+            elif token.kind is TokenKind.PERIOD:
                 self._place += 1
             else:
                 entry = self._entry()
@@ -73,11 +73,11 @@ class _Cursor:
 
     def _entry(self) -> Entry:
         token = self._tokens[self._place]
-        if token.kind is not Kind.WORD or not token.text.isdigit():
+        if token.kind is not TokenKind.WORD or not token.text.isdecimal():
             raise token.error(f"a level number was expected, not {token.text}")
         level = int(token.text)
         if not (1 <= level <= 49 or level in (RENAMES, STAND_ALONE, CONDITION)):
-            raise token.error(f"{token.text} is no level number", "1 to 49, 66, 77 and 88 are")
+            raise token.error(f"{token.text} is not a level number", "1 to 49, 66, 77 and 88 are")
         self._place += 1
         entry = Entry(level, "", token)
         named = self._word()
@@ -91,12 +91,12 @@ class _Cursor:
 
     def _clauses(self, entry: Entry) -> None:
         while (token := self._peek()) is not None:
-            if token.kind is Kind.PERIOD:
+            if token.kind is TokenKind.PERIOD:
                 self._place += 1
                 return
             if self._entry_follows():
                 return  # the period is missing, as in the manual's own examples
-            if token.kind is Kind.COMMENT:
+            if token.kind is TokenKind.COMMENT:
                 self._place += 1
                 continue
             clause = _CLAUSES.get(token.upper)
@@ -109,7 +109,7 @@ class _Cursor:
     def _entry_follows(self) -> bool:
         """Return whether, comments aside, an entry begins here."""
         place = self._place
-        while place < len(self._tokens) and self._tokens[place].kind is Kind.COMMENT:
+        while place < len(self._tokens) and self._tokens[place].kind is TokenKind.COMMENT:
             place += 1
         return place < len(self._tokens) and _begins_entry(self._tokens[place])
 
@@ -122,7 +122,7 @@ class _Cursor:
 
     def _word(self) -> Token | None:
         token = self._peek()
-        return token if token is not None and token.kind is Kind.WORD else None
+        return token if token is not None and token.kind is TokenKind.WORD else None
 
     def _skip(self, *words: str) -> bool:
         token = self._word()
@@ -137,18 +137,18 @@ class _Cursor:
 
     def _need(self, what: str, after: Token) -> Token:
         token = self._peek()
-        if token is None or token.kind in (Kind.PERIOD, Kind.COMMENT):
-            raise (token or after).error(f"{what} was expected behind {after.text}")
+        if token is None or token.kind in (TokenKind.PERIOD, TokenKind.COMMENT):
+            raise (token or after).error(f"{what} was expected after {after.text}")
         self._place += 1
         return token
 
     def _number(self, what: str, after: Token) -> int:
         token = self._need(what, after)
         if not token.text.isdecimal():
-            raise token.error(f"{what} was expected behind {after.text}, not {token.text}")
+            raise token.error(f"{what} was expected after {after.text}, not {token.text}")
         return int(token.text)
 
-    # The clauses. Each is called behind its first word.
+    # The clauses. Each is called after its first word.
 
     def picture(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
@@ -164,7 +164,7 @@ class _Cursor:
         self._skip("IS")
         named = self._need("a usage", token)
         if named.upper not in USAGES:
-            raise named.error(f"{named.text} is no usage", f"known: {', '.join(sorted(USAGES))}")
+            raise named.error(f"{named.text} is not a usage", f"known: {', '.join(sorted(USAGES))}")
         entry.usage = USAGES[named.upper]
 
     def usage(self, entry: Entry, token: Token) -> None:
@@ -194,7 +194,7 @@ class _Cursor:
         self._occurs_keys()
 
     def _occurs_keys(self) -> None:
-        """Pass over ASCENDING KEY IS names and INDEXED BY names."""
+        """Skip ASCENDING KEY IS names and INDEXED BY names."""
         while self._skip("ASCENDING", "DESCENDING", "INDEXED"):
             self._skip("BY")
             self._noise()
@@ -248,15 +248,17 @@ class _Cursor:
             entry.conditions.append(Condition(entry.name, tuple(found)))
 
     def _ends_values(self, value: Token) -> bool:
-        if value.kind in (Kind.PERIOD, Kind.COMMENT):
+        if value.kind in (TokenKind.PERIOD, TokenKind.COMMENT):
             return True
         return value.upper in _CLAUSES or (self._at_entry() and not self._more_values())
 
     def _more_values(self) -> bool:
-        """Return whether a number that begins a line is a value: no name or clause behind it."""
-        behind = self._place + 1
-        following = self._tokens[behind] if behind < len(self._tokens) else None
-        return following is None or following.kind is not Kind.WORD or following.text.isdigit()
+        """Return whether a number that begins a line is a value: no name or clause follows."""
+        after = self._place + 1
+        following = self._tokens[after] if after < len(self._tokens) else None
+        return (
+            following is None or following.kind is not TokenKind.WORD or following.text.isdecimal()
+        )
 
     def renames(self, _: Entry, token: Token) -> None:
         self._need("an item", token)
@@ -264,12 +266,12 @@ class _Cursor:
             self._need("an item", token)
 
     def nothing(self, entry: Entry, token: Token) -> None:
-        """Pass over a word that says nothing of the layout."""
+        """Skip a word that does not concern the layout."""
 
 
 def _begins_entry(token: Token) -> bool:
     """Return whether a token can be a level number: one or two digits, first on its line."""
-    return token.first and token.upper.isdigit() and len(token.text) <= 2
+    return token.first and token.upper.isdecimal() and len(token.text) <= 2
 
 
 _Clause = Callable[[_Cursor, Entry, Token], None]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from trailgate.cobol.copybook.scanner import Kind, Token
+from trailgate.cobol.copybook.scanner import Token, TokenKind
 
 MAX_DEPTH: Final = 20  # members inside members: more is a member that copies itself
 Members = Callable[[str], "list[Token] | None"]
@@ -15,7 +15,7 @@ Members = Callable[[str], "list[Token] | None"]
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What is replaced by what; ``part``: "" whole words, "LEADING" or "TRAILING" parts of them."""
+    """Words and their replacement; ``part`` is "" for whole words, else "LEADING" or "TRAILING"."""
 
     old: tuple[Token, ...]
     new: tuple[Token, ...]
@@ -47,15 +47,15 @@ def _statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:
     """Return the tokens up to the period, which pseudo text may hold too."""
     inside = False
     for end in range(place, len(tokens)):
-        if tokens[end].kind is Kind.PSEUDO:
+        if tokens[end].kind is TokenKind.PSEUDO:
             inside = not inside
-        if tokens[end].kind is Kind.PERIOD and not inside:
+        if tokens[end].kind is TokenKind.PERIOD and not inside:
             return list(tokens[place:end]), end + 1
     raise tokens[place].error(f"{tokens[place].upper} without the period at its end")
 
 
 def _copied(statement: list[Token], members: Members, depth: int) -> list[Token]:
-    words = [token for token in statement if token.kind is not Kind.COMMENT]
+    words = [token for token in statement if token.kind is not TokenKind.COMMENT]
     if len(words) < 2:
         raise words[0].error("COPY needs the name of a member")
     name = words[1].text.strip("\"'")
@@ -89,10 +89,10 @@ def _rules(words: list[Token]) -> list[Replacement]:
 def _operand(words: list[Token], place: int) -> tuple[tuple[Token, ...], int]:
     if place >= len(words):
         raise words[-1].error("REPLACING ends before its last text")
-    if words[place].kind is not Kind.PSEUDO:
+    if words[place].kind is not TokenKind.PSEUDO:
         return (words[place],), place + 1
     for end in range(place + 1, len(words)):
-        if words[end].kind is Kind.PSEUDO:
+        if words[end].kind is TokenKind.PSEUDO:
             return tuple(words[place + 1 : end]), end + 1
     raise words[place].error("pseudo text without its closing ==")
 
@@ -118,8 +118,15 @@ def _replaced(tokens: list[Token], rule: Replacement) -> list[Token]:
     return found
 
 
-def _partial(rule: Replacement) -> tuple[re.Pattern[str], str] | None:
-    """Return a pattern and its replacement where parts of words are replaced."""
+class _WordPart(NamedTuple):
+    """A part of words, and what replaces it."""
+
+    pattern: re.Pattern[str]
+    new: str
+
+
+def _partial(rule: Replacement) -> _WordPart | None:
+    """Return the part of words that a rule replaces; None where it replaces whole words."""
     if len(rule.old) != 1:
         return None
     old = rule.old[0].text
@@ -132,11 +139,10 @@ def _partial(rule: Replacement) -> tuple[re.Pattern[str], str] | None:
     elif old[:1].isalnum() and old[-1:].isalnum():
         return None
     # A text such as :TAG: or (TAG) has borders of its own, so it is found inside words.
-    return re.compile(pattern, re.IGNORECASE), new
+    return _WordPart(re.compile(pattern, re.IGNORECASE), new)
 
 
-def _with_part(token: Token, partial: tuple[re.Pattern[str], str]) -> Token:
-    if token.kind is not Kind.WORD:
+def _with_part(token: Token, part: _WordPart) -> Token:
+    if token.kind is not TokenKind.WORD:
         return token
-    pattern, new = partial
-    return replace(token, text=pattern.sub(lambda _: new, token.text))
+    return replace(token, text=part.pattern.sub(lambda _: part.new, token.text))

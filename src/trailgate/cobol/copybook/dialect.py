@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class SourceFormat(Enum):
-    """Where the text of a line stands."""
+    """Where the text of a line is."""
 
     AUTO = "auto"  # fixed where every line can be read so, else free
     FIXED = "fixed"  # columns 8 to 72, indicator in column 7

@@ -1,4 +1,4 @@
-"""Entries: what the text says of each item, and which item stands in which."""
+"""The entries of a copybook as a tree by level number, and the comments that concern them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DATE_LETTERS: Final = frozenset("YMDHSFIT")
 
 @dataclass(slots=True)
 class Entry:
-    """One entry as the text has it; passes work out what it does not say."""
+    """One entry as it is written; ``layout_passes`` computes the rest."""
 
     level: int
     name: str
@@ -43,7 +43,7 @@ class Entry:
 
 
 def apply_comments(comments: list[Token], entry: Entry) -> None:
-    """Take what the adapter's comments say: ``KEY``, ``DATEFORMAT fmt``, or a format alone.
+    """Apply the adapter's comments: ``KEY``, ``DATEFORMAT fmt``, or a format alone.
 
     Only the comments between an entry and the one before it count (capture properties §5.1).
     """
@@ -70,7 +70,7 @@ def tree(entries: list[Entry]) -> list[Entry]:
     for entry in entries:
         if entry.level == CONDITION:
             if item is None:
-                raise entry.token.error(f"the condition {entry.name} stands behind no item")
+                raise entry.token.error(f"the condition {entry.name} has no item before it")
             item.conditions += entry.conditions
             continue
         if entry.level == RENAMES:
@@ -91,7 +91,7 @@ def _check(entry: Entry) -> None:
     name = entry.name
     if entry.children and entry.picture is not None:
         child = entry.children[0]
-        problem = f"{name} has a picture, so {child.name} cannot stand in it"
+        problem = f"{name} has a picture, so {child.name} cannot be in it"
         raise child.token.error(problem, "Is a level number wrong?")
     if entry.occurs and entry.level == 1 and entry.redefines:
         raise entry.token.error(f"the record {name} cannot occur and redefine")

@@ -24,7 +24,7 @@ _BINARY: Final = (Usage.BINARY, Usage.NATIVE)
 def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
     """Return one layout for each record; raises DefinitionError with the item's place.
 
-    A copybook whose outermost items are no records (level 01 or 77) describes one, of that ``name``.
+    A copybook whose outermost items are not records (level 01 or 77) describes one, of that ``name``.
     """
     if entries[0].level not in (RECORD, STAND_ALONE):
         entries = [Entry(RECORD, name, entries[0].token, children=entries)]
@@ -72,7 +72,7 @@ def _form(entry: Entry, dialect: Dialect) -> _Form:
     if usage is None:
         return _display(entry, picture)
     if picture.category is not Category.NUMBER:
-        raise entry.token.error(f"{entry.name} is {entry.usage}, but its picture is no number")
+        raise entry.token.error(f"{entry.name} is {entry.usage}, but its picture is not a number")
     number = _number(entry, picture)
     number = replace(number, sign=Sign.NONE)
     if usage in _BINARY:
@@ -132,7 +132,7 @@ def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
         form = _Form(Usage.GROUP, size)
     stride = form.size
     if entry.occurs is not None:
-        # Each occurrence is aligned like the first one: slack bytes are in front of the next.
+        # Each occurrence is aligned like the first one: slack bytes precede the next.
         stride += -form.size % _alignment(entry, dialect)
     if stride * (entry.occurs.most if entry.occurs else 1) > MAX_SIZE:
         raise entry.token.error(f"{entry.name} takes more than {MAX_SIZE} bytes")
@@ -141,20 +141,19 @@ def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
         form.usage,
         offset,
         form.size,
-        entry.level,
-        entry.picture.text if entry.picture else "",
-        form.number,
-        entry.occurs,
-        entry.redefines,
-        children,
-        stride,
-        entry.filler,
-        entry.key,
-        entry.date_format,
-        entry.justified,
-        entry.blank_when_zero,
-        None,
-        tuple(entry.conditions),
+        level=entry.level,
+        picture=entry.picture.text if entry.picture else "",
+        number=form.number,
+        occurs=entry.occurs,
+        redefines=entry.redefines,
+        children=children,
+        stride=stride,
+        filler=entry.filler,
+        key=entry.key,
+        date_format=entry.date_format,
+        justified=entry.justified,
+        blank_when_zero=entry.blank_when_zero,
+        conditions=tuple(entry.conditions),
     )
 
 
@@ -188,5 +187,5 @@ def _redefined(entry: Entry, earlier: list[Field]) -> Field:
 
 
 def _unknown(entry: Entry) -> DefinitionError:
-    hint = "It must stand in front of it, in the same group"
+    hint = "It must come before it, in the same group"
     return entry.token.error(f"{entry.name} redefines {entry.redefines}, which is not there", hint)

@@ -30,7 +30,7 @@ class Usage(Enum):
 
 
 class Sign(Enum):
-    """Where the sign of a zoned number stands."""
+    """Where the sign of a zoned number is."""
 
     NONE = "none"
     TRAILING = "trailing"  # overpunched on the last digit
@@ -41,7 +41,7 @@ class Sign(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number's form: how many digits are held, and where the decimal point stands.
+    """A number's form: how many digits are held, and where the decimal point is.
 
     The value is the digits as an integer times 10 to the power of -``scale``, which is negative for trailing Ps.
     """
@@ -54,7 +54,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Occurs:
-    """How often a field is repeated: ``least`` to ``most`` times, as the field ``counter`` says."""
+    """How often a field is repeated: ``least`` to ``most`` times, as the field ``counter`` holds."""
 
     least: int
     most: int

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class Category(Enum):
@@ -49,11 +49,11 @@ _WIDTH: Final[Mapping[str, int]] = MappingProxyType(
 
 
 class PictureError(ValueError):
-    """A picture is wrong; whoever knows its place says where."""
+    """A picture is wrong; the caller adds its place."""
 
 
 def parse_picture(text: str) -> Picture:
-    """Return what a picture says; raises PictureError."""
+    """Return a parsed picture; raises PictureError."""
     symbols = _expanded(text)
     used = {symbol for symbol, _ in symbols}
     characters = sum(_WIDTH[symbol] * count for symbol, count in symbols)
@@ -68,7 +68,14 @@ def parse_picture(text: str) -> Picture:
     return _number(text, symbols, characters)
 
 
-def _expanded(text: str) -> list[tuple[str, int]]:
+class _Symbols(NamedTuple):
+    """A symbol of a picture, and how often it is repeated."""
+
+    symbol: str
+    repeats: int
+
+
+def _expanded(text: str) -> list[_Symbols]:
     """Return symbols with their repeats, in order."""
     found = []
     place = 0
@@ -77,18 +84,18 @@ def _expanded(text: str) -> list[tuple[str, int]]:
         part = _PART.match(upper, place)
         symbol = part[1] if part else upper[place]
         if part is None or symbol not in _SYMBOLS:
-            raise PictureError(f"{symbol!r} in the picture {text} is no picture symbol")
+            raise PictureError(f"{symbol!r} in the picture {text} is not a picture symbol")
         count = int(part[2] or 1)
         if not count:
             raise PictureError(f"the picture {text} repeats {symbol} no time")
-        found.append((symbol, count))
+        found.append(_Symbols(symbol, count))
         place = part.end()
     if not found:
         raise PictureError("an empty picture")
     return found
 
 
-def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> Picture:
+def _number(text: str, symbols: list[_Symbols], characters: int) -> Picture:
     plain = all(symbol in "9SVP" for symbol, _ in symbols)
     category = Category.NUMBER if plain else Category.EDITED
     digits, scale = _digits(text, symbols)
@@ -96,17 +103,17 @@ def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> Pictu
     return Picture(text, category, characters, digits, scale, signed)
 
 
-def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
-    """Return how many digits are held and how many stand behind the decimal point."""
+def _digits(text: str, symbols: list[_Symbols]) -> tuple[int, int]:
+    """Return how many digits are held and how many of them are decimal places."""
     floats = _floating(symbols)
-    digits = behind = lead = trail = 0
+    digits = decimals = lead = trail = 0
     point = False
     for symbol, count in symbols:
         if symbol in ("V", "."):
             point = True
         elif symbol == "P":
             if digits and not point:
-                trail += count  # 9(9)PPP: the digits stand left of the point
+                trail += count  # 9(9)PPP: the digits are left of the point
             else:
                 lead, point = lead + count, True  # SPPP9(9), VPP9: right of it
         elif symbol in "9Z*" or symbol in floats:
@@ -114,14 +121,14 @@ def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
             if floats.get(symbol):
                 held, floats[symbol] = count - 1, 0  # the first one is the sign or currency itself
             digits += held
-            behind += held if point else 0
+            decimals += held if point else 0
     if not digits:
         raise PictureError(f"the picture {text} has no digit")
-    return digits, behind + lead - trail
+    return digits, decimals + lead - trail
 
 
-def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
-    """Return the symbols of _FLOATING that occur more than once: they stand for digits."""
+def _floating(symbols: list[_Symbols]) -> dict[str, int]:
+    """Return the symbols of _FLOATING that occur more than once: they are places of digits."""
     totals: dict[str, int] = {}
     for symbol, count in symbols:
         if symbol in _FLOATING:

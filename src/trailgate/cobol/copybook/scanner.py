@@ -1,4 +1,4 @@
-"""Logical lines to tokens: words, literals, periods, and the comments that say something."""
+"""Logical lines to tokens: words, literals, periods, and comments."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from trailgate.cobol.copybook.source_lines import Line
+from trailgate.cobol.copybook.source_lines import SourceLine
 from trailgate.errors import DefinitionError, Where
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """What a token is."""
 
     WORD = "word"
@@ -26,7 +26,7 @@ class Kind(Enum):
 class Token:
     """A token and its place; ``first`` marks the first one of its line."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     source: str
     line: int
@@ -36,7 +36,7 @@ class Token:
     @property
     def upper(self) -> str:
         """Return a word in upper case; the empty text for anything else."""
-        return self.text.upper() if self.kind is Kind.WORD else ""
+        return self.text.upper() if self.kind is TokenKind.WORD else ""
 
     def error(self, problem: str, hint: str = "") -> DefinitionError:
         """Return an error about this place."""
@@ -46,31 +46,33 @@ class Token:
 
 # A literal may have a prefix: X"C1", N'..', G'..', Z'..', NX'..'.
 _LITERAL: Final = re.compile(r"(?:[XNGZU]|NX|BX)?([\"'])", re.IGNORECASE)
-# A word ends before a blank, a quote, "==", or a period, comma or semicolon with a blank behind.
+# A word ends before a blank, a quote, "==", or a period, comma or semicolon before a blank.
 _WORD: Final = re.compile(r"(?:(?![.,;](?:\s|$))(?!==)[^\s\"'])+")
 _SEPARATOR: Final = re.compile(r"[\s,;]+")
 
 
-def scan(lines: list[Line], source: str) -> list[Token]:
+def scan(lines: list[SourceLine], source: str) -> list[Token]:
     """Return the tokens of a copybook; raises DefinitionError for a literal without an end."""
     found: list[Token] = []
     for line in _joined(lines):
         if line.comment:
-            found.append(Token(Kind.COMMENT, line.text.strip(), source, line.number, line.column))
+            found.append(
+                Token(TokenKind.COMMENT, line.text.strip(), source, line.number, line.column)
+            )
         else:
             found += _scan_line(line, source)
     return found
 
 
-def _joined(lines: list[Line]) -> Iterator[Line]:
-    """Yield lines with their continuations put behind them."""
-    held: Line | None = None
-    waiting: list[Line] = []  # comments in between
+def _joined(lines: list[SourceLine]) -> Iterator[SourceLine]:
+    """Yield lines with their continuations appended."""
+    held: SourceLine | None = None
+    waiting: list[SourceLine] = []  # comments in between
     for line in lines:
         if line.comment and held is not None:
             waiting.append(line)
         elif line.continued and held is not None:
-            held = Line(held.number, held.column, _continued(held.text, line.text))
+            held = SourceLine(held.number, held.column, _continued(held.text, line.text))
         else:
             yield from _flush(held, waiting)
             held, waiting = (None, []) if line.comment else (line, [])
@@ -79,14 +81,14 @@ def _joined(lines: list[Line]) -> Iterator[Line]:
     yield from _flush(held, waiting)
 
 
-def _flush(held: Line | None, waiting: list[Line]) -> Iterator[Line]:
+def _flush(held: SourceLine | None, waiting: list[SourceLine]) -> Iterator[SourceLine]:
     if held is not None:
         yield held
     yield from waiting
 
 
 def _continued(text: str, more: str) -> str:
-    """Return a text with its continuation: a literal goes on behind the first quote."""
+    """Return a text with its continuation: a literal continues after the first quote."""
     quote = _open_quote(text)
     if quote is None:
         return text.rstrip() + more.strip()
@@ -104,7 +106,7 @@ def _open_quote(text: str) -> str | None:
     return quote
 
 
-def _scan_line(line: Line, source: str) -> Iterator[Token]:
+def _scan_line(line: SourceLine, source: str) -> Iterator[Token]:
     place, first = 0, True
     text = line.text
     while place < len(text):
@@ -117,21 +119,21 @@ def _scan_line(line: Line, source: str) -> Iterator[Token]:
         place, first = end, False
 
 
-def _token(text: str, place: int, line: Line, source: str) -> tuple[Kind, str, int]:
+def _token(text: str, place: int, line: SourceLine, source: str) -> tuple[TokenKind, str, int]:
     if text.startswith("==", place):
-        return Kind.PSEUDO, "==", place + 2
+        return TokenKind.PSEUDO, "==", place + 2
     literal = _LITERAL.match(text, place)
     if literal:
         end = _literal_end(text, literal.end(), literal[1])
         if end < 0:
-            token = Token(Kind.LITERAL, "", source, line.number, line.column + place)
+            token = Token(TokenKind.LITERAL, "", source, line.number, line.column + place)
             raise token.error("a literal without its closing quote")
-        return Kind.LITERAL, text[place:end], end
+        return TokenKind.LITERAL, text[place:end], end
     if text[place] == ".":
-        return Kind.PERIOD, ".", place + 1
+        return TokenKind.PERIOD, ".", place + 1
     word = _WORD.match(text, place)
     assert word is not None
-    return Kind.WORD, word[0], word.end()
+    return TokenKind.WORD, word[0], word.end()
 
 
 def _literal_end(text: str, place: int, quote: str) -> int:

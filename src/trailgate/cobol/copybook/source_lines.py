@@ -1,4 +1,4 @@
-"""Copybook text to logical lines: columns cut, comments told apart, continuations joined."""
+"""Copybook text to logical lines: columns cut, comments and continuations marked."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _DIRECTIVE: Final = re.compile(r"(EJECT|SKIP[123]|TITLE|\*?CBL|\*CONTROL|PROCESS
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SourceLine:
     """The text of one line: ``column`` is that of its first character, both counted from 1.
 
-    ``continued``: the text goes on with that of the line before.
+    ``continued``: the text continues that of the line before.
     """
 
     number: int
@@ -32,7 +32,7 @@ class Line:
     continued: bool = False
 
 
-def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[Line]:
+def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[SourceLine]:
     """Return a copybook's lines; directives that print or compile are left out."""
     lines = [line.expandtabs(TAB) for line in text.replace("\x1a", "").splitlines()]
     fixed = form is SourceFormat.FIXED or (form is SourceFormat.AUTO and looks_fixed(lines))
@@ -53,39 +53,41 @@ def _can_be_fixed(line: str) -> bool:
     head = line[:INDICATOR].ljust(INDICATOR)
     if not _SEQUENCE.fullmatch(head):
         return False
-    behind = line[INDICATOR : INDICATOR + 1] or " "
-    # "01 HEADER." has a D in column 7; what is behind a real D, a blank, tells them apart.
+    indicator = line[INDICATOR : INDICATOR + 1] or " "
+    # "01 HEADER." has a D in column 7; a real D is followed by a blank.
     entry = re.match(r"\d{1,2} ", head) and not head[2:].isdigit()
-    return not entry and (behind in _INDICATORS or (behind.isdigit() and not head.strip()))
+    return not entry and (indicator in _INDICATORS or (indicator.isdigit() and not head.strip()))
 
 
-def _fixed(lines: list[str]) -> Iterator[Line]:
+def _fixed(lines: list[str]) -> Iterator[SourceLine]:
     for number, line in enumerate(lines, 1):
         text = line[TEXT:END]
         mark = line[INDICATOR : INDICATOR + 1]
         if line[:1] == "*":
-            yield Line(number, 2, line[1:], comment=True)
+            yield SourceLine(number, 2, line[1:], comment=True)
         elif mark in ("*", "/", "$"):
-            yield Line(number, TEXT + 1, text, comment=True)
+            yield SourceLine(number, TEXT + 1, text, comment=True)
         elif mark in ("D", "d"):
             continue  # compiled with a debugging switch only
         elif mark == "-":
-            yield Line(number, TEXT + 1, text, continued=True)
+            yield SourceLine(number, TEXT + 1, text, continued=True)
         elif mark.isdigit():
-            yield Line(number, INDICATOR + 1, line[INDICATOR:END].ljust(END - INDICATOR))
+            yield SourceLine(number, INDICATOR + 1, line[INDICATOR:END].ljust(END - INDICATOR))
         elif text.lstrip()[:1] == "*":
-            yield Line(number, TEXT + 1, text.lstrip()[1:], comment=True)  # one column too far
+            yield SourceLine(
+                number, TEXT + 1, text.lstrip()[1:], comment=True
+            )  # one column too far
         elif _CONTINUED.match(text):
-            yield Line(number, TEXT + 1, text[1:], continued=True)  # likewise
+            yield SourceLine(number, TEXT + 1, text[1:], continued=True)  # likewise
         elif text.strip():
-            # A literal may go on in the next line: blanks up to the last column count then.
-            yield Line(number, TEXT + 1, text.ljust(END - TEXT))
+            # A literal may continue on the next line: blanks up to the last column count then.
+            yield SourceLine(number, TEXT + 1, text.ljust(END - TEXT))
 
 
-def _free(lines: list[str]) -> Iterator[Line]:
+def _free(lines: list[str]) -> Iterator[SourceLine]:
     for number, line in enumerate(lines, 1):
         if _FREE_COMMENT.match(line):
             text = line.strip().lstrip("*>")
-            yield Line(number, line.index("*") + 2, text, comment=True)
+            yield SourceLine(number, line.index("*") + 2, text, comment=True)
         elif line.strip():
-            yield Line(number, 1, line.split("*>")[0])
+            yield SourceLine(number, 1, line.split("*>")[0])

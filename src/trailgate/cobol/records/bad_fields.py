@@ -1,4 +1,4 @@
-"""What is wrong in the fields of records: a stop at the first, or a column that tells of all."""
+"""What is wrong in the fields of records: an error of the first one, or a column of all."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
-from trailgate.cobol.records.item_positions import Place
-from trailgate.cobol.records.record_bytes import Records
+from trailgate.cobol.copybook.item_positions import Offset
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.values.codec import Explain, Reason
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, Where
@@ -23,16 +23,16 @@ ERROR: Final = pa.struct(
         pa.field("reason", pa.string()),
     ]
 )
-CUT_OFF: Final = Reason("the record ends in front of the field's end")
+CUT_OFF: Final = Reason("the record ends before the field's end")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fault:
-    """Records in which a field is wrong; the offset counts from the record's begin."""
+    """RecordBytes in which a field is wrong; the offset counts from the record's begin."""
 
     field: str
     size: int
-    at: Place
+    at: Offset
     rows: Mask
     explain: Explain
 
@@ -45,14 +45,14 @@ class Fault:
         return np.broadcast_to(self.at, rows.shape) if isinstance(self.at, int) else self.at[rows]
 
 
-def _raws(records: Records, fault: Fault, rows: Longs) -> pa.Array:
+def _raws(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
     """Return a field's bytes in some records, as many as a record has of them."""
     ends = records.ends[rows]
     starts = np.minimum(records.starts[rows] + fault.offsets(rows), ends)
     return gather(records.data, starts, np.minimum(starts + fault.size, ends))
 
 
-def first_error(records: Records, faults: list[Fault]) -> DecodeError:
+def first_error(records: RecordBytes, faults: list[Fault]) -> DecodeError:
     """Return the error of the first wrong field of the first record that has one."""
     row = min(int(np.argmax(fault.rows)) for fault in faults)
     fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
@@ -63,19 +63,19 @@ def first_error(records: Records, faults: list[Fault]) -> DecodeError:
     return DecodeError(reason.problem, where=where, hint=reason.hint)
 
 
-def error_column(records: Records, faults: list[Fault]) -> pa.Array:
+def error_column(records: RecordBytes, faults: list[Fault]) -> pa.Array:
     """Return for each record the list of its wrong fields; an empty one where there is none."""
     where = [np.flatnonzero(fault.rows) for fault in faults]
-    told = [_told(records, f, rows) for f, rows in zip(faults, where, strict=True)]
-    values = pa.concat_arrays([pa.array([], ERROR), *told])
+    found = [_errors(records, f, rows) for f, rows in zip(faults, where, strict=True)]
+    values = pa.concat_arrays([pa.array([], ERROR), *found])
     rows = np.concatenate([np.zeros(0, np.int64), *where])
     order = np.lexsort((values.field("offset").to_numpy(), rows))
     ends = np.searchsorted(rows[order], np.arange(len(records) + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(ends), values.take(pa.array(order)))
 
 
-def _told(records: Records, fault: Fault, rows: Longs) -> pa.Array:
-    """Return what is told of a field in some records; each distinct value is explained once."""
+def _errors(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
+    """Return the errors of a field in some records; each distinct value is explained once."""
     raws = _raws(records, fault, rows).dictionary_encode()
     distinct = raws.dictionary.to_pylist()
     reasons = [". ".join(filter(None, fault.explain(raw))) for raw in distinct]

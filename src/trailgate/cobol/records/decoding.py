@@ -1,8 +1,7 @@
-"""Records to columns by a layout: places first, then alike fields of all records at once."""
+"""RecordBytes to columns by a layout: offsets first, then alike fields of all records at once."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as member
@@ -12,12 +11,21 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import Mask
+from trailgate.cobol.copybook.flat_columns import column_names
+from trailgate.cobol.copybook.item_positions import (
+    BadCount,
+    Counts,
+    Item,
+    PlacedItems,
+    columns_below,
+    counters,
+    place_items,
+)
 from trailgate.cobol.copybook.layouts import Field, Layout, Usage
 from trailgate.cobol.records.bad_fields import CUT_OFF, Fault, error_column, first_error
-from trailgate.cobol.records.item_positions import BadCount, Leaf, Placed, counters, leaves, place
 from trailgate.cobol.records.record_bytes import (
-    Records,
+    RecordBytes,
     copy_items,
     cut_off,
     matrix_of,
@@ -29,10 +37,10 @@ from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.options import Integers, ValueOptions
 from trailgate.columnar.code_pages.page_text import without
 from trailgate.columnar.gather import gather
-from trailgate.errors import DecodeError, DefinitionError, OptionError, Where
+from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 
 ERRORS_COLUMN, RAW_COLUMN = "_errors", "_raw"
-# Records are decoded in portions whose bytes and columns stay in the cache, but are enough for a
+# RecordBytes are decoded in portions whose bytes and columns stay in the cache, but are enough for a
 # column's operations to cost more than their calls; 3 MB was fastest for records of 27 to 1,300 bytes.
 CHUNK_BYTES: Final = 3 << 20
 CHUNK_ROWS: Final = (1 << 10, 1 << 14)
@@ -54,10 +62,10 @@ class Depending(Enum):
 
 
 class OnError(Enum):
-    """What becomes of a field whose bytes are no value."""
+    """What becomes of a field whose bytes are not a value."""
 
     STOP = "stop"
-    COLUMN = "column"  # NULL, and told in the column _errors
+    COLUMN = "column"  # NULL, with its error in the column _errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +85,14 @@ class RecordDecoder:
 
     def __init__(self, layout: Layout, options: RecordOptions | None = None) -> None:
         self.layout, self.options = layout, options or RecordOptions()
-        self._placed = place(layout)
+        self._names = column_names(layout)
+        self._placed = place_items(layout, self._names)
         self._wanted = _wanted(self._placed, self.options.columns)
         self._alike = self._grouped(self._placed)
         self._decoders: dict[Field, tuple[Decoder, Explain]] = {}
-        for leaf in leaves(self._placed.root):
-            if leaf.name in self._wanted:
-                self._decoder_of(leaf.field)
+        for item in columns_below(self._placed.root):
+            if item.name in self._wanted:
+                self._decoder_of(item.field)
         counted = (f for f in layout.root.walk() if f.name.upper() in counters(layout))
         self._counters = {field: _counter(field, self.options.values) for field in counted}
 
@@ -92,7 +101,7 @@ class RecordDecoder:
         """Return the schema of all batches."""
         return self.decode(records_of_length(b"", self.layout.size or 1)).schema
 
-    def decode(self, records: Records) -> pa.RecordBatch:
+    def decode(self, records: RecordBytes) -> pa.RecordBatch:
         """Return the columns of all records; raises DecodeError where a field stops the run."""
         found = list(self.batches(records))
         if len(found) > 1:
@@ -101,25 +110,27 @@ class RecordDecoder:
             raise DecodeError("more than 2 GB of text in one batch", hint="Take it in batches")
         return found[0]
 
-    def batches(self, records: Records) -> Iterator[pa.RecordBatch]:
-        """Yield the columns of some records after the other; at least one batch, be it empty."""
+    def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
+        """Yield the columns of some records after the other; at least one batch, which may be empty."""
         rows = _rows_of(max(self.layout.size, 1))
         for begin in range(0, max(len(records), 1), rows):
             yield self._batch(records.part(begin, begin + rows))
 
-    def _batch(self, records: Records) -> pa.RecordBatch:
+    def _batch(self, records: RecordBytes) -> pa.RecordBatch:
         faults: list[Fault] = []
         placed = self._placed
         if self.layout.varies:
             real = self.options.depending is Depending.REAL
-            placed = place(self.layout, lambda leaf: self._count(records, leaf, faults), real=real)
+            placed = place_items(
+                self.layout, self._names, lambda item: self._count(records, item, faults), real=real
+            )
         faults += [_count_fault(bad) for bad in placed.bad_counts]
         columns = self._columns(records, placed, faults)
         faults = [fault for fault in faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
             raise first_error(records, faults)
         if self.options.shape is Shape.FLAT:
-            pairs = [(leaf.name, column) for leaf, column in columns.items()]
+            pairs = [(item.name, column) for item, column in columns.items()]
         else:
             pairs = record_members(placed.root, columns, len(records))
         if self.options.errors is OnError.COLUMN:
@@ -129,39 +140,39 @@ class RecordDecoder:
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
 
     def _columns(
-        self, records: Records, placed: Placed, faults: list[Fault]
-    ) -> Mapping[Leaf, pa.Array]:
-        """Return the column of each wanted item in the layout's order, and tell faults."""
+        self, records: RecordBytes, placed: PlacedItems, faults: list[Fault]
+    ) -> Mapping[Item, pa.Array]:
+        """Return the column of each wanted item in the layout's order, and add the faults."""
         alike = self._alike if placed is self._placed else self._grouped(placed)
-        found: dict[Leaf, pa.Array] = {}
+        found: dict[Item, pa.Array] = {}
         for kind, members in alike.items():
             found.update(self._decode_alike(records, kind, members, faults))
-        return {leaf: found[leaf] for leaf in leaves(placed.root) if leaf in found}
+        return {item: found[item] for item in columns_below(placed.root) if item in found}
 
-    def _grouped(self, placed: Placed) -> dict[Field, list[Leaf]]:
+    def _grouped(self, placed: PlacedItems) -> dict[Field, list[Item]]:
         """Return the wanted items by what their decoding depends on."""
-        alike: dict[Field, list[Leaf]] = {}
-        for leaf in leaves(placed.root):
-            if leaf.name in self._wanted:
-                alike.setdefault(_kind(leaf.field), []).append(leaf)
+        alike: dict[Field, list[Item]] = {}
+        for item in columns_below(placed.root):
+            if item.name in self._wanted:
+                alike.setdefault(_kind(item.field), []).append(item)
         return alike
 
     def _decode_alike(
-        self, records: Records, kind: Field, members: list[Leaf], faults: list[Fault]
-    ) -> Iterator[tuple[Leaf, pa.Array]]:
+        self, records: RecordBytes, kind: Field, members: list[Item], faults: list[Fault]
+    ) -> Iterator[tuple[Item, pa.Array]]:
         decode, explain = self._decoder_of(kind)
         rows = len(records)
-        usable = [_usable(records, leaf, faults) for leaf in members]
+        usable = [_usable(records, item, faults) for item in members]
         if not rows:
             found = decode(np.zeros((0, kind.size), np.uint8))
         elif len(members) == 1 and usable[0] is None:
             found = decode(matrix_of(records, members[0]))
         else:
             matrix = np.zeros((rows * len(members), kind.size), np.uint8)
-            for index, (leaf, mask) in enumerate(zip(members, usable, strict=True)):
-                copy_items(records, leaf, mask, matrix[index * rows : (index + 1) * rows])
+            for index, (item, mask) in enumerate(zip(members, usable, strict=True)):
+                copy_items(records, item, mask, matrix[index * rows : (index + 1) * rows])
             found = decode(matrix)
-        for index, (leaf, mask) in enumerate(zip(members, usable, strict=True)):
+        for index, (item, mask) in enumerate(zip(members, usable, strict=True)):
             cut = slice(index * rows, (index + 1) * rows)
             values = found.values[cut] if len(members) > 1 else found.values
             bad = None if found.bad is None else found.bad[cut]
@@ -169,32 +180,30 @@ class RecordDecoder:
                 bad = None if bad is None else bad & mask
                 values = without(values, ~mask)
             if bad is not None and bad.any():
-                faults.append(Fault(leaf.name, kind.size, leaf.at, bad, explain))
-            yield leaf, values
+                faults.append(Fault(item.name, kind.size, item.offset, bad, explain))
+            yield item, values
 
-    def _count(
-        self, records: Records, leaf: Leaf, faults: list[Fault]
-    ) -> tuple[Longs, Mask | None]:
-        """Return the counts that a counter holds, and where it holds none; tells why.
+    def _count(self, records: RecordBytes, item: Item, faults: list[Fault]) -> Counts:
+        """Return the counts that a counter holds; adds the faults of those that it does not hold.
 
-        What is told anyway, because the counter is also a wanted column, is not told twice.
+        A fault that the counter has as a wanted column is not added twice.
         """
-        wanted = leaf.name in self._wanted
-        usable = _usable(records, leaf, [] if wanted else faults)
-        matrix = np.zeros((len(records), leaf.field.size), np.uint8)
+        wanted = item.name in self._wanted
+        usable = _usable(records, item, [] if wanted else faults)
+        matrix = np.zeros((len(records), item.field.size), np.uint8)
         if len(records):
-            copy_items(records, leaf, usable, matrix)
-        found = self._counters[leaf.field](matrix)
+            copy_items(records, item, usable, matrix)
+        found = self._counters[item.field](matrix)
         unread = found.values.is_null().to_numpy(zero_copy_only=False)
-        untold = unread if usable is None else unread & usable
+        new = unread if usable is None else unread & usable
         if wanted and found.bad is not None:
-            untold = untold & ~found.bad
-        if untold.any():
-            explain = explainer(leaf.field, self.options.values)
-            faults.append(Fault(leaf.name, leaf.field.size, leaf.at, untold, explain))
+            new = new & ~found.bad
+        if new.any():
+            explain = explainer(item.field, self.options.values)
+            faults.append(Fault(item.name, item.field.size, item.offset, new, explain))
         if usable is not None:
             unread = unread | ~usable
-        return found.values.fill_null(0).to_numpy(zero_copy_only=False), unread
+        return Counts(found.values.fill_null(0).to_numpy(zero_copy_only=False), unread)
 
     def _decoder_of(self, field: Field) -> tuple[Decoder, Explain]:
         kind = _kind(field)
@@ -216,7 +225,7 @@ def _rows_of(size: int) -> int:
 
 
 def _counter(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of a field that says how often others occur; it must be a whole number."""
+    """Return the decoder of a field that holds how often others occur, a whole number."""
     decode = decoder(field, replace(options, integers=Integers.INT64))
     if not pa.types.is_int64(decode(np.zeros((0, field.size), np.uint8)).values.type):
         problem = "a field that says how often others occur must be a whole number"
@@ -225,7 +234,7 @@ def _counter(field: Field, options: ValueOptions) -> Decoder:
 
 
 def _kind(field: Field) -> Field:
-    """Return a field with nothing but what its decoding depends on: alike fields are equal."""
+    """Return a field with only what its decoding depends on: alike fields are equal."""
     picture = field.picture if field.usage is Usage.EDITED else ""
     return Field(
         "",
@@ -240,15 +249,15 @@ def _kind(field: Field) -> Field:
     )
 
 
-def _usable(records: Records, leaf: Leaf, faults: list[Fault]) -> Mask | None:
-    """Return the records whose item is there and whole, None for all; tells of cut ones."""
-    short = cut_off(records, leaf)
+def _usable(records: RecordBytes, item: Item, faults: list[Fault]) -> Mask | None:
+    """Return the records whose item is there and whole, None for all; adds a fault for others."""
+    short = cut_off(records, item)
     if short is None:
-        return leaf.active
-    if leaf.active is not None:
-        short &= leaf.active
-    faults.append(Fault(leaf.name, leaf.field.size, leaf.at, short, lambda _: CUT_OFF))
-    return ~short if leaf.active is None else leaf.active & ~short
+        return item.active
+    if item.active is not None:
+        short &= item.active
+    faults.append(Fault(item.name, item.field.size, item.offset, short, lambda _: CUT_OFF))
+    return ~short if item.active is None else item.active & ~short
 
 
 def _count_fault(bad: BadCount) -> Fault:
@@ -256,24 +265,23 @@ def _count_fault(bad: BadCount) -> Fault:
     assert occurs is not None
     allowed = f"{occurs.least} to {occurs.most}"
     wrong = sorted({int(count) for count in bad.counts[bad.rows].tolist()})[:3]
-    told = " or ".join(map(str, wrong))
-    reason = Reason(f"{bad.counter} says that it occurs {told} times, outside {allowed}")
-    return Fault(bad.field.name, 0, bad.at, bad.rows, lambda _: reason)
+    counts = " or ".join(map(str, wrong))
+    reason = Reason(f"{bad.counter} says that it occurs {counts} times, outside {allowed}")
+    return Fault(bad.field.name, 0, bad.offset, bad.rows, lambda _: reason)
 
 
-def _wanted(placed: Placed, columns: tuple[str, ...] | None) -> frozenset[str]:
+def _wanted(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[str]:
     """Return the names of the flat columns asked for, by their own or a group's name."""
-    found = list(leaves(placed.root))
+    found = list(columns_below(placed.root))
     if columns is None:
-        return frozenset(leaf.name for leaf in found)
+        return frozenset(item.name for item in found)
     asked = {name.upper() for name in columns}
-    known = {name.upper() for leaf in found for name in _names(leaf)}
+    known = {name.upper() for item in found for name in _names(item)}
     for name in sorted(asked - known):
-        near = difflib.get_close_matches(name, known, 3)
-        hint = f"Is it {' or '.join(near)}?" if near else ""
-        raise OptionError(f"no field {name} in the layout", where=Where(field=name), hint=hint)
-    return frozenset(leaf.name for leaf in found if asked & {name.upper() for name in _names(leaf)})
+        where, hint = Where(field=name), did_you_mean(name, known)
+        raise OptionError(f"no field {name} in the layout", where=where, hint=hint)
+    return frozenset(item.name for item in found if asked & {name.upper() for name in _names(item)})
 
 
-def _names(leaf: Leaf) -> tuple[str, ...]:
-    return (leaf.name, leaf.field.name, *leaf.groups)
+def _names(item: Item) -> tuple[str, ...]:
+    return (item.name, item.field.name, *(group.name for group in item.groups))

@@ -1,4 +1,4 @@
-"""Columns to records by a layout: the mirror image of decoding, for test data and round trips."""
+"""Columns to records by a layout, and records to the bytes of a file: the mirror image of decoding."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Octets
+from trailgate.cobol.copybook.flat_columns import column_names
+from trailgate.cobol.copybook.item_positions import Counts, Item, columns_below, place_items
 from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.records.decoding import Depending, RecordOptions
-from trailgate.cobol.records.item_positions import Leaf, leaves, place
-from trailgate.cobol.records.record_bytes import Records
+from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
+from trailgate.cobol.records.kernels import DESCRIPTOR
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.values.codecs import encoder
 from trailgate.columnar.code_pages.registry import code_page
-from trailgate.errors import EncodeError, Where
+from trailgate.errors import DecodeError, EncodeError, Where
 
 
 class RecordEncoder:
@@ -23,9 +26,10 @@ class RecordEncoder:
 
     def __init__(self, layout: Layout, options: RecordOptions | None = None) -> None:
         self.layout, self.options = layout, options or RecordOptions()
+        self._names = column_names(layout)
         self._spare = _overlaid(layout.root)
 
-    def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> Records:
+    def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> RecordBytes:
         """Return the records; raises EncodeError with record and field.
 
         Every column must be there, but for those whose bytes are another's (REDEFINES); of two for the same
@@ -35,7 +39,9 @@ class RecordEncoder:
             columns = dict(zip(columns.schema.names, columns.columns, strict=True))
         rows = len(next(iter(columns.values()), ()))
         real = self.options.depending is Depending.REAL
-        placed = place(self.layout, lambda leaf: _count(columns, leaf), real=real)
+        placed = place_items(
+            self.layout, self._names, lambda item: _count(columns, item), real=real
+        )
         for bad in placed.bad_counts:
             problem = f"{bad.counter} is outside of what {bad.field.name} allows"
             where = Where(record=int(np.argmax(bad.rows)), field=bad.counter)
@@ -43,29 +49,29 @@ class RecordEncoder:
         page = code_page(self.options.values.dialect.code_page)
         matrix = np.empty((rows, self.layout.size), np.uint8)
         matrix[:] = np.resize(np.frombuffer(page.blank, np.uint8), self.layout.size)
-        for leaf in leaves(placed.root):
-            if leaf.name in columns:
-                self._write(matrix, leaf, columns[leaf.name])
-            elif leaf.field not in self._spare:
-                raise EncodeError("no column for a field", where=Where(field=leaf.name))
+        for item in columns_below(placed.root):
+            if item.name in columns:
+                self._write(matrix, item, columns[item.name])
+            elif item.field not in self._spare:
+                raise EncodeError("no column for a field", where=Where(field=item.name))
         return _cut(matrix, placed.extent)
 
-    def _write(self, matrix: Octets, leaf: Leaf, values: pa.Array) -> None:
-        rows = np.arange(len(matrix)) if leaf.active is None else np.flatnonzero(leaf.active)
+    def _write(self, matrix: Octets, item: Item, values: pa.Array) -> None:
+        rows = np.arange(len(matrix)) if item.active is None else np.flatnonzero(item.active)
         if not len(rows):
             return
-        if leaf.active is not None:
-            values = values.filter(pa.array(leaf.active))
+        if item.active is not None:
+            values = values.filter(pa.array(item.active))
         try:
-            made = encoder(leaf.field, self.options.values)(values)
+            made = encoder(item.field, self.options.values)(values)
         except EncodeError as error:
             record = error.where.record
             if record is not None:
-                where = Where(record=int(rows[record]), field=leaf.name)
+                where = Where(record=int(rows[record]), field=item.name)
                 raise EncodeError(error.problem, where=where, hint=error.hint) from None
-            raise error.located(field=leaf.name) from None
-        at = leaf.at if isinstance(leaf.at, int) else leaf.at[rows]
-        matrix[rows[:, None], np.reshape(at, (-1, 1)) + np.arange(leaf.field.size)] = made
+            raise error.located(field=item.name) from None
+        at = item.offset if isinstance(item.offset, int) else item.offset[rows]
+        matrix[rows[:, None], np.reshape(at, (-1, 1)) + np.arange(item.field.size)] = made
 
 
 def _overlaid(root: Field) -> frozenset[Field]:
@@ -79,19 +85,61 @@ def _overlaid(root: Field) -> frozenset[Field]:
     return frozenset(found)
 
 
-def _count(columns: Mapping[str, pa.Array], leaf: Leaf) -> tuple[Longs, Mask | None]:
-    values = columns.get(leaf.name)
+def _count(columns: Mapping[str, pa.Array], item: Item) -> Counts:
+    values = columns.get(item.name)
     if values is None:
-        raise EncodeError("no column for a counter", where=Where(field=leaf.name))
+        raise EncodeError("no column for a counter", where=Where(field=item.name))
     counts = pc.cast(values, pa.int64()).fill_null(0)
-    return counts.to_numpy(zero_copy_only=False), None
+    return Counts(counts.to_numpy(zero_copy_only=False))
 
 
-def _cut(matrix: Octets, extent: int | Longs) -> Records:
+def _cut(matrix: Octets, extent: int | Longs) -> RecordBytes:
     rows, width = matrix.shape
     if isinstance(extent, int):
         starts = np.arange(rows, dtype=np.int64) * width
-        return Records(matrix.reshape(-1), starts, starts + width, step=width)
+        return RecordBytes(matrix.reshape(-1), starts, starts + width, step=width)
     ends = np.cumsum(np.broadcast_to(extent, rows))
     inside = np.arange(width) < np.broadcast_to(extent, rows)[:, None]
-    return Records(matrix[inside], ends - extent, ends)
+    return RecordBytes(matrix[inside], ends - extent, ends)
+
+
+def framed(records: RecordBytes, framing: Framing) -> Octets:
+    """Return the bytes of a file with records that follow each other in their buffer; a block holds one record.
+
+    Raises EncodeError for a record that would not be read as it was written: a delimiter in it, a wrong length.
+    """
+    lengths = records.ends - records.starts
+    heads = _descriptors(lengths, framing)
+    mark = np.frombuffer(framing.delimiter if framing.kind is FrameKind.LINE else b"", np.uint8)
+    ends = np.cumsum(heads.shape[1] + lengths + len(mark))
+    begins = ends - len(mark) - lengths
+    made = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    body = np.ones(len(made), bool)
+    for at, values in ((begins - heads.shape[1], heads), (ends - len(mark), mark[None, :])):
+        places = at[:, None] + np.arange(values.shape[1])
+        made[places], body[places] = values, False
+    made[body] = records.data
+    _check_found_again(made, begins, framing)
+    return made
+
+
+def _descriptors(lengths: Longs, framing: Framing) -> Octets:
+    """Return the descriptor words before each record: the block's, then its own."""
+    words = {FrameKind.BDW: 2, FrameKind.RDW: 1}.get(framing.kind, 0)
+    counted = lengths[:, None] + DESCRIPTOR * np.arange(words, 0, -1) - framing.adjustment
+    found = np.zeros((len(lengths), words, DESCRIPTOR), np.uint8)
+    order = "<u2" if framing.little else ">u2"
+    found[:, :, :2] = counted.astype(order).view(np.uint8).reshape(len(lengths), words, 2)
+    return found.reshape(len(lengths), words * DESCRIPTOR)
+
+
+def _check_found_again(made: Octets, begins: Longs, framing: Framing) -> None:
+    try:
+        found = find_frames(made, framing, finish=True).starts
+    except DecodeError as error:
+        raise EncodeError(f"records that do not fit their framing: {error.problem}") from None
+    if not np.array_equal(found, begins):
+        both = min(len(found), len(begins))
+        row = int(np.append(found[:both] != begins[:both], True).argmax())
+        where = Where(record=max(row - (framing.kind is FrameKind.LINE), 0))
+        raise EncodeError("a record that would not be read as it was written", where=where)

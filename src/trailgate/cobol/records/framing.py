@@ -32,7 +32,7 @@ _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
         NO_RECORD: "no record descriptor word: length {}",
         NO_BLOCK: "no block descriptor word: length {}",
         OVERRUN: "a record runs over its block",
-        NO_LENGTH: "a length field of {} ends in front of itself",
+        NO_LENGTH: "a length field of {} ends before its own end",
     }
 )
 
@@ -114,7 +114,7 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Fram
 
 
 def frames_in(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> StretchFrames:
-    """Return the records of the stretches data[start:end], which are of lines or of fixed length.
+    """Return the records of ascending stretches data[start:end], which are of lines or of fixed length.
 
     The last record of a stretch may be shorter, or lack its delimiter. An empty stretch has no record.
     """
@@ -138,9 +138,10 @@ def _lines_in(
 ) -> tuple[StretchFrames, int]:
     assert not len(starts) or (starts.min() >= 0 and ends.max() <= len(data))
     mark = np.frombuffer(framing.delimiter, np.uint8)
-    most = np.count_nonzero(data == mark[0]) + len(starts)
+    candidates = np.flatnonzero(data == mark[0])
+    most = len(candidates) + len(starts)
     found = StretchFrames(*(np.empty(most, np.int64) for _ in StretchFrames._fields))
-    count, end = line_records(data, starts, ends, mark, finish, *found)
+    count, end = line_records(data, candidates, starts, ends, mark, finish, *found)
     stretch, begins, stops = (column[:count] for column in found)
     if framing.returns and count:
         stops -= (stops > begins) & (data[stops - 1] == _RETURN)
@@ -163,20 +164,30 @@ def _descriptors(data: Octets, framing: Framing, finish: bool) -> Frames:  # noq
     starts, ends = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     blocks = framing.kind is FrameKind.BDW
     order = framing.little, framing.adjustment
-    return _checked(data, starts, ends, descriptor_records(data, blocks, *order, starts, ends))
+    filled = descriptor_records(data, blocks, *order, starts, ends)
+    return _checked(data, starts, ends, _Filled(*filled))
 
 
 def _length_fields(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
     offset, width = framing.field_offset, framing.field_width
     starts, ends = np.empty((2, len(data) // (offset + width)), np.int64)
     order = framing.little, framing.adjustment
-    found = length_field_records(data, offset, width, *order, starts, ends)
-    return _checked(data, starts, ends, found)
+    filled = length_field_records(data, offset, width, *order, starts, ends)
+    return _checked(data, starts, ends, _Filled(*filled))
 
 
-def _checked(data: Octets, starts: Longs, ends: Longs, found: tuple[int, int, int, int]) -> Frames:
+class _Filled(NamedTuple):
+    """What a kernel returns: records filled in, where the next one begins, and a problem with its length."""
+
+    rows: int
+    end: int
+    problem: int
+    length: int
+
+
+def _checked(data: Octets, starts: Longs, ends: Longs, filled: _Filled) -> Frames:
     """Return what a kernel has filled in; raises DecodeError for the problem that it has met."""
-    count, end, problem, length = found
+    count, end, problem, length = filled
     if problem:
         where = Where(offset=end, raw=data[end : end + 64].tobytes())
         hint = "Is the framing right (kind, byte order, adjustment), or is the file damaged?"

@@ -16,6 +16,7 @@ _BEYOND: Final = 1 << 62  # instead of a length that a signed word does not hold
 @kernel(writes=("stretch", "begins", "stops"))
 def line_records(
     data: Octets,
+    candidates: Longs,
     starts: Longs,
     ends: Longs,
     mark: Octets,
@@ -24,24 +25,27 @@ def line_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int]:
-    """Fill in the lines of some stretches; return how many, and where what is left over begins.
+    """Fill in the lines of stretches that ascend; return how many, and where what is left over begins.
 
-    With ``finish`` what is left over at a stretch's end is a line too, unless it is empty.
+    ``candidates`` are the offsets of the mark's first byte. With ``finish`` what is left over
+    at a stretch's end is a line too, unless it is empty.
     """
-    count = place = 0
-    width = len(mark)
+    count = place = following = 0
+    width, known = len(mark), len(candidates)
     for number in range(len(starts)):
-        place = at = starts[number]
-        while at + width <= ends[number]:
-            same = 0
+        place = starts[number]
+        while following < known and candidates[following] < place:
+            following += 1
+        while following < known and candidates[following] + width <= ends[number]:
+            at = candidates[following]
+            following += 1
+            same = 1 if at >= place else width + 1  # not inside the mark before
             while same < width and data[at + same] == mark[same]:
                 same += 1
             if same == width:
                 stretch[count], begins[count], stops[count] = number, place, at
                 count += 1
-                place = at = at + width
-            else:
-                at += 1
+                place = at + width
         if finish and place < ends[number]:
             stretch[count], begins[count], stops[count] = number, place, ends[number]
             count += 1
@@ -121,7 +125,7 @@ def _number(data: Octets, at: int, width: int, little: bool) -> int:
 
 @inner
 def _block_length(data: Octets, place: int, little: bool) -> int:
+    word: int = _number(data, place, 2 if little else DESCRIPTOR, little)
     if little:
-        return _number(data, place, 2, True)
-    word = _number(data, place, DESCRIPTOR, False)
+        return word
     return word - _EXTENDED if word >= _EXTENDED else word >> 16

@@ -1,8 +1,7 @@
-"""Files whose records are of several kinds: which layout a record has is told by a field in it."""
+"""Files whose records are of several kinds, which a field in each record distinguishes."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,9 +20,9 @@ from trailgate.cobol.records.decoding import (
     RecordOptions,
     Shape,
 )
-from trailgate.cobol.records.record_bytes import Records
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.columnar.gather import gather
-from trailgate.errors import DecodeError, OptionError, Where
+from trailgate.errors import DecodeError, OptionError, Where, did_you_mean
 
 KIND_COLUMN = "_record"
 
@@ -50,8 +49,8 @@ def layout_named(layouts: Sequence[Layout], name: str | None) -> Layout:
         hint = f"Choose one by the option record: {', '.join(known)}"
         raise OptionError(f"the copybook has {len(layouts)} records", hint=hint)
     if name.upper() not in known:
-        near = difflib.get_close_matches(name.upper(), known, 3) or list(known)
-        raise OptionError(f"no record {name} in the copybook", hint=f"Known: {', '.join(near)}")
+        hint = did_you_mean(name, known) or f"Known: {', '.join(known)}"
+        raise OptionError(f"no record {name} in the copybook", hint=hint)
     return known[name.upper()]
 
 
@@ -71,7 +70,7 @@ class KindsDecoder:
         self._key = self._key_decoder()
 
     def _key_decoder(self) -> RecordDecoder:
-        """Return what reads the field that tells; raises OptionError where its place differs."""
+        """Return the decoder of the field of the kinds; raises OptionError where its place differs."""
         wanted = self._kinds.field.upper()
         places = [
             {
@@ -82,7 +81,7 @@ class KindsDecoder:
             for layout in self._layouts.values()
         ]
         if len(places[0]) != 1 or any(place != places[0] for place in places):
-            problem = f"the field {self._kinds.field} does not tell the kinds of records apart"
+            problem = f"the field {self._kinds.field} does not distinguish the kinds of records"
             raise OptionError(problem, hint="It must be in each of them, once, at the same place")
         own = RecordOptions(self._options.values, Shape.FLAT, columns=(self._kinds.field,))
         return RecordDecoder(next(iter(self._layouts.values())), own)
@@ -100,7 +99,7 @@ class KindsDecoder:
             members.append(pa.field(RAW_COLUMN, pa.binary()))
         return pa.schema(members)
 
-    def batches(self, records: Records) -> Iterator[pa.RecordBatch]:
+    def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
         """Yield the columns of the records, in their order."""
         kind = self._kind_of(records)
         rows = np.flatnonzero(kind >= 0)
@@ -127,7 +126,7 @@ class KindsDecoder:
             columns.append(gather(records.data, records.starts[rows], records.ends[rows]))
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _kind_of(self, records: Records) -> Longs:
+    def _kind_of(self, records: RecordBytes) -> Longs:
         """Return each record's kind as a number; -1 where it is left out."""
         values = self._key.decode(records).column(0).cast(pa.string()).dictionary_encode()
         numbers = {name: number for number, name in enumerate(self._decoders)}
@@ -140,7 +139,7 @@ class KindsDecoder:
             raise self._unknown(records, row, values[row].as_py())
         return kind
 
-    def _unknown(self, records: Records, row: int, value: str | None) -> DecodeError:
+    def _unknown(self, records: RecordBytes, row: int, value: str | None) -> DecodeError:
         start, end = int(records.starts[row]), int(records.ends[row])
         raw = records.data[start : min(end, start + 64)].tobytes()
         where = Where(
@@ -150,12 +149,14 @@ class KindsDecoder:
             raw=raw,
         )
         known = ", ".join(repr(name) for name in self._kinds.names)
-        return DecodeError(f"{value!r} is no kind of record", where=where, hint=f"Known: {known}")
+        return DecodeError(
+            f"{value!r} is not a kind of record", where=where, hint=f"Known: {known}"
+        )
 
 
-def _decoded(decoder: RecordDecoder, records: Records, rows: Longs) -> pa.RecordBatch:
+def _decoded(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:
     """Return the columns of some records; an error names the record by its own number."""
-    chosen = Records(records.data, records.starts[rows], records.ends[rows], 0, records.base)
+    chosen = RecordBytes(records.data, records.starts[rows], records.ends[rows], 0, records.base)
     try:
         return decoder.decode(chosen)
     except DecodeError as error:

@@ -8,19 +8,19 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
-from trailgate.cobol.records.item_positions import Group, Leaf, Node, Repeated
+from trailgate.cobol.copybook.item_positions import GroupItem, Item, ItemNode, RepeatedItem
 
-Columns = Mapping[Leaf, pa.Array]
+Columns = Mapping[Item, pa.Array]
 
 
-def members_of(node: Node, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
-    """Return the names and columns that a node gives to what it stands in.
+def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
+    """Return the names and columns that a node gives to what it is in.
 
     A nameless group gives its own members; an item that is not among the columns gives none.
     """
-    if isinstance(node, Leaf):
+    if isinstance(node, Item):
         return [(node.field.name, columns[node])] if node in columns else []
-    if isinstance(node, Repeated):
+    if isinstance(node, RepeatedItem):
         found = _list(node, columns, rows)
         return [] if found is None else [(node.field.name, found)]
     below = _members(node, columns, rows)
@@ -29,7 +29,7 @@ def members_of(node: Node, columns: Columns, rows: int) -> list[tuple[str, pa.Ar
     return [(node.field.name, _struct(below))] if below else []
 
 
-def _members(group: Group, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
+def _members(group: GroupItem, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
     below = [pair for member in group.members for pair in members_of(member, columns, rows)]
     names = _distinct([name for name, _ in below])
     return list(zip(names, (array for _, array in below), strict=True))
@@ -47,9 +47,9 @@ def _distinct(names: list[str]) -> list[str]:
     return found
 
 
-def record_members(root: Node, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
+def record_members(root: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
     """Return the columns of a record: the members of its root."""
-    if not isinstance(root, Group):
+    if not isinstance(root, GroupItem):
         return members_of(root, columns, rows)
     return _members(root, columns, rows)
 
@@ -58,7 +58,7 @@ def _struct(below: list[tuple[str, pa.Array]]) -> pa.Array:
     return pa.StructArray.from_arrays([array for _, array in below], [name for name, _ in below])
 
 
-def _list(node: Repeated, columns: Columns, rows: int) -> pa.Array | None:
+def _list(node: RepeatedItem, columns: Columns, rows: int) -> pa.Array | None:
     elements = [_element(element, columns, rows) for element in node.elements]
     arrays = [array for array in elements if array is not None]
     if not arrays:
@@ -78,10 +78,10 @@ def _list(node: Repeated, columns: Columns, rows: int) -> pa.Array | None:
     return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
 
 
-def _element(node: Node, columns: Columns, rows: int) -> pa.Array | None:
+def _element(node: ItemNode, columns: Columns, rows: int) -> pa.Array | None:
     found = members_of(node, columns, rows)
     if not found:
         return None
-    if isinstance(node, Group) and node.field.filler:
+    if isinstance(node, GroupItem) and node.field.filler:
         return _struct(found)
     return found[0][1]

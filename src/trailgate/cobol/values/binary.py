@@ -20,9 +20,14 @@ from trailgate.cobol.values.codec import (
     encode_error,
     no_nulls,
 )
-from trailgate.cobol.values.digit_text import unscaled_to
+from trailgate.cobol.values.decimal_digits import (
+    NumberForm,
+    column_of,
+    number_form,
+    number_of,
+    unscaled_to,
+)
 from trailgate.cobol.values.kernels import scaled_words
-from trailgate.cobol.values.number_form import NumberForm, column_of, number_form, number_of
 from trailgate.cobol.values.options import ValueOptions
 from trailgate.columnar.numbers import limits
 
@@ -91,7 +96,7 @@ def _capped(field: Field, form: NumberForm) -> bool:
 
 
 def load_words(matrix: Octets, *, little: bool, signed: bool) -> Longs:
-    """Return the rows as 64-bit integers (unsigned ones as such)."""
+    """Return the rows as 64-bit integers (unsigned ones as uint64)."""
     rows, size = matrix.shape
     order, kind = "<" if little else ">", "i" if signed else "u"
     if size in (1, 2, 4, 8) and (size == 1 or matrix.strides[1] == 1):
@@ -144,7 +149,7 @@ def _decimal(bound: int) -> pa.Scalar:
 
 
 def explain_binary(field: Field, options: ValueOptions) -> Explain:
-    """Return what tells why bytes are no number of the picture."""
+    """Return what explains why bytes are not a number of the picture."""
     digits = number_of(field).digits
 
     def explain(raw: bytes) -> Reason:

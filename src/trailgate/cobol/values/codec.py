@@ -1,4 +1,4 @@
-"""What a kind of value gives: a decoder and an encoder of whole columns, and words for a bad value."""
+"""What each kind of value has: a decoder and an encoder of whole columns, and reasons for bad values."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from trailgate.errors import EncodeError, Where
 
 
 class Decoded(NamedTuple):
-    """A column; the rows of ``bad`` are null because their bytes are no value of the kind."""
+    """A column; the rows of ``bad`` are null because their bytes are not a value of the kind."""
 
     values: pa.Array
     bad: Mask | None = None
 
 
 class Reason(NamedTuple):
-    """Why bytes are no value, and what to try."""
+    """Why bytes are not a value, and what to try."""
 
     problem: str
     hint: str = ""
@@ -38,7 +38,7 @@ Explain = Callable[[bytes], Reason]
 class ValueCodec(NamedTuple):
     """One kind of value: each function binds a field and the options once.
 
-    ``explainer`` is asked for bad values alone, so the decoders need not tell reasons apart.
+    ``explainer`` is called for bad values only, so that decoders need not distinguish reasons.
     """
 
     decoder: Callable[[Field, ValueOptions], Decoder]
@@ -53,8 +53,8 @@ def page_of(field: Field, options: ValueOptions) -> CodePage:
 
 def encode_error(problem: str, row: int, value: object = None) -> EncodeError:
     """Return the error of the value in a row that has no bytes."""
-    told = problem if value is None else f"{problem}: {value}"
-    return EncodeError(told, where=Where(record=row))
+    problem = problem if value is None else f"{problem}: {value}"
+    return EncodeError(problem, where=Where(record=row))
 
 
 def no_nulls(values: pa.Array) -> None:

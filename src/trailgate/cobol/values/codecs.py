@@ -1,4 +1,4 @@
-"""Which codec a usage has: one row a kind of value, both directions, bound once a field."""
+"""The codec of each usage: one row a kind of value, both directions, bound once a field."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Octets
 from trailgate.cobol.copybook.layouts import Field, Usage
 from trailgate.cobol.values.binary import decode_binary, encode_binary, explain_binary
-from trailgate.cobol.values.codec import Decoder, Encoder, Explain, ValueCodec
+from trailgate.cobol.values.codec import Decoded, Decoder, Encoder, Explain, ValueCodec
 from trailgate.cobol.values.edited import decode_edited, encode_edited, explain_edited
 from trailgate.cobol.values.floats import decode_float, encode_float, explain_float
-from trailgate.cobol.values.leading_zeros import from_text, keeps_zeros, with_zeros
-from trailgate.cobol.values.options import ValueOptions
+from trailgate.cobol.values.options import Integers, ValueOptions
 from trailgate.cobol.values.packed import (
     decode_packed,
     decode_unsigned_packed,
@@ -23,7 +26,7 @@ from trailgate.cobol.values.packed import (
 from trailgate.cobol.values.raw import decode_raw, encode_raw, explain_raw
 from trailgate.cobol.values.text import decode_text, encode_text, explain_text
 from trailgate.cobol.values.zoned import decode_zoned, encode_zoned, explain_zoned
-from trailgate.errors import DefinitionError, Where
+from trailgate.errors import DefinitionError, EncodeError, Where
 
 _TEXT = ValueCodec(decode_text, encode_text, explain_text)
 _BINARY = ValueCodec(decode_binary, encode_binary, explain_binary)
@@ -49,28 +52,65 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
 )
 
 OPTIONS: Final = ValueOptions()
+# Whole numbers of these usages can be text that keeps their leading zeros: account and article numbers.
+_DECIMAL: Final = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED)
 
 
 def codec_of(field: Field) -> ValueCodec:
     """Return the codec of an elementary field; raises DefinitionError for a group."""
     codec = CODECS.get(field.usage)
     if codec is None:
-        raise DefinitionError("a group is no value", where=Where(field=field.name))
+        raise DefinitionError("a group is not a value", where=Where(field=field.name))
     return codec
 
 
 def decoder(field: Field, options: ValueOptions = OPTIONS) -> Decoder:
     """Return what turns a field's bytes, a row a record, into a column; see Decoded."""
     decode = codec_of(field).decoder(field, options)
-    return with_zeros(field, decode) if keeps_zeros(field, options) else decode
+    return _with_zeros(field, decode) if _keeps_zeros(field, options) else decode
 
 
 def encoder(field: Field, options: ValueOptions = OPTIONS) -> Encoder:
     """Return what turns a column into a field's bytes; it raises EncodeError with the row."""
     encode = codec_of(field).encoder(field, options)
-    return from_text(field, encode) if keeps_zeros(field, options) else encode
+    return _from_text(field, encode) if _keeps_zeros(field, options) else encode
 
 
 def explainer(field: Field, options: ValueOptions = OPTIONS) -> Explain:
-    """Return what tells why bytes are no value of the field."""
+    """Return what explains why bytes are not a value of the field."""
     return codec_of(field).explainer(field, options)
+
+
+def _keeps_zeros(field: Field, options: ValueOptions) -> bool:
+    """Return whether a field becomes text: decimal digits without sign and point."""
+    number = field.number
+    if number is None or number.signed or number.scale or field.usage not in _DECIMAL:
+        return False
+    return options.integers is Integers.TEXT
+
+
+def _with_zeros(field: Field, decode: Decoder) -> Decoder:
+    """Return a decoder that gives all digits of the picture."""
+    digits = field.number.digits if field.number else 0
+
+    def decoded(matrix: Octets) -> Decoded:
+        found = decode(matrix)
+        text = pc.utf8_lpad(pc.cast(found.values, pa.string()), digits, "0")
+        return Decoded(text, found.bad)
+
+    return decoded
+
+
+def _from_text(field: Field, encode: Encoder) -> Encoder:
+    """Return an encoder that takes digits as text; raises EncodeError for other text."""
+
+    def encoded(values: pa.Array) -> Octets:
+        if not pa.types.is_string(values.type):
+            return encode(values)
+        try:
+            return encode(pc.cast(values, pa.decimal128(38, 0)))
+        except pa.ArrowInvalid:
+            problem = f"text that is not a number in a {field.usage.value} field"
+            raise EncodeError(problem) from None
+
+    return encoded

@@ -15,11 +15,17 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import Field
 from trailgate.cobol.values.codec import Decoded, Decoder, Encoder, Explain, page_of
-from trailgate.cobol.values.digit_text import Written, digits_of
-from trailgate.cobol.values.edited_picture import Kind, Position, positions, printed_zero
+from trailgate.cobol.values.decimal_digits import (
+    DigitBytes,
+    DigitRows,
+    decode_digits,
+    digits_of,
+    explain_number,
+    number_form,
+    number_of,
+)
+from trailgate.cobol.values.edited_picture import Position, PositionKind, positions, printed_zero
 from trailgate.cobol.values.kernels import MINUS, WRONG
-from trailgate.cobol.values.number_form import DigitBytes, decode_digits, number_form, number_of
-from trailgate.cobol.values.number_reasons import explain_number
 from trailgate.cobol.values.options import ValueOptions
 from trailgate.cobol.values.zoned import digit_table, zone_of
 
@@ -28,7 +34,7 @@ _DIGITS: Final = digit_table(bytes(range(10)))
 _SIGNS: Final = np.full(256, WRONG)
 _SIGNS[:2] = 0, MINUS
 _BAD: Final = 2
-_HOLDING_DIGITS: Final = (Kind.DIGIT, Kind.SUPPRESSED, Kind.FLOATING)
+_HOLDING_DIGITS: Final = (PositionKind.DIGIT, PositionKind.SUPPRESSED, PositionKind.FLOATING)
 _SYMBOLS: Final = "0123456789 +-$*,./CRDB"
 _FLOATED: Final = {"+": "+- ", "-": "- ", "$": "$ "}
 
@@ -136,23 +142,25 @@ def _read_credit(state: _Read, column: Octets, position: Position) -> None:
 
 def _torn_credit(shown: Octets, places: tuple[Position, ...]) -> Mask:
     """Return the rows with one letter of CR or DB and a blank."""
-    columns = [at for at, position in enumerate(places) if position.kind is Kind.CREDIT]
+    columns = [at for at, position in enumerate(places) if position.kind is PositionKind.CREDIT]
     blank = shown[:, columns] == ord(" ")
     found: Mask = blank.any(axis=1) & ~blank.all(axis=1)
     return found
 
 
-_READERS: Final[Mapping[Kind, Callable[[_Read, Octets, Position], None]]] = MappingProxyType(
-    {
-        Kind.DIGIT: _read_digit,
-        Kind.SUPPRESSED: _read_suppressed,
-        Kind.FLOATING: _read_suppressed,
-        Kind.FLOAT_BEGIN: _read_float_begin,
-        Kind.INSERTED: _read_inserted,
-        Kind.SIGN: _read_sign,
-        Kind.CURRENCY: _read_currency,
-        Kind.CREDIT: _read_credit,
-    }
+_READERS: Final[Mapping[PositionKind, Callable[[_Read, Octets, Position], None]]] = (
+    MappingProxyType(
+        {
+            PositionKind.DIGIT: _read_digit,
+            PositionKind.SUPPRESSED: _read_suppressed,
+            PositionKind.FLOATING: _read_suppressed,
+            PositionKind.FLOAT_BEGIN: _read_float_begin,
+            PositionKind.INSERTED: _read_inserted,
+            PositionKind.SIGN: _read_sign,
+            PositionKind.CURRENCY: _read_currency,
+            PositionKind.CREDIT: _read_credit,
+        }
+    )
 )
 
 
@@ -174,7 +182,7 @@ def encode_edited(field: Field, options: ValueOptions) -> Encoder:
     return encode
 
 
-def _print(written: Written, negative: Mask, places: tuple[Position, ...]) -> Octets:
+def _print(written: DigitRows, negative: Mask, places: tuple[Position, ...]) -> Octets:
     rows = len(negative)
     shown = np.full((rows, len(places)), ord(" "), np.uint8)
     started = np.zeros(rows, bool)
@@ -183,22 +191,22 @@ def _print(written: Written, negative: Mask, places: tuple[Position, ...]) -> Oc
     floated = ""
     for at, position in enumerate(places):
         kind, symbol = position.kind, position.symbol
-        if kind in (Kind.SIGN, Kind.CURRENCY, Kind.CREDIT):
-            shown[:, at] = _symbol(symbol, negative, credit=kind is Kind.CREDIT)
+        if kind in (PositionKind.SIGN, PositionKind.CURRENCY, PositionKind.CREDIT):
+            shown[:, at] = _symbol(symbol, negative, credit=kind is PositionKind.CREDIT)
             continue
-        if kind is Kind.FLOAT_BEGIN:
+        if kind is PositionKind.FLOAT_BEGIN:
             float_at, floated, suppressing = np.full(rows, at), symbol, True
             continue
-        if kind is Kind.INSERTED:
+        if kind is PositionKind.INSERTED:
             seen = started if suppressing and symbol != "." else np.ones(rows, bool)
             shown[:, at] = np.where(seen, ord(symbol), ord(filler))
             started = started | (symbol == ".")
         else:
             value = written.digits[:, digit]
             digit += 1
-            suppressing = suppressing or kind is Kind.SUPPRESSED
-            filler = symbol if kind is Kind.SUPPRESSED else filler
-            seen = started = started | (value != 0) | (kind is Kind.DIGIT)
+            suppressing = suppressing or kind is PositionKind.SUPPRESSED
+            filler = symbol if kind is PositionKind.SUPPRESSED else filler
+            seen = started = started | (value != 0) | (kind is PositionKind.DIGIT)
             shown[:, at] = np.where(seen, value + ord("0"), ord(filler))
         if float_at is not None:
             float_at = np.where(seen, float_at, at)
@@ -215,5 +223,5 @@ def _symbol(symbol: str, negative: Mask, *, credit: bool) -> npt.NDArray[np.uint
 
 
 def explain_edited(field: Field, options: ValueOptions) -> Explain:
-    """Return what tells why bytes are no such printed number."""
+    """Return what explains why bytes are not such a printed number."""
     return explain_number(field, options, f"not a number as {field.picture} prints it")

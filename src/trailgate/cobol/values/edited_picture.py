@@ -13,11 +13,11 @@ from trailgate.cobol.copybook.layouts import Field
 from trailgate.errors import DefinitionError, Where
 
 
-class Kind(Enum):
-    """What stands in a position."""
+class PositionKind(Enum):
+    """What a position holds."""
 
     DIGIT = "digit"  # 9
-    SUPPRESSED = "suppressed"  # Z and *: a digit, or the filler in front of the first one
+    SUPPRESSED = "suppressed"  # Z and *: a digit, or the filler before the first one
     FLOATING = "floating"  # + - $ more than once: a digit, a blank, or the symbol itself
     FLOAT_BEGIN = "float begin"  # the first of them: no digit
     INSERTED = "inserted"  # , . B 0 /
@@ -30,22 +30,22 @@ class Kind(Enum):
 class Position:
     """One character of the printed number; ``symbol`` is the picture's, B shown as a blank."""
 
-    kind: Kind
+    kind: PositionKind
     symbol: str
 
 
 _PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
-_FIXED: Final = {"+": Kind.SIGN, "-": Kind.SIGN, "$": Kind.CURRENCY}
+_FIXED: Final = {"+": PositionKind.SIGN, "-": PositionKind.SIGN, "$": PositionKind.CURRENCY}
 # V, S and P print nothing.
-_PLAIN: Final[Mapping[str, tuple[tuple[Kind, str], ...]]] = MappingProxyType(
+_PLAIN: Final[Mapping[str, tuple[tuple[PositionKind, str], ...]]] = MappingProxyType(
     {
-        "9": ((Kind.DIGIT, "9"),),
-        "Z": ((Kind.SUPPRESSED, " "),),
-        "*": ((Kind.SUPPRESSED, "*"),),
-        "B": ((Kind.INSERTED, " "),),
-        "CR": ((Kind.CREDIT, "C"), (Kind.CREDIT, "R")),
-        "DB": ((Kind.CREDIT, "D"), (Kind.CREDIT, "B")),
-        **{symbol: ((Kind.INSERTED, symbol),) for symbol in ",.0/"},
+        "9": ((PositionKind.DIGIT, "9"),),
+        "Z": ((PositionKind.SUPPRESSED, " "),),
+        "*": ((PositionKind.SUPPRESSED, "*"),),
+        "B": ((PositionKind.INSERTED, " "),),
+        "CR": ((PositionKind.CREDIT, "C"), (PositionKind.CREDIT, "R")),
+        "DB": ((PositionKind.CREDIT, "D"), (PositionKind.CREDIT, "B")),
+        **{symbol: ((PositionKind.INSERTED, symbol),) for symbol in ",.0/"},
     }
 )
 
@@ -68,7 +68,7 @@ def positions(field: Field) -> tuple[Position, ...]:
 
 def _positions(symbol: str, floating: set[str], begun: set[str]) -> list[Position]:
     if symbol in floating:
-        kind = Kind.FLOATING if symbol in begun else Kind.FLOAT_BEGIN
+        kind = PositionKind.FLOATING if symbol in begun else PositionKind.FLOAT_BEGIN
         begun.add(symbol)
         return [Position(kind, symbol)]
     if symbol in _FIXED:
@@ -78,7 +78,7 @@ def _positions(symbol: str, floating: set[str], begun: set[str]) -> list[Positio
 
 def printed_zero(found: tuple[Position, ...]) -> str | None:
     """Return how zero is printed where every digit is suppressed: blank, or stars and the point."""
-    if any(position.kind is Kind.DIGIT for position in found):
+    if any(position.kind is PositionKind.DIGIT for position in found):
         return None
     stars = any(position.symbol == "*" for position in found)
     return "".join("." if stars and p.symbol == "." else "*" if stars else " " for p in found)

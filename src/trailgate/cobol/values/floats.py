@@ -30,7 +30,6 @@ from trailgate.errors import EncodeError
 
 Doubles = npt.NDArray[np.float64]
 _BIAS: Final = 64  # of the power of sixteen
-_SINGLE: Final = 4  # bytes
 
 
 def _ibm(options: ValueOptions) -> bool:
@@ -110,6 +109,6 @@ def _refuse(wrong: npt.NDArray[np.bool_], numbers: Doubles) -> None:
 
 
 def explain_float(field: Field, options: ValueOptions) -> Explain:
-    """Return what would tell why bytes are no such number; all are one."""
+    """Return what would explain bad bytes; no bytes are."""
     del field, options
     return lambda raw: Reason(f"{len(raw)} bytes, not a floating point number")

@@ -9,7 +9,7 @@ from trailgate.cobol.copybook.dialect import Dialect, Signs
 
 
 class Blank(Enum):
-    """What a number of nothing but blanks is."""
+    """How a number of blanks alone is read."""
 
     ERROR = "error"
     NULL = "null"
@@ -34,8 +34,8 @@ class RawForm(Enum):
 class ValueOptions:
     """The dialect, and what a user may choose beside it.
 
-    ``trim`` takes the padding off text. A field's own code page goes before the dialect's. With
-    strict signs a binary number has no more digits than its picture.
+    ``trim`` removes the padding of text. A field's own code page goes before the dialect's. With
+    strict signs a binary number has at most the digits of its picture.
     """
 
     dialect: Dialect = field(default_factory=Dialect)

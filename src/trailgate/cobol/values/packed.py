@@ -10,10 +10,15 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import Field
 from trailgate.cobol.values.codec import Decoder, Encoder, Explain
-from trailgate.cobol.values.digit_text import digits_of
+from trailgate.cobol.values.decimal_digits import (
+    DigitBytes,
+    decode_digits,
+    digits_of,
+    explain_number,
+    number_form,
+    number_of,
+)
 from trailgate.cobol.values.kernels import MINUS, WRONG
-from trailgate.cobol.values.number_form import DigitBytes, decode_digits, number_form, number_of
-from trailgate.cobol.values.number_reasons import explain_number
 from trailgate.cobol.values.options import ValueOptions
 
 _PLUS, _MINUS, _UNSIGNED = 0xC, 0xD, 0xF
@@ -91,5 +96,5 @@ def _packed(nibbles: Octets, size: int, blank: Mask, filler: bytes) -> Octets:
 
 
 def explain_packed(field: Field, options: ValueOptions) -> Explain:
-    """Return what tells why bytes are no packed number."""
+    """Return what explains why bytes are not a packed number."""
     return explain_number(field, options, "not a packed number")

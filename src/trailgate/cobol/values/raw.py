@@ -66,6 +66,6 @@ def _unhex(row: int, text: str) -> bytes:
 
 
 def explain_raw(field: Field, options: ValueOptions) -> Explain:
-    """Return what would tell why bytes are none; all are some."""
+    """Return what would explain bad bytes; no bytes are."""
     del field, options
     return lambda raw: Reason(f"{len(raw)} bytes")

@@ -1,4 +1,4 @@
-"""Text: one code page, or two bytes a character; padding goes and comes back."""
+"""Text: one code page, or two bytes a character; padding is trimmed and added."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def text_page(field: Field, options: ValueOptions) -> CodePage:
 
 
 def decode_text(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of text; trimmed at the end, or JUST RIGHT at the begin."""
+    """Return the decoder of text; trimmed at the end, or at the begin if JUST RIGHT."""
     page = text_page(field, options)
     trim = _trimmer(field, options)
 
@@ -71,8 +71,8 @@ def encode_text(field: Field, options: ValueOptions) -> Encoder:
         lengths = np.diff(offsets)
         if (lengths > size).any():
             row = int(np.argmax(lengths > size))
-            told = f"{lengths[row]} bytes in a field of {size}"
-            raise encode_error(told, row, repr(values[row].as_py()))
+            problem = f"{lengths[row]} bytes in a field of {size}"
+            raise encode_error(problem, row, repr(values[row].as_py()))
         found = np.tile(padding, (len(values), 1))
         column = np.arange(size)
         first = (size - lengths)[:, None] if field.justified else 0
@@ -84,11 +84,11 @@ def encode_text(field: Field, options: ValueOptions) -> Encoder:
 
 
 def explain_text(field: Field, options: ValueOptions) -> Explain:
-    """Return what tells why bytes are no text."""
+    """Return what explains why bytes are not a text."""
     page = text_page(field, options)
 
     def explain(raw: bytes) -> Reason:
         del raw
-        return Reason(f"bytes that are no characters of {page.name}", "Is it another code page?")
+        return Reason(f"bytes that are not characters of {page.name}", "Is it another code page?")
 
     return explain

@@ -10,10 +10,15 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Octets
 from trailgate.cobol.copybook.layouts import Field, Sign
 from trailgate.cobol.values.codec import Decoder, Encoder, Explain, page_of
-from trailgate.cobol.values.digit_text import digits_of
+from trailgate.cobol.values.decimal_digits import (
+    DigitBytes,
+    decode_digits,
+    digits_of,
+    explain_number,
+    number_form,
+    number_of,
+)
 from trailgate.cobol.values.kernels import MINUS, WRONG
-from trailgate.cobol.values.number_form import DigitBytes, decode_digits, number_form, number_of
-from trailgate.cobol.values.number_reasons import explain_number
 from trailgate.cobol.values.options import ValueOptions
 from trailgate.errors import EncodeError, OptionError, Where
 
@@ -123,5 +128,5 @@ def _overpunches(zone: int) -> tuple[Octets, Octets]:
 
 
 def explain_zoned(field: Field, options: ValueOptions) -> Explain:
-    """Return what tells why bytes are no DISPLAY number."""
+    """Return what explains why bytes are not a DISPLAY number."""
     return explain_number(field, options, "not a zoned number")

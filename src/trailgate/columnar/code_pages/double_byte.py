@@ -71,7 +71,7 @@ class DoubleBytePage:
         return _pair_of(self.name)["\N{IDEOGRAPHIC SPACE}"]
 
     def decode(self, matrix: Octets) -> Text:
-        """Return the text of each row of bytes; an odd byte at its end is no character."""
+        """Return the text of each row of bytes; an odd byte at its end is not a character."""
         rows, width = matrix.shape
         if width % 2:
             return Text(pa.nulls(rows, pa.string()), np.ones(rows, bool))

@@ -30,7 +30,7 @@ class NationalPage:
         if matrix.shape[1] % 2:
             return decode_each(matrix, lambda raw: raw.decode(_CODEC))
         codes = np.ascontiguousarray(matrix).view(">u2").astype(np.uint16)
-        if ((codes & 0xF800) == 0xD800).any():  # surrogates: pairs are looked at one by one
+        if ((codes & 0xF800) == 0xD800).any():  # surrogates: pairs are decoded one by one
             return decode_each(matrix, lambda raw: raw.decode(_CODEC))
         return Text(from_codes(codes, np.ones(codes.shape, bool)))
 

@@ -1,4 +1,4 @@
-"""What code pages give and take: a string column, and the rows whose bytes are no characters."""
+"""Code pages decode to a string column and the rows whose bytes are not characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trailgate.errors import EncodeError, Where
 
 
 class Text(NamedTuple):
-    """Decoded text: null in the rows of ``bad``, whose bytes are no characters of the page."""
+    """Decoded text: null in the rows of ``bad``, whose bytes are not characters of the page."""
 
     values: pa.Array
     bad: Mask | None = None
@@ -44,7 +44,7 @@ class CodePage(Protocol):
 
 
 def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
-    """Return values that stand one behind the other in UTF-8 ``data``."""
+    """Return values that follow each other in UTF-8 ``data``."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))
@@ -83,7 +83,7 @@ def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Tex
     for raw in found.dictionary.to_pylist():
         try:
             text = decode(raw)
-            text.encode()  # half a surrogate pair is no text
+            text.encode()  # half a surrogate pair is not text
         except UnicodeError:
             texts.append(None)
         else:

@@ -28,7 +28,7 @@ class SingleBytePage:
     sizes: npt.NDArray[np.uint8] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # A byte that is no ASCII character becomes 0x80, so one look tells whether all are.
+        # A byte that is not an ASCII character becomes 0x80, so that one test finds whether all are.
         ascii_of = (min(ord(c), 0x80) for c in self.characters)
         sizes = [0 if c == NONE else len(c.encode()) for c in self.characters]
         object.__setattr__(self, "_ascii", bytes(ascii_of))

@@ -28,7 +28,7 @@ def decode_column(page: CodePage, values: pa.BinaryArray) -> Text:
 
 
 def _whole(page: SingleBytePage, values: pa.BinaryArray) -> Text | None:
-    """Return the text in one translation; None where a byte is no character."""
+    """Return the text in one translation; None where a byte is not a character."""
     offsets, data = byte_view(values)
     flat = data[offsets[0] : offsets[-1]].reshape(1, -1)
     text = page.decode(flat)

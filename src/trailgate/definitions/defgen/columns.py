@@ -28,7 +28,7 @@ class Attribute(NamedTuple):
     width: int = 1
 
 
-# Positions and labels: capture properties §9.2. Attribute 1, the name, is text and stands apart.
+# Positions and labels: capture properties §9.2. Attribute 1, the name, is text and has no row.
 ATTRIBUTES: Final[tuple[Attribute, ...]] = (
     Attribute(2, "Data Type", "data_type", greatest=65535, width=3),
     Attribute(3, "External Length", "external_length", width=6),
@@ -58,7 +58,7 @@ _FLAGS: Final = frozenset({"nullable", "key"})
 
 
 def number(word: Word, what: str, codec: str, least: int = 0, greatest: int = _LARGEST) -> int:
-    """Return a word as a number; raises DefinitionError that says what was expected."""
+    """Return a word as a number; raises DefinitionError with what was expected."""
     value = int(word.text) if _NUMBER.fullmatch(word.text) else None
     if value is None or not least <= value <= greatest:
         expected = f"a number from {least} to {greatest}"
@@ -67,7 +67,7 @@ def number(word: Word, what: str, codec: str, least: int = 0, greatest: int = _L
 
 
 def read_column(words: Sequence[Word], codec: str) -> Column:
-    """Return the column that a line's words say; raises DefinitionError at the wrong word."""
+    """Return the column of a line's words; raises DefinitionError at the wrong word."""
     name = words[0]
     if len(words) not in (SHORT, LONG):
         last = words[-1]

@@ -31,7 +31,7 @@ _CODECS: Final[Mapping[str, str]] = MappingProxyType(
         "tis-620": "tis_620",
     }
 )
-# Python codecs that are no character sets, or in which "*+-" cannot be told from the first bytes.
+# Python codecs that are not character sets, or whose "*+-" the first bytes do not identify.
 _REFUSED: Final = frozenset(
     {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"}
     | {"utf-7", "utf-32", "utf-32-be", "utf-32-le", "mac-arabic", "mac-farsi"}
@@ -41,7 +41,7 @@ _LINE_ONE: Final = re.compile(
     r"\*\+-[ \t]*Defgen[ \t]+version[ \t]+([^\s,]+)[ \t]*(?:,[ \t]*Encoding[ \t]+(\S+))?[ \t]*",
     re.IGNORECASE,
 )
-# How the first bytes "*+-" or a byte order mark look in encodings that are no superset of ASCII.
+# How the first bytes "*+-" or a byte order mark look in encodings that are not a superset of ASCII.
 _OPENINGS: Final[tuple[tuple[bytes, str], ...]] = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
     (b"\xff\xfe", "utf-16"),
@@ -74,7 +74,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line that is no comment, and its number (1-based)."""
+    """One line that is not a comment, and its number (1-based)."""
 
     number: int
     text: str
@@ -144,9 +144,9 @@ def python_codec(name: str) -> str | None:
 
 
 def read_text(data: bytes) -> DefgenText:
-    """Return the lines that are no comments; raises DefinitionError for a wrong first line or byte.
+    """Return the lines that are not comments; raises DefinitionError for a wrong first line or byte.
 
-    Format 9.1: "`*` in column 1 = comment, except that the first line carries version and
+    capture properties §9.1: "`*` in column 1 = comment, except that the first line carries version and
     encoding"; files before 11.2 have no such line and are read as UTF-8.
     """
     opening = next((codec for mark, codec in _OPENINGS if data.startswith(mark)), None)

@@ -20,8 +20,8 @@ from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.durable import write_whole
 from trailgate.storage.files.manifest import Manifest, read_manifest, write_manifest
 from trailgate.storage.reading.message_files import (
-    MessageSource,
-    Range,
+    MessageFiles,
+    MessageRange,
     find_messages,
     plan_ranges,
 )
@@ -36,10 +36,10 @@ class CaptureJob:
     """
 
     capture: Capture
-    source: MessageSource
+    source: MessageFiles
     target: Target
     options: CaptureOptions
-    ranges: tuple[Range, ...]
+    ranges: tuple[MessageRange, ...]
     done: CaptureSummary | None = None
 
 

@@ -1,4 +1,4 @@
-"""Messages set aside: noted by their places, read again and written when their range is done."""
+"""Bad messages: noted by their places, read again and written when their range is done."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from typing import Final
 from trailgate.errors import StorageError
 from trailgate.jobs.capture.range_reader import place_of
 from trailgate.storage.files.quarantine import write_line
-from trailgate.storage.reading.message_files import MessageSource, Place, read_messages
+from trailgate.storage.reading.message_files import MessageFiles, MessagePlace
+from trailgate.storage.reading.message_reading import read_messages
 
 SMALL: Final = 1 << 16  # bytes read at once where single messages are read again
 
 
-def write_aside(path: Path, source: MessageSource, reasons: Mapping[Place, str]) -> None:
-    """Write the messages at these places and why they are there, as JSON lines."""
+def write_quarantine(path: Path, files: MessageFiles, reasons: Mapping[MessagePlace, str]) -> None:
+    """Write the messages at these places and why they were quarantined, as JSON lines."""
     with path.open("wb") as file:
-        for place, body, headers in _read_again(source, sorted(reasons)):
-            name = source.files[place[0]].path
+        for place, body, headers in _read_again(files, sorted(reasons)):
+            name = files.files[place.file].path
             file.write(write_line(body, headers, (name, *place), reasons[place]))
 
 
 def _read_again(
-    source: MessageSource, places: Sequence[Place]
-) -> Iterator[tuple[Place, bytes, Mapping[str, str]]]:
-    """Yield the messages at ascending places; an unreadable one is what stands there."""
+    files: MessageFiles, places: Sequence[MessagePlace]
+) -> Iterator[tuple[MessagePlace, bytes, Mapping[str, str]]]:
+    """Yield the messages at ascending places; an unreadable one as its raw bytes."""
     done = 0
     while done < len(places):
-        for batch, problems in read_messages(source, places[done], SMALL):
+        for batch, problems in read_messages(files, places[done], SMALL):
             raw = {problem.message: problem.error.where.raw for problem in problems}
             index = {place_of(batch, i): i for i in range(len(batch))}
             before = done

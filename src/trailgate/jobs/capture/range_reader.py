@@ -16,20 +16,21 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
-from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
+from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.reading.message_files import MessageSource, Place, Range, read_messages
+from trailgate.storage.reading.message_files import START, MessageFiles, MessagePlace, MessageRange
+from trailgate.storage.reading.message_reading import ReadMessages, read_messages
 
-TAIL: Final = 64  # messages looked at first for the end of a stretch behind a range's end
+TAIL: Final = 64  # messages looked at first for the end of a stretch after a range's end
 NOTHING: Final = ChangeBatch((), 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Messages of a range and their operations, some of its units or parts of them.
+class OwnedBatch:
+    """Messages of a range and their operations: some of its units, or parts of them.
 
-    The first unit may go on from the piece before, the last one in the next piece. ``problems``
-    are the first error of each bad message, in order; -1 is the unit open before the piece.
+    The first unit may continue that of the batch before, the last one continue in the next batch. ``problems``
+    are the first error of each bad message, in order; -1 is the unit open before the batch.
     """
 
     messages: MessageBatch
@@ -39,59 +40,60 @@ class Piece:
     problems: Mapping[int, TrailgateError]
 
 
-class OwnedMessages:
+class RangeReader:
     """Reads what a range owns, once. ``start`` and ``end``: its first stretch's and the next one's.
 
-    They are known when all pieces are taken; ``start`` stays None where the range owns nothing.
+    They are known when all batches are taken; ``start`` stays None where the range owns nothing.
     """
 
-    def __init__(self, capture: Capture, source: MessageSource, own: Range) -> None:
-        self._capture, self._source, self._own = capture, source, own
-        self._begun = own.start == (0, 0)  # nothing is before the input
-        # What stands before a range's first stretch is another range's: it is not judged here.
+    def __init__(self, capture: Capture, files: MessageFiles, own: MessageRange) -> None:
+        self._capture, self._files, self._own = capture, files, own
+        self._begun = own.start == START  # nothing is before the input
+        # What is before a range's first stretch is another range's: it is not judged here.
         self._state = TransactionState(broken=not self._begun)
-        self._last: Place = own.start
-        self.start: Place | None = None
-        self.end: Place | None = None
+        self._last = own.start
+        self.start: MessagePlace | None = None
+        self.end: MessagePlace | None = None
 
     @property
     def id_length(self) -> int | None:
         """Return how many characters sequence ids have, None where none was seen."""
         return self._state.id_length
 
-    def pieces(self) -> Iterator[Piece]:
+    def batches(self) -> Iterator[OwnedBatch]:
         """Yield what the range owns, reading on past its end until the next stretch begins."""
-        for batch, unreadable, behind in self._batches():
-            if behind and not self._goes_on():
+        for read, after in self._read():
+            batch = read.messages
+            if after and not self._continues():
                 self.end = place_of(batch, 0)
                 return
-            parsed = self._capture.parse(batch, self._state, unreadable)
+            parsed = self._capture.parse(batch, self._state, read.problems)
             self._state = parsed.state
             begin = 0 if self._begun else _first(parsed.opens)
-            stop = _first(parsed.opens) if behind else len(batch)
+            stop = _first(parsed.opens) if after else len(batch)
             if self._begun or begin < stop:
-                yield from self._piece(batch, parsed, begin, stop)
+                yield from self._own_part(batch, parsed, begin, stop)
             if stop < len(batch):
                 self.end = place_of(batch, stop)
                 return
-        self.end = self._source.end
+        self.end = self._files.end
         error = self._capture.finish(self._state) if self._begun else None
         if error is not None:
-            yield self._broken_off(error)
+            yield self._unended(error)
 
-    def _goes_on(self) -> bool:
+    def _continues(self) -> bool:
         return self._begun and self._capture.spans_messages
 
-    def _batches(self) -> Iterator[tuple[MessageBatch, tuple[Problem, ...], bool]]:
-        """Yield batches cut at the range's end, and whether they lie behind it: those grow."""
-        for batch, problems in read_messages(self._source, self._own.start):
-            begin = self._inside(batch)
+    def _read(self) -> Iterator[tuple[ReadMessages, bool]]:
+        """Yield batches cut at the range's end, and whether they are after it: those grow."""
+        for read in read_messages(self._files, self._own.start):
+            begin = self._inside(read.messages)
             if begin:
-                yield *_part(batch, problems, 0, begin), False
+                yield read.part(0, begin), False
             size = TAIL
-            while begin < len(batch):
-                stop = min(begin + size, len(batch))
-                yield *_part(batch, problems, begin, stop), True
+            while begin < len(read.messages):
+                stop = min(begin + size, len(read.messages))
+                yield read.part(begin, stop), True
                 begin, size = stop, 2 * size
 
     def _inside(self, batch: MessageBatch) -> int:
@@ -100,15 +102,17 @@ class OwnedMessages:
         before = (batch.files < file) | ((batch.files == file) & (batch.offsets < offset))
         return int(before.sum())
 
-    def _piece(self, batch: MessageBatch, parsed: Parsed, begin: int, stop: int) -> Iterator[Piece]:
+    def _own_part(
+        self, batch: MessageBatch, parsed: Parsed, begin: int, stop: int
+    ) -> Iterator[OwnedBatch]:
         """Yield messages [begin, stop) and the problems that are the range's; maybe nothing."""
         problems = {}
         for problem in parsed.problems:
             if begin <= problem.message < stop:
                 place = place_of(batch, problem.message)
-                problems[problem.message - begin] = located(problem.error, self._source, place)
+                problems[problem.message - begin] = located(problem.error, self._files, place)
             elif problem.message < 0 and self._begun:
-                problems[-1] = located(problem.error, self._source, self._last)
+                problems[-1] = located(problem.error, self._files, self._last)
         if self.start is None and begin < stop:
             self.start = place_of(batch, begin)
         self._begun = True
@@ -117,7 +121,7 @@ class OwnedMessages:
         elif not problems:
             return
         inside = (parsed.message >= begin) & (parsed.message < stop)
-        yield Piece(
+        yield OwnedBatch(
             batch.slice(begin, stop),
             parsed.batch.where(inside),
             parsed.message[inside] - begin,
@@ -125,31 +129,24 @@ class OwnedMessages:
             {at: problems[at] for at in sorted(problems)},
         )
 
-    def _broken_off(self, error: TrailgateError) -> Piece:
-        """Return a piece of no messages: the unit before it does not end."""
+    def _unended(self, error: TrailgateError) -> OwnedBatch:
+        """Return a batch of no messages: the unit before it does not end."""
         none = np.zeros(0, np.int64)
         nothing = MessageBatch(pa.py_buffer(b""), none, none, none, none)
-        problems = {-1: located(error, self._source, self._last)}
-        return Piece(nothing, NOTHING, none, none.astype(bool), problems)
+        problems = {-1: located(error, self._files, self._last)}
+        return OwnedBatch(nothing, NOTHING, none, none.astype(bool), problems)
 
 
-def place_of(batch: MessageBatch, message: int) -> Place:
-    """Return where a message of a batch stands."""
-    return int(batch.files[message]), int(batch.offsets[message])
+def place_of(batch: MessageBatch, message: int) -> MessagePlace:
+    """Return where a message of a batch begins."""
+    return MessagePlace(int(batch.files[message]), int(batch.offsets[message]))
 
 
-def located(error: TrailgateError, source: MessageSource, place: Place) -> TrailgateError:
+def located(error: TrailgateError, files: MessageFiles, place: MessagePlace) -> TrailgateError:
     """Return the error with its file's name and, where that has more, its message's place."""
-    offset = place[1] if source.lined(place[0]) else None
-    error.where = replace(error.where, source=source.files[place[0]].path, message=offset)
+    offset = place.offset if files.lined(place.file) else None
+    error.where = replace(error.where, source=files.files[place.file].path, message=offset)
     return error
-
-
-def _part(
-    batch: MessageBatch, problems: tuple[Problem, ...], begin: int, stop: int
-) -> tuple[MessageBatch, tuple[Problem, ...]]:
-    own = (Problem(p.message - begin, p.error) for p in problems if begin <= p.message < stop)
-    return batch.slice(begin, stop), tuple(own)
 
 
 def _first(mask: Mask) -> int:

@@ -1,4 +1,4 @@
-"""One range on its way: good units to trail segments, bad ones aside, and a report of both."""
+"""One range: good units become trail segments, bad ones are quarantined, and a report has both."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
-from trailgate.jobs.capture.quarantine_writer import write_aside
-from trailgate.jobs.capture.range_reader import OwnedMessages, Piece, located, place_of
-from trailgate.model.changes import ChangeBatch
-from trailgate.storage.reading.message_files import MessageSource, Place
+from trailgate.jobs.capture.quarantine_writer import write_quarantine
+from trailgate.jobs.capture.range_reader import OwnedBatch, RangeReader, located, place_of
+from trailgate.storage.reading.message_files import MessageFiles, MessagePlace
 from trailgate.storage.writing.counts import Counts, added, counted
 from trailgate.storage.writing.segments import (
+    EncodedOperations,
     Encoding,
     Mark,
     Segment,
     SegmentWriter,
     encoded_or_blamed,
 )
-from trailgate.trail.writing.writer import Encoded
 
 OTHERS: Final = "Another message of its transaction is bad: "
 Blame = dict[int, TrailgateError]
@@ -40,14 +39,14 @@ class RangeReport:
     quarantined: int = 0
     quarantine: str | None = None
     error: TrailgateError | None = None
-    start: Place | None = None
-    end: Place | None = None
+    start: MessagePlace | None = None
+    end: MessagePlace | None = None
     id_length: int | None = None
 
 
 @dataclass(slots=True)
 class _Unit:
-    """The unit that later messages may still belong to: the way back, and whose it is."""
+    """The unit that later messages may still belong to: where to roll back to, and its messages."""
 
     mark: Mark = ()
     counts: Counts = field(default_factory=dict)
@@ -61,65 +60,65 @@ class RangeRun:
 
     def __init__(
         self,
-        owned: OwnedMessages,
-        source: MessageSource,
+        owned: RangeReader,
+        files: MessageFiles,
         writer: SegmentWriter | None,
         encoding: Encoding,
         *,
         stop: bool,
     ) -> None:
-        self._owned, self._source, self._writer, self._stop = owned, source, writer, stop
+        self._owned, self._files, self._writer, self._stop = owned, files, writer, stop
         self._encoding = encoding
         self._counts: Counts = {}
         self._transactions = self._messages = 0
         self._unit = _Unit()
-        self._aside: list[tuple[Place, str]] = []
-        self._reasons: dict[int, str] = {}  # of the bad units of a piece; 0 is the open one
+        self._quarantined: list[tuple[MessagePlace, str]] = []
+        self._reasons: dict[int, str] = {}  # of the bad units of a batch; 0 is the open one
 
     def run(self, index: int) -> RangeReport:
         """Return what became of the range, whose number is ``index``."""
-        for piece in self._owned.pieces():
-            error = self._take(piece)
+        for batch in self._owned.batches():
+            error = self._take(batch)
             if error is not None:
                 self._close()
                 return RangeReport(index, error=error)
         return self._report(index)
 
-    def _take(self, piece: Piece) -> TrailgateError | None:
-        """Write a piece's good units, set the others aside; return the error that stops the run."""
-        encoded, blamed = encoded_or_blamed(self._encoding, piece.operations, piece.message)
+    def _take(self, batch: OwnedBatch) -> TrailgateError | None:
+        """Write a batch's good units, quarantine the others; return the error that stops the run."""
+        encoded, blamed = encoded_or_blamed(self._encoding, batch.operations, batch.message)
         for at, error in blamed.items():
-            located(error, self._source, place_of(piece.messages, at))
-        bad = {**piece.problems, **blamed}
+            located(error, self._files, place_of(batch.messages, at))
+        bad = {**batch.problems, **blamed}
         if bad and self._stop:
             return bad[min(bad)]
-        self._messages += len(piece.messages)
-        unit = np.cumsum(piece.starts_unit, dtype=np.int64)  # 0 is the unit that was open before
-        kept = self._set_aside(piece, bad, unit)
-        operations, message = piece.operations, piece.message
+        self._messages += len(batch.messages)
+        unit = np.cumsum(batch.starts_unit, dtype=np.int64)  # 0 is the unit that was open before
+        kept = self._quarantine_bad(batch, bad, unit)
+        operations, message = batch.operations, batch.message
         good = kept[message]
         if encoded is None or not good.all():
             operations, message = operations.where(good), message[good]
             encoded, _ = encoded_or_blamed(self._encoding, operations, message)
         assert encoded is not None
         if len(unit):
-            self._keep(piece, (encoded, operations), message, unit)
+            self._keep(batch, EncodedOperations(encoded, operations), message, unit)
         return None
 
     def _keep(
-        self, piece: Piece, written: tuple[Encoded, ChangeBatch], message: Longs, unit: Longs
+        self, batch: OwnedBatch, written: EncodedOperations, message: Longs, unit: Longs
     ) -> None:
-        """Write operations; what is before the last unit is done, that one may go on."""
+        """Write operations; those before the last unit are done, the last one may continue."""
         last, cut = int(np.searchsorted(unit, unit[-1])), 0
         if unit[-1] > 0:
             cut = int(np.searchsorted(message, last))
             self._write(written, 0, cut)
             self._commit()
             self._unit = _Unit(self._mark(), reason=self._reasons.get(int(unit[-1])))
-        self._write(written, cut, written[1].rows)
-        self._unit.places.append((piece.messages.files[last:], piece.messages.offsets[last:]))
+        self._write(written, cut, written.operations.rows)
+        self._unit.places.append((batch.messages.files[last:], batch.messages.offsets[last:]))
 
-    def _set_aside(self, piece: Piece, bad: Blame, unit: Longs) -> Mask:
+    def _quarantine_bad(self, batch: OwnedBatch, bad: Blame, unit: Longs) -> Mask:
         """Return which messages are in good units; put the others into quarantine."""
         self._reasons = {} if self._unit.reason is None else {0: self._unit.reason}
         for at in sorted(bad):
@@ -131,31 +130,30 @@ class RangeRun:
         for at in np.flatnonzero(~kept).tolist():
             own = bad.get(at)
             reason = OTHERS + self._reasons[int(unit[at])] if own is None else str(own)
-            self._aside.append((place_of(piece.messages, at), reason))
+            self._quarantined.append((place_of(batch.messages, at), reason))
         return kept
 
     def _drop_unit(self, reason: str) -> None:
-        """Take back the open unit and quarantine its messages."""
+        """Roll the open unit back and quarantine its messages."""
         unit = self._unit
         if self._writer is not None:
             self._writer.rollback(unit.mark)
         for files, offsets in unit.places:
             places = zip(files.tolist(), offsets.tolist(), strict=True)
-            self._aside += [(place, OTHERS + reason) for place in places]
+            self._quarantined += [(MessagePlace(*place), OTHERS + reason) for place in places]
         self._unit = _Unit(unit.mark, reason=reason)
 
     def _mark(self) -> Mark:
         return () if self._writer is None else self._writer.mark()
 
-    def _write(self, written: tuple[Encoded, ChangeBatch], begin: int, stop: int) -> None:
+    def _write(self, written: EncodedOperations, begin: int, stop: int) -> None:
         if begin == stop:
             return
-        encoded, batch = written
-        counts, transactions = counted(batch, begin, stop)
+        counts, transactions = counted(written.operations, begin, stop)
         self._unit.counts = added(self._unit.counts, counts)
         self._unit.transactions += transactions
         if self._writer is not None:
-            self._writer.append(encoded, batch, begin, stop)
+            self._writer.append(written, begin, stop)
 
     def _commit(self) -> None:
         self._counts = added(self._counts, self._unit.counts)
@@ -168,23 +166,22 @@ class RangeRun:
         self._commit()
         return RangeReport(
             index,
-            self._close(),
-            self._counts,
-            self._messages,
-            self._transactions,
-            sum(count for kinds in self._counts.values() for count in kinds.values()),
-            len(self._aside),
-            self._write_aside(),
-            None,
-            self._owned.start,
-            self._owned.end,
-            self._owned.id_length,
+            segments=self._close(),
+            counts=self._counts,
+            messages=self._messages,
+            transactions=self._transactions,
+            operations=sum(count for kinds in self._counts.values() for count in kinds.values()),
+            quarantined=len(self._quarantined),
+            quarantine=self._write_quarantine(),
+            start=self._owned.start,
+            end=self._owned.end,
+            id_length=self._owned.id_length,
         )
 
-    def _write_aside(self) -> str | None:
+    def _write_quarantine(self) -> str | None:
         """Write the quarantined messages into the staging folder; return the file's name."""
-        if not self._aside or self._writer is None:
+        if not self._quarantined or self._writer is None:
             return None
         name = f"{self._writer.stem}.quarantine"
-        write_aside(self._writer.folder / name, self._source, dict(self._aside))
+        write_quarantine(self._writer.folder / name, self._files, dict(self._quarantined))
         return name

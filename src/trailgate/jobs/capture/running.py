@@ -14,9 +14,10 @@ from dataclasses import asdict, replace
 from trailgate.errors import StorageError, TransactionError
 from trailgate.jobs.capture.job import CaptureJob
 from trailgate.jobs.capture.options import CaptureSummary
-from trailgate.jobs.capture.range_reader import OwnedMessages
+from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.jobs.capture.range_run import RangeReport, RangeRun
-from trailgate.storage.reading.message_files import Place
+from trailgate.storage.reading.message_files import MessagePlace
+from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.writing.counts import Counts, added
 from trailgate.storage.writing.publishing import Staged
 from trailgate.storage.writing.publishing import publish as publish_staged
@@ -26,22 +27,29 @@ def run_range(job: CaptureJob, index: int) -> RangeReport:
     """Capture one range into the staging folder; an error is part of the report."""
     stem = f"{index:06d}-{uuid.uuid4().hex[:8]}"
     writer = None if job.options.dry_run else job.target.writer(stem)
-    owned = OwnedMessages(job.capture, job.source, job.ranges[index])
+    # A copy has a parser of its own, which no other thread uses.
+    owned = RangeReader(replace(job.capture), job.source, job.ranges[index])
     stop = job.options.on_error == "stop"
     return RangeRun(owned, job.source, writer, job.target.encoding(), stop=stop).run(index)
 
 
-def run_local(job: CaptureJob, progress: Callable[[int], None] | None = None) -> CaptureSummary:
-    """Run all ranges here, one after the other, and publish them.
+def run_local(
+    job: CaptureJob,
+    progress: Callable[[int], None] | None = None,
+    threads: int | None = None,
+) -> CaptureSummary:
+    """Run all ranges here and publish them; ``threads`` None: one a core.
 
     ``progress`` is called with the number of ranges done.
     """
+    ranges = range(len(job.ranges))
+    many = max(1, min(thread_count(threads), len(ranges)))
     reports = []
-    for index in range(len(job.ranges)):
-        reports.append(run_range(job, index))
+    for report in in_order(lambda index: (run_range(job, index),), ranges, many):
+        reports.append(report)
         if progress is not None:
-            progress(index + 1)
-        if reports[-1].error is not None:
+            progress(len(reports))
+        if report.error is not None:
             break
     return publish(job, reports)
 
@@ -93,7 +101,7 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     if [report.index for report in reports] != list(range(len(job.ranges))):
         raise StorageError("not every range of the messages was run")
     _check_id_lengths(reports)
-    reached: Place | None = None
+    reached: MessagePlace | None = None
     for report in reports:
         if report.start is None:
             continue

@@ -27,12 +27,14 @@ from trailgate.options import (
     COUNT,
     FLAG,
     NAMES,
+    PATH,
     TEXT,
     WHOLE,
     Kind,
     Option,
     Options,
     choice,
+    instance,
     names_in,
 )
 from trailgate.storage.files.copybooks import copy_members, read_source
@@ -62,8 +64,15 @@ def _pages(text: str) -> dict[str, str]:
         name, equals, page = part.partition("=")
         if not equals or not page.strip():
             raise OptionError(f"ITEM=PAGE was expected, not {part!r}")
-        code_page(page.strip())
-        found[name.strip().upper()] = page.strip()
+        found[name.strip()] = page.strip()
+    return _paged_items(found)
+
+
+def _paged_items(pages: Any) -> dict[str, str]:
+    """Return the code pages of items by their names in capitals."""
+    found = {str(name).upper(): str(page) for name, page in instance(Mapping)(pages).items()}
+    for page in found.values():
+        code_page(page)
     return found
 
 
@@ -74,16 +83,16 @@ def _delimiter(text: str) -> bytes:
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
-KINDS: Final = Kind("kinds of records", _kinds)
-PAGES: Final = Kind("code pages of items", _pages)
-DELIMITER: Final = Kind("characters and escapes", _delimiter)
+KINDS: Final = Kind("kinds of records", _kinds, instance(RecordKinds))
+PAGES: Final = Kind("code pages of items", _pages, _paged_items)
+DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
 _COBOL: Final = Dialect()
 OPTIONS: Final = Options(
     "copybook",
     (
-        Option("copybook", TEXT, "the copybook's file"),
+        Option("copybook", PATH, "the copybook's file"),
         Option("copybook_text", TEXT, "the copybook itself, instead of its file"),
         Option("copy_path", NAMES, "folders where COPY finds its members, comma-separated", ()),
         Option("record", TEXT, "the record (level 01) that all records are"),
@@ -140,7 +149,7 @@ OPTIONS: Final = Options(
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
         Option("delimiter", DELIMITER, "after each line, as \\n, \\r\\n, \\x15", b"\n"),
         Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
-        Option("adjustment", WHOLE, "added to lengths: 4 where an RDW leaves itself out", 0),
+        Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
         Option("length_offset", WHOLE, "where the length field begins in the record", 0),
         Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", 4),
         Option("skip_first", WHOLE, "records of a file's header, left out", 0),
@@ -185,11 +194,11 @@ class CopybookOptions:
         )
         records = RecordOptions(
             values,
-            given["shape"] or shape,
-            given["depending"],
-            given["columns"],
-            given["errors"],
-            given["raw"],
+            shape=given["shape"] or shape,
+            depending=given["depending"],
+            columns=given["columns"],
+            errors=given["errors"],
+            raw=given["raw"],
         )
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:

@@ -1,4 +1,4 @@
-"""Files of records to Parquet: planned once, each part written by whoever runs it, published at the end.
+"""Files of records to Parquet: planned once, written in parts by any process, published at the end.
 
 A part is decoded and written in one process, so its rows never leave Arrow.
 """
@@ -24,12 +24,12 @@ from trailgate.storage.reading.record_files import (
 )
 
 ROW_GROUP_BYTES: Final = 64 << 20  # of Arrow columns, before they are encoded
-DONE: Final = "_SUCCESS"  # what others look for to know that a folder is whole
+DONE: Final = "_SUCCESS"  # the mark of a complete folder
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetJob:
-    """All that a worker needs to write any of the parts; it can be pickled."""
+    """What a worker needs to write any of the parts; it can be pickled."""
 
     parts: tuple[RecordSplit, ...]
     options: CopybookOptions
@@ -38,18 +38,18 @@ class ParquetJob:
 
     @property
     def staging(self) -> Path:
-        """Return where parts lie until they are published."""
+        """Return the folder of parts that are not published."""
         return Path(self.target) / f".staging-{self.run}"
 
 
 def prepare_parquet(path: str, target: str, options: CopybookOptions) -> ParquetJob:
     """Return a job that writes the records at ``path`` into a new folder.
 
-    Raises StorageError where the folder has something in it already.
+    Raises StorageError where the folder is not empty.
     """
     folder = Path(target)
     if folder.exists() and any(folder.iterdir()):
-        hint = "Name another one: nothing is ever written over"
+        hint = "Name another one: no file is overwritten"
         raise StorageError("the folder is not empty", where=Where(source=target), hint=hint)
     parts = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
     return ParquetJob(tuple(parts), options, target, uuid.uuid4().hex[:12])
@@ -83,7 +83,7 @@ def _grouped(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
 
 
 def publish(job: ParquetJob) -> None:
-    """Move all parts to their names, the mark that they are whole last."""
+    """Move all parts to their names, then write the mark that they are complete."""
     job.staging.mkdir(parents=True, exist_ok=True)
     for number in range(len(job.parts)):
         name = f"part-{number:05d}-{job.run}.snappy.parquet"
@@ -93,7 +93,7 @@ def publish(job: ParquetJob) -> None:
 
 
 def discard(job: ParquetJob) -> None:
-    """Take away what is staged."""
+    """Delete the staged parts."""
     for path in job.staging.glob("*") if job.staging.exists() else ():
         path.unlink()
     if job.staging.exists():
@@ -101,7 +101,7 @@ def discard(job: ParquetJob) -> None:
 
 
 def run_local(job: ParquetJob) -> int:
-    """Write all parts here, one after the other, and publish them; return the records' number."""
+    """Write all parts in this process and publish them; return the number of records."""
     try:
         rows = sum(write_part(job, number) for number in range(len(job.parts)))
     except BaseException:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
 
 import pyarrow as pa
 
@@ -11,9 +11,10 @@ from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.record_bytes import records_at
 from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.errors import TrailgateError
-from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.reading.record_files import (
+    SPLIT_BYTES,
     RecordSplit,
     find_record_files,
     plan_record_splits,
@@ -21,21 +22,58 @@ from trailgate.storage.reading.record_files import (
 )
 
 
-def read_records(path: Address, copybook: Address, **options: Any) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a file, or of a folder's files by name, as columns.
+def read_records(  # noqa: PLR0913  one parameter an option
+    path: Address,
+    copybook: Address | None = None,
+    *,
+    copybook_text: str | None = None,
+    copy_path: str | Iterable[Address] = (),
+    record: str | None = None,
+    kinds: str | None = None,
+    columns: str | Iterable[str] | None = None,
+    shape: Literal["tree", "flat"] = "tree",
+    depending: Literal["real", "most"] = "real",
+    errors: Literal["stop", "column"] = "stop",
+    raw: bool = False,
+    trim: bool = True,
+    blank: Literal["error", "null"] = "error",
+    code_page: str = "cp037",
+    code_pages: str | Mapping[str, str] | None = None,
+    integers: Literal["int64", "decimal", "text"] = "int64",
+    binary: Literal["big", "little"] = "big",
+    native: Literal["big", "little"] = "big",
+    binary_sizes: Literal["ibm", "smallest"] = "ibm",
+    floats: Literal["ibm", "ieee"] = "ibm",
+    signs: Literal["strict", "lenient"] = "lenient",
+    source_format: Literal["fixed", "free", "auto"] = "auto",
+    record_format: Literal["fixed", "line", "rdw", "bdw", "length-field"] = "fixed",
+    record_length: int | None = None,
+    delimiter: str | bytes = b"\n",
+    little_endian: bool = False,
+    adjustment: int = 0,
+    length_offset: int = 0,
+    length_width: Literal[1, 2, 4, 8] = 4,
+    skip_first: int = 0,
+    skip_last: int = 0,
+    split_bytes: int = SPLIT_BYTES,
+) -> pa.RecordBatchReader:
+    """Return a reader of the records of a file, or of a folder's files by name, as columns.
 
-    ``options`` are those of the Spark format ``copybook``, in Python's spelling, as texts or values' names. Raises
-    DecodeError with file, record, byte offset, field and raw bytes where a field is no value.
+    The options are those of the Spark format ``copybook`` (docs/copybook.md). Raises OptionError, DefinitionError and
+    StorageError at once; the reader raises DecodeError with file, record, byte offset, field and raw bytes where a
+    field does not hold a value.
     """
-    texts = {name: str(value) for name, value in options.items()}
-    yield from read_all_records(path, CopybookOptions.of({"copybook": str(copybook), **texts}))
+    named = locals()
+    options = CopybookOptions.of({row.name: named[row.name] for row in OPTIONS})
+    return read_all_records(path, options)
 
 
-def read_all_records(path: Address, options: CopybookOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a file or folder by options that are read already."""
+def read_all_records(path: Address, options: CopybookOptions) -> pa.RecordBatchReader:
+    """Return a reader of the records of a file or folder."""
     decoder = options.decoder()
-    for split in plan_record_splits(find_record_files(path), options.framing, options.split_bytes):
-        yield from read_copybook_split(split, options, decoder)
+    splits = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
+    batches = (batch for split in splits for batch in read_copybook_split(split, options, decoder))
+    return pa.RecordBatchReader.from_batches(decoder.schema, batches)
 
 
 def read_copybook_split(

@@ -164,7 +164,7 @@ ROWS: Final = (
     Command(
         ("COUNT",),
         "[DETAIL] [, START time] [, END time] [, INTERVAL minutes] [, FILE name] [, LOG files]",
-        "Count the records from here on that the filters let through: bytes, types, transactions;"
+        "Count the records from here on that pass the filters: bytes, types, transactions;"
         " DETAIL of each table, INTERVAL by time, LOG in each file of that name.",
         count,
         tuple(OPTIONS),

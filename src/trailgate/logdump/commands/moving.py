@@ -22,7 +22,7 @@ MOST_BYTES: Final = 1 << 20  # that DUMP shows at once
 
 
 def show_next(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show the next records that the filters let through."""
+    """Show the next records that pass the filters."""
     wanted = arguments.number(1)
     if wanted and _at_file_header(session):
         yield show_file_header(session)
@@ -61,7 +61,7 @@ def _passed(session: Session, portion: Portion, rows: list[int]) -> int:
 
 
 def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Skip records; with FILTER only those that the filters let through count."""
+    """Skip records; with FILTER only those that pass the filters count."""
     plain = [word.upper() for word in arguments.plain]
     filtered = "FILTER" in plain
     numbers = [word for word in plain if word != "FILTER"]
@@ -125,7 +125,7 @@ ROWS: Final = (
     Command(
         ("SKIP",),
         "[n] [FILTER]",
-        "Skip n records; with FILTER, n of those that the filters let through.",
+        "Skip n records; with FILTER, n of those that pass the filters.",
         skip,
     ),
     Command(

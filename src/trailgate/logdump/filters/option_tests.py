@@ -104,7 +104,6 @@ def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
     return lambda arguments: record_tests.of_field(name, *arguments.number(greatest))
 
 
-def process(arguments: OptionArguments) -> RecordTest:
+def process(_arguments: OptionArguments) -> RecordTest:
     """Refuse PROCESS."""
-    del arguments
     raise OptionError("process names are those of NonStop systems; no other trail has them")

@@ -101,6 +101,7 @@ def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordT
     """Return a test for bytes in the data; ``fold`` matches letters in either case."""
     if not needle:
         raise OptionError("nothing to look for")
+    first, last = limits.first, limits.last
 
     def test(portion: Portion) -> Mask:
         found = np.zeros(len(portion), bool)
@@ -113,9 +114,9 @@ def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordT
         place = whole.find(sought)
         while place >= 0:
             row = bisect_right(offsets, place) - 1
-            low, high = starts[row] + limits.first, ends[row]
-            if limits.last is not None:
-                high = min(high, starts[row] + limits.last + 1)
+            low, high = starts[row] + first, ends[row]
+            if last is not None:
+                high = min(high, starts[row] + last + 1)
             if place < low < high:
                 place = whole.find(sought, low)
                 continue

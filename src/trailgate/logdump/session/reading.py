@@ -70,7 +70,7 @@ def at_end(session: Session, problem: str = "") -> Iterator[Result]:
     rba = session.position
     said = f"{problem}; " if problem else ""
     if not session.settings.forward:
-        yield Note(_sentence(f"{said}begin of the file"), {"end": "begin", "rba": rba})
+        yield Note(_sentence(f"{said}beginning of the file"), {"end": "begin", "rba": rba})
         return
     left = session.trail.size - rba
     more = f", {left} bytes of an unfinished record" if left else ""

@@ -2,7 +2,7 @@
 
 A copybook's columns follow the one rule of ``definitions.copybook_tables``. Those of a definitions file lie
 at their Fetch Offset for their External Length (capture properties §5.3); those of a header, and of a
-table that the properties define, stand one behind the other.
+table that the properties define, follow each other without gaps.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RecordLayout:
         return next(slot for slot in self.slots if slot.column.name == name)
 
     def table(self, carried: Iterable[Slot] = ()) -> Table:
-        """Return the table that the record is, with the carried columns of a header in front."""
+        """Return the table that the record is, with the carried columns of a header first."""
         leading = tuple(slot.column for slot in carried)
         if self.defined is not None and not leading:
             return self.defined
@@ -88,7 +88,7 @@ def from_table(table: Table) -> RecordLayout:
 
 
 def in_a_row(table: Table) -> RecordLayout:
-    """Return a table's record with the columns one behind the other."""
+    """Return a table's record whose columns follow each other without gaps."""
     ends = list(accumulate((c.external_length for c in table.columns), initial=0))
     slots = tuple(_slot(c, at) for c, at in zip(table.columns, ends, strict=False))
     return RecordLayout(table.name, slots, ends[-1], table)

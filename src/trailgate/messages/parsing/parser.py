@@ -18,13 +18,13 @@ from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.parsing.record_groups import Faults
+from trailgate.messages.parsing.metadata_values import MetadataValues
+from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.messages.parsing.records import Records
-from trailgate.messages.parsing.value_sources import Sources
 from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.properties.rows import SourceKind
-from trailgate.messages.properties.values import Source
+from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
@@ -44,14 +44,14 @@ class MessageFormat(Protocol[R]):
         """
         ...
 
-    def shapes(self, records: R, tables: Sequence[Table], table_of: Longs) -> Longs:
+    def layouts(self, records: R, tables: Sequence[Table], table_of: Longs) -> Longs:
         """Return a number for each record; those of one table that have the same lie alike."""
         ...
 
     def images(
-        self, records: R, table: Table, kind: int, rows: Longs, faults: Faults
+        self, records: R, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the faults."""
+        """Return before and after of alike records; what is wrong is added to the errors."""
         ...
 
 
@@ -76,7 +76,7 @@ class MessageParser:
         Raises BadMessagesError for the bad ones that one check finds, or a TrailgateError for one.
         """
         records: Records = self.format.records(messages)
-        sources = Sources(self.options, records, self.now)
+        sources = MetadataValues(self.options, records, self.now)
         tables, table_of = self._tables(sources)
         kinds = self._codes(sources, self.options.optype, self.options.optype_values, "optype")
         rows = self._wanted(records, tables, table_of)
@@ -96,7 +96,7 @@ class MessageParser:
             self.options.txid.kind is SourceKind.TX_ID,
         )
 
-    def _bare(self, sources: Sources, kinds: Octets) -> ChangeBlock:
+    def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Return all records as operations, without their tables and images."""
         options, records = self.options, sources.records
         messages, count = records.messages, len(kinds)
@@ -121,7 +121,7 @@ class MessageParser:
             sources.optional(options.txname, position),
         )
 
-    def _tables(self, sources: Sources) -> tuple[list[Table], Longs]:
+    def _tables(self, sources: MetadataValues) -> tuple[list[Table], Longs]:
         """Return the tables that occur, by name, and which one each record belongs to."""
         codes, found = distinct(sources.table_names())
         tables, unknown = [], {}
@@ -140,11 +140,11 @@ class MessageParser:
 
             records.refuse(np.flatnonzero(bad), error)
         # In the order of names, so that errors do not depend on what else is in the batch.
-        order = sorted(range(len(tables)), key=lambda code: tables[code].name)
+        order = sorted(range(len(tables)), key=lambda code: (tables[code].name, found[code]))
         return [tables[code] for code in order], np.argsort(order)[codes]
 
     def _codes(
-        self, sources: Sources, source: Source, meanings: Mapping[bytes, str], what: str
+        self, sources: MetadataValues, source: ValueSource, meanings: Mapping[bytes, str], what: str
     ) -> Octets:
         """Return each record's operation type or transaction indicator as its letter's code."""
         codes, found = distinct(sources.text(source, None, what))
@@ -183,18 +183,18 @@ class MessageParser:
         if not len(rows):
             return
         known, table_of = tables
-        shape = self.format.shapes(records, known, table_of)
+        shape = self.format.layouts(records, known, table_of)
         group = (table_of.astype(np.int64) * 256 + bare.op_type) * (int(shape.max()) + 1) + shape
         group = group[rows]
         order = np.zeros(len(bare), np.int64)
         order[rows] = np.arange(len(rows))
-        faults: Faults = {}
+        errors: MessageErrors = {}
         same = bool((group == group[0]).all())
         for value in [group[0]] if same else np.unique(group):
             mine = rows if same else rows[group == value]
             block = bare if len(mine) == len(bare) else bare.take(mine)
             table, kind = known[table_of[mine[0]]], int(block.op_type[0])
-            before, after = self.format.images(records, table, kind, mine, faults)
+            before, after = self.format.images(records, table, kind, mine, errors)
             yield replace(block, table=table, order=order[mine], before=before, after=after)
-        if faults:
-            raise BadMessagesError(faults)
+        if errors:
+            raise BadMessagesError(errors)

@@ -20,7 +20,7 @@ from trailgate.options import COUNT, TEXT, Option, Options, choice
 from trailgate.spark.options import read_with_path
 from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.storage.writing.table_writing import (
-    Part,
+    StagedPart,
     TableOptions,
     check_columns,
     prepare_writing,
@@ -47,7 +47,7 @@ WRITING: Final = Options(
 class Written(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
     """What a task has staged."""
 
-    part: Part
+    part: StagedPart
 
 
 class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed

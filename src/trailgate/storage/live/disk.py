@@ -20,7 +20,7 @@ def _steps(path: Path) -> Iterator[None]:
         raise StorageError(f"cannot write: {error}", where=Where(source=str(path))) from error
 
 
-class OpenFile:
+class WrittenFile:
     """One file that is written in place; it is made where it is not there."""
 
     def __init__(self, path: Path) -> None:
@@ -55,9 +55,9 @@ class OpenFile:
 class Disk:
     """The local disk."""
 
-    def open(self, path: Path) -> OpenFile:
+    def open(self, path: Path) -> WrittenFile:
         """Return a file to be written in place."""
-        return OpenFile(path)
+        return WrittenFile(path)
 
     def replace(self, path: Path, data: bytes) -> None:
         """Write a whole file, or leave it as it was; return when it lasts."""

@@ -7,12 +7,12 @@ from typing import Any
 
 from trailgate.errors import StorageError
 from trailgate.storage.files.checkpoint import TransactionMark
-from trailgate.storage.live.disk import Disk, OpenFile
+from trailgate.storage.live.disk import Disk, WrittenFile
 from trailgate.storage.live.recovery import file_path
 from trailgate.trail.format.file_header import FileHeader, encode_header
 
 
-class GrowingTrail:
+class GrowingFile:
     """Writes the files of a trail one after the other. ``template`` None writes no headers (level 0).
 
     ``metadata`` are the records that every file begins with. ``number`` and ``size`` are those of the open file; with none open, ``number`` comes next.
@@ -29,7 +29,7 @@ class GrowingTrail:
         self._disk, self._prefix, self._digits = disk, prefix, digits
         self._template, self._metadata = template, metadata
         self._fresh = False
-        self._file: OpenFile | None = None
+        self._file: WrittenFile | None = None
         self._header: FileHeader | None = None
         self._last: TransactionMark | None = None
         self.number = self.size = 0

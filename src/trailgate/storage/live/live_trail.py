@@ -19,7 +19,7 @@ from trailgate.storage.files.listing import files_on_disk
 from trailgate.storage.files.manifest import manifest_path
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.live.disk import Disk
-from trailgate.storage.live.growing_file import GrowingTrail
+from trailgate.storage.live.growing_file import GrowingFile
 from trailgate.storage.live.options import AppendOptions, Recovery
 from trailgate.storage.live.recovery import Recovered, files_behind, follow
 from trailgate.storage.reading.trail_file import TrailFileReader
@@ -72,7 +72,7 @@ class LiveTrail:
         metadata = b""
         if trail_format.by_index:
             metadata = metadata_bytes(definitions, trail_format, _now())
-        self.files = GrowingTrail(disk, prefix, options.seq_digits, template, metadata)
+        self.files = GrowingFile(disk, prefix, options.seq_digits, template, metadata)
         self.last = self._checkpoint.last
 
     def recover(self) -> Recovered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -9,7 +10,8 @@ from typing import Any, Final, Self
 from trailgate.columnar.positions import parse_position
 from trailgate.errors import OptionError
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.options import TEXT, Kind, Option, Options, choice
+from trailgate.model.tables import Definitions
+from trailgate.options import NAMES, TEXT, Kind, Option, Options, choice, instance
 from trailgate.trail.values.charsets import charset_named
 
 ALL_RECORDS: Final = "all"
@@ -23,7 +25,7 @@ class ReadOptions:
     table: str | None = None
     tables: TablePatterns | None = None
     records: str | None = None
-    definitions: Any = None
+    definitions: str | os.PathLike[str] | Definitions | None = None
     charset: str | None = None
     after: str | None = None
     from_position: str | None = None
@@ -51,19 +53,25 @@ class ReadOptions:
             )
 
 
+def _patterns(value: Any) -> TablePatterns:
+    """Return the patterns of a list of texts."""
+    return value if isinstance(value, TablePatterns) else TablePatterns(NAMES.passed(value))
+
+
 def _position(text: str) -> str:
     parse_position(text)
     return text
 
 
 POSITION: Final = Kind("a position", _position)
+DEFINITIONS: Final = Kind("a path or definitions", TEXT.read, instance(os.PathLike, Definitions))
 OPTIONS: Final = Options(
     "trail",
     (
         Option("table", TEXT, "this table's operations in the types of its columns"),
         Option(
             "tables",
-            Kind("patterns of tables", TablePatterns.read),
+            Kind("patterns of tables", TablePatterns.read, _patterns),
             "only these tables; * and ? stand for characters",
         ),
         Option(
@@ -71,7 +79,7 @@ OPTIONS: Final = Options(
             choice({"operations": None, ALL_RECORDS: ALL_RECORDS}),
             "all: every record with its header, instead of operations",
         ),
-        Option("definitions", TEXT, "the definitions file, if it is not PREFIX.def"),
+        Option("definitions", DEFINITIONS, "the definitions file, if it is not PREFIX.def"),
         Option(
             "charset",
             Kind("a character set", charset_named),

@@ -1,4 +1,4 @@
-"""Files of fixed-width records: found, planned into splits, read in portions of whole records."""
+"""Files of fixed-width records: listing, splits, and reading in portions of whole records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.opened_file import OpenedFile
+from trailgate.storage.reading.even_cuts import even_step
 
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # the arrays of a portion stay in cache
-LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is taken for a wrong one
+LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is taken to be wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,14 @@ class RecordPortion:
 def find_record_files(path: Address) -> tuple[RecordFile, ...]:
     """Return a file, or a folder's files by name; hidden ones and empty ones are left out.
 
-    Raises StorageError where nothing is there.
+    Raises StorageError where there is neither.
     """
     store, place = locate(path)
     info = store.get_file_info(place)
     if info.type == fs.FileType.File:
         return (RecordFile(str(path), info.size),)
     if info.type != fs.FileType.Directory:
-        raise StorageError("no file and no folder is there", where=Where(source=str(path)))
+        raise StorageError("there is no file or folder", where=Where(source=str(path)))
     root = str(path).rstrip("/")
     entries = store.get_file_info(fs.FileSelector(place))
     found = [
@@ -77,7 +78,7 @@ def plan_record_splits(
 ) -> list[RecordSplit]:
     """Return splits that together hold every record once.
 
-    Where each record tells where the next one begins, a file is one split, and so is one of
+    A file is one split where each record must be read to find the next one, and so is a file of
     lines with a header or trailer.
     """
     framing.check()
@@ -86,9 +87,10 @@ def plan_record_splits(
         if framing.kind is FrameKind.FIXED:
             splits += _fixed_splits(file, framing, split_bytes)
         elif framing.kind is FrameKind.LINE and not (framing.skip_first or framing.skip_last):
+            step = even_step(file.size, split_bytes)
             splits += [
-                RecordSplit(file, start, min(start + split_bytes, file.size))
-                for start in range(0, file.size, split_bytes)
+                RecordSplit(file, start, min(start + step, file.size))
+                for start in range(0, file.size, step)
             ]
         else:
             splits.append(RecordSplit(file, 0, file.size))
@@ -98,13 +100,13 @@ def plan_record_splits(
 def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[RecordSplit]:
     length = framing.length
     if file.size % length:
-        problem = f"{file.size} bytes are no whole number of records of {length}"
+        problem = f"{file.size} bytes are not a whole number of records of {length}"
         left = file.size - file.size % length
         where = Where(source=file.path, offset=left)
         raise DecodeError(problem, where=where, hint="Is the record length right?")
     first = framing.skip_first * length
     stop = file.size - framing.skip_last * length
-    step = max(1, split_bytes // length) * length
+    step = even_step((stop - first) // length, max(1, split_bytes // length)) * length
     return [RecordSplit(file, at, min(at + step, stop)) for at in range(first, stop, step)]
 
 
@@ -153,11 +155,11 @@ def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frame
 
 
 def _first(file: OpenedFile, split: RecordSplit, framing: Framing, portion: int) -> int:
-    """Return where the split's first record begins: lines begin behind a delimiter."""
+    """Return where the split's first record begins: lines begin after a delimiter."""
     if framing.kind is not FrameKind.LINE or not split.start:
         return split.start
     mark = framing.delimiter
-    # A line begins here too if its delimiter ends right in front of the split.
+    # A line begins here too if its delimiter ends where the split begins.
     at = max(0, split.start - len(mark))
     while at < split.end:
         data = file.read(at, portion + len(mark))

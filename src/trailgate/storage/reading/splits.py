@@ -19,6 +19,7 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.charset import usual_charset
+from trailgate.storage.reading.even_cuts import even_cuts
 from trailgate.storage.reading.restarts import Restarts
 from trailgate.storage.reading.tables import EarlierTables
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
@@ -65,21 +66,24 @@ def _cuts(
     trail: TrailFiles, split_bytes: int, bounds: tuple[TrailPlace, TrailPlace]
 ) -> list[TrailPlace]:
     start, stop = bounds
+    files = [file for file in trail.following(start.number) if (file.number, 0) < stop]
+    begins = [start.offset if file.number == start.number else 0 for file in files]
+    ends = [
+        min(file.size, stop.offset) if file.number == stop.number else file.size for file in files
+    ]
+    cost = min(FILE_COST, split_bytes)
+    sizes = [max(end - begin, cost) for begin, end in zip(begins, ends, strict=True)]
     cuts = [start]
-    room = split_bytes
-    for file in trail.following(start.number):
-        if (file.number, 0) >= stop:
-            break
-        place = start.offset if file.number == start.number else 0
-        end = min(file.size, stop.offset) if file.number == stop.number else file.size
-        if place == 0 and max(end, FILE_COST) > room and cuts[-1] != (file.number, 0):
-            cuts.append(TrailPlace(file.number, 0))
-            room = split_bytes
-        while end - place > room:
-            place += room
-            cuts.append(TrailPlace(file.number, place))
-            room = split_bytes
-        room -= max(end - place, FILE_COST)
+    for index, offset in even_cuts(sizes, split_bytes):
+        file, at = files[index], begins[index] + offset
+        if at >= ends[index]:
+            place = TrailPlace(file.number + 1, 0)
+        elif at < cost // 4:  # at a file's beginning no record is searched
+            place = TrailPlace(file.number, 0)
+        else:
+            place = TrailPlace(file.number, at)
+        if cuts[-1] < place < stop:
+            cuts.append(place)
     return cuts
 
 

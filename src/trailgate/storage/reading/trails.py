@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Final, Literal
 
 import pyarrow as pa
 
@@ -11,16 +12,18 @@ from trailgate.columnar.positions import parse_position
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.model.tables import Table
+from trailgate.model.tables import Definitions, Table
 from trailgate.operations.one_definition import in_columns_of
-from trailgate.operations.shapes import to_operations, to_typed, typed_schema
+from trailgate.operations.operations_table import to_operations
+from trailgate.operations.typed_shape import to_typed, typed_schema
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
-from trailgate.storage.reading.options import ReadOptions
+from trailgate.storage.reading.options import OPTIONS, ReadOptions
 from trailgate.storage.reading.records import read_records
 from trailgate.storage.reading.rows import chosen_rows, of_tables
 from trailgate.storage.reading.splits import SPLIT_BYTES, SplitReader, TrailSplit, plan_splits
 from trailgate.storage.reading.tables import find_table
+from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.reading.transaction_spans import last_begin
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
 
@@ -38,25 +41,58 @@ __all__ = [
 ]
 
 EVERYTHING: Final = ReadOptions()
+THREAD_BYTES: Final = 16 << 20  # of a trail that a thread reads at once
 
 
-def read_trail(
-    path: Address | TrailFiles, *, limit: int | None = None, **options: Any
-) -> Iterator[pa.RecordBatch]:
-    """Yield a trail's operations in order, or with ``table`` that table's rows in their types.
+def read_trail(  # noqa: PLR0913  one parameter an option
+    path: Address | TrailFiles,
+    *,
+    table: str | None = None,
+    tables: str | Iterable[str] | TablePatterns | None = None,
+    records: Literal["operations", "all"] = "operations",
+    definitions: Address | Definitions | None = None,
+    charset: str | None = None,
+    after: str | None = None,
+    from_position: str | None = None,
+    to_position: str | None = None,
+    from_csn: str | None = None,
+    to_csn: str | None = None,
+    limit: int | None = None,
+    threads: int | None = None,
+) -> pa.RecordBatchReader:
+    """Return a reader of a trail's operations in order: ``pyarrow.Table``, DuckDB, Polars and pandas take it.
 
-    The options are those of ``ReadOptions``. ``limit`` ends after that many rows.
+    ``path`` is the trail's prefix, one of its files, or its folder. With ``table`` the rows are those of that table in
+    the types of its columns; ``tables`` are patterns such as ``HR.*`` that choose operations of some. With
+    ``records="all"`` each record is a row, with its header. ``definitions`` and ``charset`` are needed where the trail
+    does not state its own. ``after``, ``from_position`` and ``to_position`` bound positions, ``from_csn`` and
+    ``to_csn`` commit sequence numbers, both ends included except for ``after``. ``limit`` is the most rows. ``threads`` None: one a core.
+
+    Raises OptionError, StorageError and DefinitionError at once; the reader raises DecodeError where it meets bytes
+    that are not what they should be.
     """
-    return read_chosen(path, ReadOptions.of(options), limit)
+    named = locals()
+    options = ReadOptions.of({row.name: named[row.name] for row in OPTIONS})
+    return read_chosen(path, options, limit, threads)
 
 
 def read_chosen(
-    path: Address | TrailFiles, options: ReadOptions, limit: int | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield what the options ask for, in order."""
+    path: Address | TrailFiles,
+    options: ReadOptions,
+    limit: int | None = None,
+    threads: int | None = None,
+) -> pa.RecordBatchReader:
+    """Return a reader of what the options ask for, in order."""
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
-    start, end = _bounds(trail, options)
-    return _limited(read_split(trail, TrailSplit(start, end, whole=True), options), limit)
+    many = thread_count(threads)
+    start, end = bounds = _bounds(trail, options)
+    splits = [TrailSplit(start, end, whole=True)]
+    if many > 1 and limit is None:
+        splits = plan_splits(trail, THREAD_BYTES, bounds)
+    table = wanted_table(trail, options)
+    read = partial(read_split, trail, options=options, table=table)
+    batches = _limited(in_order(read, splits, min(many, len(splits))), limit)
+    return pa.RecordBatchReader.from_batches(_schema(options, table), batches)
 
 
 def plan_reading(
@@ -147,11 +183,13 @@ def _start(trail: TrailFiles, options: ReadOptions) -> TrailPlace:
 
 def schema_of(path: Address | TrailFiles, options: ReadOptions) -> pa.Schema:
     """Return the schema of what the options ask for."""
+    if options.table is None:
+        return _schema(options, None)
+    trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
+    return _schema(options, wanted_table(trail, options))
+
+
+def _schema(options: ReadOptions, table: Table | None) -> pa.Schema:
     if options.records is not None:
         return RECORDS_SCHEMA
-    if options.table is None:
-        return OPERATIONS_SCHEMA
-    trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
-    table = wanted_table(trail, options)
-    assert table is not None
-    return typed_schema(table)
+    return OPERATIONS_SCHEMA if table is None else typed_schema(table)

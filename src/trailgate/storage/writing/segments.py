@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,13 @@ from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.trail.writing.writer import Encoded
 
 Encoding = Callable[[ChangeBatch], Encoded]  # ``writer.encode`` in a format
+
+
+class EncodedOperations(NamedTuple):
+    """Operations and their records, in one order."""
+
+    records: Encoded
+    operations: ChangeBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +53,9 @@ class SegmentWriter:
     _segments: list[Segment] = field(default_factory=list)
     _file: BinaryIO | None = None
 
-    def append(self, encoded: Encoded, batch: ChangeBatch, begin: int, stop: int) -> None:
+    def append(self, written: EncodedOperations, begin: int, stop: int) -> None:
         """Write operations [begin, stop); a full file is followed by another, none is split."""
+        encoded = written.records
         body = memoryview(encoded.body)
         while begin < stop:
             end = min(self._fitting(encoded, begin), stop)
@@ -57,15 +65,15 @@ class SegmentWriter:
             assert self._file is not None
             first, last = int(encoded.starts[begin]), int(encoded.starts[end])
             self._file.write(body[first:last])
-            self._note(batch, begin, end, last - first)
+            self._note(written.operations, begin, end, last - first)
             begin = end
 
     def mark(self) -> Mark:
-        """Return what is written so far, to come back to."""
+        """Return what is written so far, for ``rollback``."""
         return tuple(self._segments)
 
     def rollback(self, mark: Mark) -> None:
-        """Take back everything that was written after the mark."""
+        """Remove everything that was written after the mark."""
         self._close()
         for segment in self._segments[len(mark) :]:
             (self.folder / segment.name).unlink()

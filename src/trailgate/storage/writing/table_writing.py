@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.operations.shapes import from_operations
+from trailgate.operations.operations_table import from_operations
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.lock import locked
@@ -21,7 +21,7 @@ from trailgate.storage.files.manifest import Manifest, read_manifest, write_mani
 from trailgate.storage.writing.counts import Counts, added, counted
 from trailgate.storage.writing.options import MAX_BYTES, WriteOptions
 from trailgate.storage.writing.publishing import Staged, publish
-from trailgate.storage.writing.segments import Segment
+from trailgate.storage.writing.segments import EncodedOperations, Segment
 from trailgate.storage.writing.target import (
     Target,
     check_tables,
@@ -48,7 +48,7 @@ class TableOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StagedPart:
     """The staged files of one part, and its operations by table and kind."""
 
     segments: tuple[Segment, ...] = ()
@@ -100,7 +100,7 @@ def prepare_writing(path: Address, options: TableOptions) -> Target:
     return Target(prefix, staging, run, header, tables, own)
 
 
-def write_part(target: Target, stem: str, batches: Iterable[pa.RecordBatch]) -> Part:
+def write_part(target: Target, stem: str, batches: Iterable[pa.RecordBatch]) -> StagedPart:
     """Stage the operations of one part in their order; raises with the row in its part."""
     if not target.staging.is_dir():
         # A task that outlives its job must not leave anything behind.
@@ -118,13 +118,13 @@ def write_part(target: Target, stem: str, batches: Iterable[pa.RecordBatch]) -> 
                 error.where = replace(error.where, record=error.where.record + rows)
             writer.close()
             raise
-        writer.append(encoded, changes, 0, changes.rows)
+        writer.append(EncodedOperations(encoded, changes), 0, changes.rows)
         counts = added(counts, counted(changes, 0, changes.rows)[0])
         rows += changes.rows
-    return Part(writer.close(), counts)
+    return StagedPart(writer.close(), counts)
 
 
-def publish_parts(target: Target, parts: Sequence[Part]) -> WriteSummary:
+def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
     """Add the parts' files to the trail in the order of the parts."""
     with locked(target.prefix):
         manifest = read_manifest(target.prefix)

@@ -1,1 +1,1 @@
-"""Every byte of a trail with its meaning."""
+"""Every byte of a trail file with its meaning."""

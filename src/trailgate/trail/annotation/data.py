@@ -1,4 +1,4 @@
-"""The data of a record explained: columns, key updates, pieces of large objects, metadata (trail format §10 to §12)."""
+"""Explain the data of a record: columns, images, large objects, metadata (trail format §10 to §12)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ from trailgate.trail.format.record_types import (
     Role,
 )
 
+PARTITION_AT: Final = 1  # in GHDR, as the next two
+IO_TYPE_AT: Final = 6
+NODE_AT: Final = 7
+ANY_NODE: Final = -1
 PIECE_WORDS: Final = (
     "Column {}",
     "Number of pieces = {}",
@@ -37,13 +41,14 @@ IMAGE_WIDTHS: Final[Mapping[Prefix, tuple[int, ...]]] = MappingProxyType(
 )
 
 
-def explain_data(area: Area, kind: tuple[int, int], head: bytes) -> Iterator[Part]:
-    """Yield the parts of D; ``kind`` is IOType and OrigNode, ``head`` the fixed bytes of GHDR."""
-    row = RECORD_TYPES.get(kind[0])
-    special = _SPECIAL.get(kind) or _SPECIAL.get((kind[0], -1))
+def explain_data(area: Area, head: bytes) -> Iterator[Part]:
+    """Yield the parts of D; ``head`` is the fixed part of GHDR."""
+    io_type, node = head[IO_TYPE_AT], head[NODE_AT]
+    row = RECORD_TYPES.get(io_type)
+    special = _SPECIAL.get((io_type, node)) or _SPECIAL.get((io_type, ANY_NODE))
     if special is not None:
         yield from special(area)
-    elif row is not None and row.role is Role.CHANGE and head[1] & FIELD_COMP:
+    elif row is not None and row.role is Role.CHANGE and head[PARTITION_AT] & FIELD_COMP:
         yield from _images(area, row.prefix)
     elif row is not None and row.role is Role.CHANGE:
         yield from area.bytes("not in the form index, length, value")
@@ -52,7 +57,7 @@ def explain_data(area: Area, kind: tuple[int, int], head: bytes) -> Iterator[Par
 
 
 def _images(area: Area, prefix: Prefix) -> Iterator[Part]:
-    """Yield one column list, or the two of a record that holds both images."""
+    """Yield one list of columns, or the two of a record with both images."""
     widths = IMAGE_WIDTHS[prefix]
     if not widths:
         yield from _columns(area)
@@ -74,7 +79,7 @@ def _images(area: Area, prefix: Prefix) -> Iterator[Part]:
 
 
 def _fits(area: Area, width: int) -> bool:
-    """Tell whether both images are column lists that end exactly (trail format §10.4)."""
+    """Return whether both images are lists of columns that end exactly (trail format §10.4)."""
     length = area.number(0, width)
     if width + length > len(area.raw):
         return False
@@ -107,9 +112,9 @@ def _piece(area: Area) -> Iterator[Part]:
     for at, meaning in enumerate(PIECE_WORDS):
         word = area.part(WORD * at, WORD * (at + 1))
         yield from word.bytes(meaning.format(word.number(0, WORD)))
-    said, rest = area.number(head - WORD, WORD), area.part(head)
-    wrong = said != len(rest.raw)
-    yield from rest.bytes(problem=f"{said} bytes expected" if wrong else "")
+    stated, rest = area.number(head - WORD, WORD), area.part(head)
+    wrong = stated != len(rest.raw)
+    yield from rest.bytes(problem=f"{stated} bytes expected" if wrong else "")
 
 
 def _text(area: Area) -> Iterator[Part]:
@@ -118,7 +123,7 @@ def _text(area: Area) -> Iterator[Part]:
 
 
 def _table(area: Area) -> Iterator[Part]:
-    """Yield a table definition column by column where the assumed layout fits exactly."""
+    """Yield a table definition column by column, if the assumed layout fits exactly."""
     record = TrailRecord(IO_METADATA, data=area.raw, order=area.order)
     try:
         table = read_table("", record)
@@ -153,11 +158,11 @@ def _table_parts(area: Area, table: Table) -> list[Part] | None:
 
 
 _Explain = Callable[[Area], Iterator[Part]]
-# By IOType and OrigNode; -1: whatever OrigNode is.
+# By IOType and OrigNode.
 _SPECIAL: Final[Mapping[tuple[int, int], _Explain]] = MappingProxyType(
     {
-        (IO_LARGE_OBJECT, -1): _piece,
-        (IO_DDL, -1): _text,
+        (IO_LARGE_OBJECT, ANY_NODE): _piece,
+        (IO_DDL, ANY_NODE): _text,
         (IO_METADATA, int(MetadataKind.TABLE)): _table,
     }
 )

@@ -1,4 +1,4 @@
-"""What an analysis is made of: elements (tokens with what lies in them), bytes, and damage."""
+"""The parts of an analysis: elements (tokens with their contents), bytes, and damage."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """Bytes that are shown together; ``problem`` says what is wrong with them.
+    """Bytes that are shown together; ``problem`` states what is wrong with them.
 
-    ``label`` stands above them and ``note`` beside. ``text`` is what is shown in place of hex: their own text, behind
-    its length if they begin with one. ``level`` is how far they are indented.
+    ``label`` is shown above them, ``note`` beside them, and ``text``, their own text, instead of hex.
+    ``level`` is their indentation.
     """
 
     offset: int
@@ -31,7 +31,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A token: its frame, the path of token ids to it, what it is, and all that lies in it.
+    """A token: its frame, the path of token ids to it, its name, and its contents.
 
     ``trailer`` is the token Z that ends a file header or a record.
     """
@@ -47,7 +47,7 @@ class Element:
 
     @property
     def tag(self) -> str:
-        """Return the path as its tag names it, as 47_54_52."""
+        """Return the path in the form 47_54_52."""
         return "_".join(f"{code:02X}" for code in self.path)
 
 
@@ -56,7 +56,7 @@ Part: TypeAlias = Element | Bytes
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes of a file that make no sense, with some of those around; reading goes on behind."""
+    """Bytes that are not a record, and some of those before them; reading continues after them."""
 
     offset: int
     length: int
@@ -67,7 +67,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Bytes being explained: where they stand in the file, and in which byte order."""
+    """Bytes to explain, their offset in the file, and their byte order."""
 
     raw: bytes
     offset: int
@@ -78,18 +78,18 @@ class Area:
         return Area(self.raw[start:end], self.offset + start, self.order)
 
     def number(self, start: int, width: int) -> int:
-        """Return an unsigned number that stands there."""
+        """Return the unsigned number that some of them hold."""
         return self.order.number(self.raw[start : start + width])
 
     def bytes(self, note: str = "", *, problem: str = "", level: int = 0) -> tuple[Bytes, ...]:
-        """Return all of them as one part; nothing where there are none."""
+        """Return all of them as one part, or no part if there are none."""
         if not self.raw:
             return ()
         return (Bytes(self.offset, self.raw, note, level=level, problem=problem),)
 
 
 def elements(area: Area, path: Path, explain: Callable[[Element, Area], Element]) -> Iterator[Part]:
-    """Yield the tokens that fill an area, each explained; what is no token is told as a problem."""
+    """Yield the tokens that fill an area, each explained; bytes that are not a token are a problem."""
     place = 0
     while place < len(area.raw):
         start = place + FRAME
@@ -116,7 +116,7 @@ def content(part: Part) -> bytes:
 
 
 def problems(part: Part) -> Iterator[Bytes]:
-    """Yield the bytes in a part that something is wrong with."""
+    """Yield the bytes of a part that have a problem."""
     if isinstance(part, Bytes):
         if part.problem:
             yield part
@@ -126,7 +126,7 @@ def problems(part: Part) -> Iterator[Bytes]:
 
 
 def printable(raw: bytes) -> str | None:
-    """Return bytes as text that is safe to show; None where they are no such text."""
+    """Return bytes as text that is safe to show; None if they are not."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -135,7 +135,7 @@ def printable(raw: bytes) -> str | None:
 
 
 def shortened(raw: bytes, shown: int = 60) -> str:
-    """Return bytes as one line of text, with what cannot be shown escaped."""
+    """Return bytes as one short line of text, with control characters escaped."""
     text = raw[: 4 * shown].decode("utf-8", "backslashreplace")
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return line if len(line) <= shown else f"{line[:shown]}..."

@@ -1,4 +1,4 @@
-"""The file header explained: groups, leaves and their values (trail format §4)."""
+"""Explain the file header: groups, leaves and their values (trail format §4)."""
 
 from __future__ import annotations
 
@@ -79,12 +79,19 @@ def header_order(data: bytes) -> ByteOrder | None:
 
 
 def explain_header(data: bytes, order: ByteOrder) -> Element:
-    """Return the file header at the begin of ``data``, whose trailer is right in that order."""
+    """Return the file header that ``data`` begin with; its trailer must be right in this order."""
     length = order.number(data[2:FRAME])
     area = Area(data[FRAME : length - FRAME], FRAME, order)
     parts = tuple(elements(area, (FILE_HEADER,), _group))
-    trailer = data[length - FRAME : length]
-    return Element(0, data[:FRAME], length, (FILE_HEADER,), parts, "file header", "", trailer)
+    return Element(
+        offset=0,
+        frame=data[:FRAME],
+        length=length,
+        path=(FILE_HEADER,),
+        parts=parts,
+        name="file header",
+        trailer=data[length - FRAME : length],
+    )
 
 
 def _group(token: Element, area: Area) -> Element:
@@ -121,7 +128,7 @@ def _history(token: Element, area: Area, label: str) -> Element:
 
 
 def _string(area: Area, label: str) -> tuple[Part, ...]:
-    """Return a string as its text where that can be shown, else in hex."""
+    """Return a string as its text if that can be shown, else in hex."""
     if len(area.raw) < 2 or area.number(0, 2) != len(area.raw) - 2:
         return area.bytes(problem="the string's length does not agree with its token")
     return (Bytes(area.offset, area.raw, label=label, text=printable(area.raw[2:])),)
@@ -136,7 +143,7 @@ def _shown(row: Leaf, value: Any) -> str:
 
 
 def iso_time(microseconds: int) -> str:
-    """Return a time in ISO form, UTC; as a number where no calendar has it."""
+    """Return a time in ISO form, UTC, or as a number if it is out of range."""
     try:
         at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
     except OverflowError:

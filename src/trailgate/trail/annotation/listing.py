@@ -1,4 +1,4 @@
-"""An analysis as text: the form of TrailAnalyzer's listings, and as plain values for JSON."""
+"""An analysis as text, in the form of TrailAnalyzer's listings, and as plain values for JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
 
 
 class Line(NamedTuple):
-    """One line: what stands in the file, what we say about it, and whether that is bad."""
+    """One line: bytes of the file, a comment on them, and whether it reports a problem."""
 
     content: str
     comment: str = ""
@@ -81,11 +81,11 @@ def _damage_lines(found: Damage) -> Iterator[Line]:
     what = f"{found.length} bytes make no sense"
     yield Line("", f"Offset {found.offset} (0x{found.offset:X}): {what}: {found.problem}", bad=True)
     if found.before:
-        yield Line("", f"the {len(found.before)} bytes in front of them", bad=True)
+        yield Line("", f"the {len(found.before)} bytes before them", bad=True)
         yield from _bytes(Bytes(0, found.before), 1)
     yield Line("", f"the first {len(found.raw)} of them", bad=True)
     yield from _bytes(Bytes(0, found.raw), 1)
-    yield Line("", f"reading goes on at {end} (0x{end:X})", bad=True)
+    yield Line("", f"reading continues at {end} (0x{end:X})", bad=True)
 
 
 def _frame_note(frame: bytes, length: int) -> str:
@@ -99,7 +99,7 @@ def _hex(raw: bytes) -> str:
 
 
 def as_values(found: Part | Damage) -> dict[str, Any]:
-    """Return a part as plain values, in which all bytes are there as hex."""
+    """Return a part as plain values, with all its bytes in hex."""
     if isinstance(found, Damage):
         return {
             "offset": found.offset,
@@ -110,8 +110,8 @@ def as_values(found: Part | Damage) -> dict[str, Any]:
         }
     if isinstance(found, Bytes):
         named = {"note": found.note or found.label, "text": found.text, "problem": found.problem}
-        told = {name: value for name, value in named.items() if value}
-        return {"offset": found.offset, "hex": found.raw.hex(), **told}
+        known = {name: value for name, value in named.items() if value}
+        return {"offset": found.offset, "hex": found.raw.hex(), **known}
     return {
         "offset": found.offset,
         "tag": found.tag,

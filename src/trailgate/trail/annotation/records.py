@@ -1,4 +1,4 @@
-"""One record explained: its header field by field, its data, its tokens (trail format §5 and §9)."""
+"""Explain a record: its header field by field, its data, its tokens (trail format §5 and §9)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.trail.annotation.data import explain_data
+from trailgate.trail.annotation.data import IO_TYPE_AT, NODE_AT, explain_data
 from trailgate.trail.annotation.elements import Area, Bytes, Element, Part, elements, printable
 from trailgate.trail.annotation.file_header import iso_time
 from trailgate.trail.format.byte_order import ByteOrder
@@ -58,7 +58,7 @@ LABELS: Final[Mapping[int, str]] = MappingProxyType(
 
 
 class HeadField(NamedTuple):
-    """One field of GHDR: its bytes, Logdump's name, and what a value means ("": as it is)."""
+    """One field of GHDR: its bytes, Logdump's name, and the meaning of a value."""
 
     width: int
     name: str
@@ -106,18 +106,24 @@ HEAD_FIELDS: Final = (
     HeadField(1, "Continued", lambda value: f"{value} {'yes' if value else 'no'}"),
     HeadField(1, "RecCount"),
 )
-LENGTH_AT, IO_TYPE_AT, NODE_AT = 4, 6, 7  # in GHDR
+LENGTH_AT: Final = 4  # in GHDR
 
 
 def explain_record(raw: bytes, offset: int, order: ByteOrder) -> Element:
-    """Return a record whose frame and trailer are right; what is wrong inside is told there."""
+    """Return a record whose frame and trailer are right; problems inside are part of it."""
     area = Area(raw[FRAME:-FRAME], offset + FRAME, order)
     head = raw[2 * FRAME : 2 * FRAME + H_FIXED]
     parts = tuple(elements(area, (RECORD,), lambda token, payload: _part(token, payload, head)))
-    whole = Element(offset, raw[:FRAME], len(raw), (RECORD,), parts, "record", "", raw[-FRAME:])
-    if len(head) == H_FIXED:
-        return replace(whole, value=type_name(head[IO_TYPE_AT]))
-    return whole
+    return Element(
+        offset,
+        frame=raw[:FRAME],
+        length=len(raw),
+        path=(RECORD,),
+        parts=parts,
+        name="record",
+        value=type_name(head[IO_TYPE_AT]) if len(head) == H_FIXED else "",
+        trailer=raw[-FRAME:],
+    )
 
 
 def _part(token: Element, area: Area, head: bytes) -> Element:
@@ -126,11 +132,10 @@ def _part(token: Element, area: Area, head: bytes) -> Element:
     if code == HEADER:
         return replace(token, parts=tuple(_header(area)))
     if code == DATA and len(head) == H_FIXED:
-        kind = (head[IO_TYPE_AT], head[NODE_AT])
-        said = area.order.number(head[LENGTH_AT : LENGTH_AT + 2])
-        wrong = f"{len(area.raw)} bytes here, RecLength says {said}"
-        told = () if said == len(area.raw) else (Bytes(area.offset, b"", problem=wrong),)
-        return replace(token, parts=(*told, *explain_data(area, kind, head)))
+        stated = area.order.number(head[LENGTH_AT : LENGTH_AT + 2])
+        wrong = f"{len(area.raw)} bytes here, RecLength is {stated}"
+        problem = () if stated == len(area.raw) else (Bytes(area.offset, b"", problem=wrong),)
+        return replace(token, parts=(*problem, *explain_data(area, head)))
     if code == GGS_TOKENS:
         return replace(token, parts=tuple(elements(area, token.path, _ggs_token)))
     if code == USER_TOKENS:
@@ -159,7 +164,7 @@ def _name_area(area: Area, head: bytes) -> Iterator[Part]:
         yield from area.part(0, 2).bytes(f"Table index {area.number(0, 2)}")
         rest = area.part(2)
         note = f"Partition name index {rest.number(0, 2)}" if partition & BY_PARTITION else ""
-        problem = "" if note or not rest.raw else "bytes behind the table index"
+        problem = "" if note or not rest.raw else "bytes after the table index"
         yield from rest.bytes(note, problem=problem)
         return
     end = area.raw.find(b"\0")
@@ -168,10 +173,10 @@ def _name_area(area: Area, head: bytes) -> Iterator[Part]:
         return
     name = area.raw[:end].decode("utf-8", "backslashreplace")
     yield from area.part(0, end + 1).bytes(f"Name: {name or 'none'}")
-    told = head[IO_TYPE_AT] == IO_METADATA and head[NODE_AT] == MetadataKind.PARTITION
+    expected = head[IO_TYPE_AT] == IO_METADATA and head[NODE_AT] == MetadataKind.PARTITION
     yield from area.part(end + 1).bytes(
-        "Partition id and flags, layout not public" if told else "",
-        problem="" if told else "bytes behind the name",
+        "Partition id and flags, layout not public" if expected else "",
+        problem="" if expected else "bytes after the name",
     )
 
 

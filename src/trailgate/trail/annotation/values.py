@@ -1,4 +1,4 @@
-"""A column value explained without its definition: what the bytes alone let one say (trail format §10.2)."""
+"""Explain a column value by its bytes alone, without a definition (trail format §10.2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTEGER_WIDTHS: Final = (2, 4, 8)
 
 
 def explain_value(area: Area, level: int) -> Iterator[Part]:
-    """Yield a value: its null indicator and what stands behind it."""
+    """Yield a value: its null indicator and the bytes after it."""
     indicator, rest = area.raw[:2], area.raw[2:]
     if indicator == NULL:
         yield from area.bytes("NULL", level=level)
@@ -29,7 +29,7 @@ def explain_value(area: Area, level: int) -> Iterator[Part]:
 
 
 def _meaning(rest: bytes, length: int) -> str:
-    # A guess in the order of the notes: only the definition can tell CHAR from VARCHAR2.
+    # A guess, in the order of the reference: only a definition distinguishes CHAR from VARCHAR2.
     if len(rest) >= 2 and length == len(rest) - 2:
         return f"{length} bytes: {_text(rest[2:])}"
     if DATETIME.fullmatch(rest):

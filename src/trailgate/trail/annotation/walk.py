@@ -1,6 +1,6 @@
-"""Go through a trail file from a place on and explain all of it, one object at a time.
+"""Explain a trail file from a given offset to its end, one object at a time.
 
-However damaged the file is, what comes out covers its bytes from there to the end, in order, each once.
+However damaged the file is, the objects cover each of these bytes once, in order.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from trailgate.trail.format.resync import LONGEST, Read, find_good, guess_order
 from trailgate.trail.format.tokens import RECORD
 
 WINDOW: Final = 1 << 20  # bytes read at once
-AROUND: Final = 32  # bytes shown in front of damage
+AROUND: Final = 32  # bytes shown before damage
 SHOWN: Final = 64  # bytes shown of the damage itself
 
 
 def analyze(read: Read, size: int, start: int = 0) -> Iterator[Element | Damage]:
     """Yield the file header, the records and the damage of a file of ``size`` bytes.
 
-    With ``start`` it begins at the first good record from there on.
+    With ``start``, begin at the first good record from this offset on.
     """
     header = _header(read)
     begin = 0 if header is None else header.length
     order = guess_order(read, begin, size)
-    place = start
+    offset = start
     if start == 0:
         first = read(0, 1)
         if header is not None:
             yield header
-            place = begin
+            offset = begin
         elif len(first) and first[0] != RECORD:
-            problem = "no file header (46) and no record (47) stands at the begin"
-            place = find_good(read, 0, size, order)
-            yield _damage(read, (0, place), problem)
+            problem = "the file begins neither with a file header (46) nor with a record (47)"
+            offset = find_good(read, 0, size, order)
+            yield _damage(read, 0, offset, problem)
     else:
-        place = begin if start <= begin else find_good(read, start, size, order)
-        if place >= size > start:
-            yield _damage(read, (start, size), "no good record begins from here on")
-    yield from _records(read, (place, size), order)
+        offset = begin if start <= begin else find_good(read, start, size, order)
+        if offset >= size > start:
+            yield _damage(read, start, size, "no good record begins from here on")
+    yield from _records(read, offset, size, order)
 
 
 def _header(read: Read) -> Element | None:
@@ -53,10 +53,9 @@ def _header(read: Read) -> Element | None:
     return None if order is None else explain_header(head, order)
 
 
-def _records(read: Read, span: tuple[int, int], order: ByteOrder) -> Iterator[Element | Damage]:
-    place, size = span
-    while place < size:
-        data = read(place, WINDOW)
+def _records(read: Read, offset: int, size: int, order: ByteOrder) -> Iterator[Element | Damage]:
+    while offset < size:
+        data = read(offset, WINDOW)
         if not len(data):
             return
         at = 0
@@ -69,20 +68,19 @@ def _records(read: Read, span: tuple[int, int], order: ByteOrder) -> Iterator[El
             if length is None:
                 problem = "the file ends inside a record"
                 break
-            yield explain_record(data[at : at + length].tobytes(), place + at, order)
+            yield explain_record(data[at : at + length].tobytes(), offset + at, order)
             at += length
         else:
-            place += at
+            offset += at
             continue
-        place += at
-        if len(data) - at >= LONGEST or place - at + len(data) >= size:
-            end = find_good(read, place + 1, size, order)
-            yield _damage(read, (place, end), problem)
-            place = end
+        offset += at
+        if len(data) - at >= LONGEST or offset - at + len(data) >= size:
+            end = find_good(read, offset + 1, size, order)
+            yield _damage(read, offset, end, problem)
+            offset = end
 
 
-def _damage(read: Read, span: tuple[int, int], problem: str) -> Damage:
-    start, end = span
+def _damage(read: Read, start: int, end: int, problem: str) -> Damage:
     before = max(0, start - AROUND)
     raw = read(start, min(SHOWN, end - start)).tobytes()
     return Damage(start, end - start, problem, read(before, start - before).tobytes(), raw)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.errors import EncodeError
 from trailgate.trail.format.byte_order import ByteOrder
@@ -36,21 +37,29 @@ NO_STATES: Final = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class TextBytes:
-    """The bytes of a text or binary column: value i is data[offsets[i]:offsets[i + 1]]."""
+    """The bytes of a text or binary column: value i is data[offsets[i]:offsets[i + 1]].
+
+    ``data`` have ``SPARE`` bytes after the last value, for loops that read words.
+    """
 
     offsets: Offsets
     data: Octets
 
     @classmethod
     def of(cls, values: pa.Array) -> TextBytes:
-        """Return the bytes of a column; nothing is copied."""
+        """Return the bytes of a column; copied only where they end with their buffer."""
         if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
             values = values.cast(pa.string())
         if not len(values):
-            return cls(np.zeros(1, np.int32), np.zeros(0, np.uint8))
-        _, offsets, data = values.buffers()
-        ends = np.frombuffer(offsets, np.int32)
-        return cls(ends[values.offset : values.offset + len(values) + 1], octets(data or b""))
+            return cls(np.zeros(1, np.int32), np.zeros(SPARE, np.uint8))
+        _, ends, buffer = values.buffers()
+        offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
+        data, begin, end = octets(buffer or b""), int(offsets[0]), int(offsets[-1])
+        if end + SPARE <= len(data):
+            return cls(offsets, data)
+        return cls(
+            offsets - offsets[0], np.concatenate([data[begin:end], np.zeros(SPARE, np.uint8)])
+        )
 
 
 def states_of(found: RecordValues) -> Octets:

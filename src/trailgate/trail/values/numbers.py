@@ -111,7 +111,7 @@ def _to_words(target: TargetColumn, found: RecordValues) -> Integers:
         low[nulls] = 0
         bad &= ~nulls
     _check_range(target, found, bad)
-    return low.view(kind)
+    return low if signed else low.view(np.uint64)
 
 
 def _check_range(target: TargetColumn, found: RecordValues, bad: Mask) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets
+from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.errors import EncodeError, Where
 from trailgate.trail.format.record import Token, TrailRecord, encode_record
@@ -76,7 +77,7 @@ def _records(group: RecordGroup) -> Iterator[bytes]:
 def _written(part: ImageWriter | TokenAreas) -> list[bytes]:
     """Return what is written of each record."""
     ends = np.cumsum(part.sizes)
-    body, places = np.zeros(int(ends[-1]), np.uint8), ends - part.sizes
+    body, places = np.zeros(int(ends[-1]) + SPARE, np.uint8), ends - part.sizes
     part.write(body, places.copy())
     return [body[start:end].tobytes() for start, end in zip(places, ends, strict=True)]
 

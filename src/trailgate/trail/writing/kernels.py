@@ -49,6 +49,7 @@ def write_heads(
     body: Octets,
     places: Longs,
     model: Octets,
+    head: int,
     lengths: Longs,
     data_sizes: Longs,
     types: Octets,
@@ -58,17 +59,17 @@ def write_heads(
 ) -> None:
     """Write the frames of G and H, the record header and the name area, and the frame of D where there are data.
 
-    ``model`` has all bytes up to the end of the name area; the fields that differ are written over it.
+    The first ``head`` bytes of the model are all up to the end of the name area; fields that differ are written over them.
     """
     for record in range(len(places)):
         at, size = places[record], data_sizes[record]
-        copy_bytes(body, at, model, 0, len(model))
+        copy_bytes(body, at, model, 0, head)
         _write_number(body, at + LENGTH_AT, lengths[record], 2, big)
         _write_number(body, at + DATA_LENGTH_AT, size, 2, big)
         _write_number(body, at + TIME_AT, times[record], 8, big)
         body[at + TYPE_AT] = types[record]
         body[at + INDICATOR_AT] = indicators[record]
-        at += len(model)
+        at += head
         if size > 0:
             _write_frame(body, at, DATA, NORMAL, size, big)
             at += FRAME
@@ -234,6 +235,7 @@ def write_pieces(
     offsets: Offsets,
     data: Octets,
     model: Octets,
+    head: int,
     column: int,
     times: Longs,
     last_indicators: Octets,
@@ -247,25 +249,25 @@ def write_pieces(
         start = np.int64(offsets[rows[value]])
         whole = np.int64(offsets[rows[value] + 1]) - start
         count = (whole + PIECE_BYTES - 1) // PIECE_BYTES
-        at, done = places[records[value]], 0
+        at, done = places[records[value]], np.int64(0)
         for piece in range(1, count + 1):
-            size = PIECE_BYTES if piece > 1 else whole - (count - 1) * PIECE_BYTES
-            length = len(model) + FRAME + PIECE_HEAD + size + 2 * FRAME
+            size = np.int64(PIECE_BYTES) if piece > 1 else whole - (count - 1) * PIECE_BYTES
+            length = head + FRAME + PIECE_HEAD + size + 2 * FRAME
             last = piece == count
-            copy_bytes(body, at, model, 0, len(model))
+            copy_bytes(body, at, model, 0, head)
             _write_number(body, at + LENGTH_AT, length, 2, big)
             _write_number(body, at + DATA_LENGTH_AT, PIECE_HEAD + size, 2, big)
             _write_number(body, at + TIME_AT, times[value], 8, big)
             body[at + INDICATOR_AT] = last_indicators[value] if last else MIDDLE
             body[at + CONTINUED_AT] = 0 if last else 1
-            body[at + COUNT_AT] = min(count, MAX_COUNT)
-            at += len(model)
+            body[at + COUNT_AT] = min(int(count), MAX_COUNT)
+            at += head
             _write_frame(body, at, DATA, NORMAL, PIECE_HEAD + size, big)
             at += FRAME
             for number in (column, count, piece, done, size):
                 _write_number(body, at, number, 4, big)
                 at += 4
-            copy_bytes(body, at, data, start + done, size)
+            body[at : at + size] = data[start + done : start + done + size]
             at += size
             done += size
             _write_frame(body, at, GGS_TOKENS, NORMAL, 0, big)
@@ -295,7 +297,7 @@ def _write_ended(body: Octets, at: int, offsets: Offsets, data: Octets, entry: i
     size = np.int64(offsets[entry + 1]) - start
     copy_bytes(body, at, data, start, size)
     body[at + size] = 0
-    return at + size + 1
+    return int(at + size + 1)
 
 
 @inner

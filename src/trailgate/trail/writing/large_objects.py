@@ -34,7 +34,7 @@ from trailgate.trail.writing.record_groups import (
     without_begin,
     without_end,
 )
-from trailgate.trail.writing.record_writer import record_model, record_times
+from trailgate.trail.writing.record_writer import head_size, record_model, record_times
 
 # Assumed: a value of a column that is a large object by its definition (lob_type) stays in its record up to the length
 # of Oracle's longest VARCHAR2; one printed LONG of 513 bytes is in its record, one of 7,070 is not (trail format §11).
@@ -143,7 +143,7 @@ class PieceWriter:
                 continue
             rows = column.rows[np.isin(column.rows, group.rows, assume_unique=True)]
             found = _ValuesOfRecords(column, np.searchsorted(group.rows, rows), rows)
-            frames = len(self.model) + 3 * FRAME
+            frames = head_size(group) + 3 * FRAME
             add_piece_sizes(found.records, rows, column.values.offsets, frames, self.sizes)
             self.values.append(found)
 
@@ -170,6 +170,7 @@ class PieceWriter:
                 column.values.offsets,
                 column.values.data,
                 self.model,
+                head_size(group),
                 column.index,
                 times[records],
                 np.where(is_last, last[records], np.uint8(MIDDLE)),

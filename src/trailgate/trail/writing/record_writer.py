@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets
+from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.errors import DefinitionError
 from trailgate.model.changes import Image
@@ -82,9 +83,8 @@ class RecordWriter:
         data = self.image.sizes
         self.data_sizes = data if self.before is None else data + self.before.sizes + Prefix.SHORT
         self.tokens = TokenAreas(group)
-        fixed = RECORD_HEADS[group.reference.order].itemsize + len(group.reference.area) + FRAME
-        framed = self.data_sizes + FRAME * (self.data_sizes > 0)
-        self.sizes = fixed + framed + self.tokens.sizes
+        data_area = self.data_sizes + FRAME * (self.data_sizes > 0)
+        self.sizes = head_size(group) + data_area + self.tokens.sizes + FRAME
 
     def write(self, body: Octets, places: Longs) -> None:
         """Write the records; each place becomes the end of its record."""
@@ -94,6 +94,7 @@ class RecordWriter:
             body,
             places,
             record_model(group),
+            head_size(group),
             self.sizes,
             self.data_sizes,
             group.io_type,
@@ -132,10 +133,15 @@ def record_times(group: RecordGroup) -> Longs:
     return times
 
 
+def head_size(group: RecordGroup) -> int:
+    """Return the bytes of the group's records up to the end of the name area."""
+    return RECORD_HEADS[group.reference.order].itemsize + len(group.reference.area)
+
+
 def record_model(group: RecordGroup, io_type: int = 0) -> Octets:
     """Return the bytes that the group's records begin with: the frames of G and H, GHDR and the name area.
 
-    What differs from record to record is 0 (trail format §5).
+    ``SPARE`` bytes follow. What differs from record to record is 0 (trail format §5).
     """
     area = group.reference.area
     model = np.zeros(1, RECORD_HEADS[group.reference.order])
@@ -155,4 +161,4 @@ def record_model(group: RecordGroup, io_type: int = 0) -> Octets:
         ("record_count", 1),
     ):
         model[field] = value
-    return octets(model.tobytes() + area)
+    return octets(model.tobytes() + area + bytes(SPARE))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
+from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.model.changes import KEY_UPDATE, UPDATE, ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.tables import Definitions
@@ -62,10 +63,10 @@ def encode(
     for writer in writers:
         places[writer.order + 1] = writer.sizes
     np.cumsum(places, out=places)
-    body = pa.allocate_buffer(int(places[-1]))
+    body = pa.allocate_buffer(int(places[-1]) + SPARE)
     for writer in writers:
         writer.write(octets(body), places[writer.order])
-    return Encoded(body, places[::2].copy())
+    return Encoded(body.slice(0, int(places[-1])), places[::2].copy())
 
 
 class _Writer:

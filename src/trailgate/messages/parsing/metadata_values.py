@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, compile_format, parse_timestamps
 from trailgate.errors import DecodeError
-from trailgate.messages.parsing.bad_messages import refused
+from trailgate.messages.parsing.bad_messages import errors_by_row
 from trailgate.messages.parsing.records import Records
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.properties.rows import SourceKind
-from trailgate.messages.properties.values import Source
+from trailgate.messages.properties.values import ValueSource
 
 HEADERS_HINT: Final = (
     "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
@@ -34,13 +34,13 @@ MESSAGE_ID_HEADERS: Final = {
 }
 
 
-class Sources:
+class MetadataValues:
     """Reads metadata of the records of one batch."""
 
     def __init__(self, options: MetadataOptions, records: Records, now: int) -> None:
         self.options, self.records, self.now = options, records, now
 
-    def text(self, source: Source, generated: pa.Array | None, what: str) -> pa.Array:
+    def text(self, source: ValueSource, generated: pa.Array | None, what: str) -> pa.Array:
         """Return a value for each record; raises BadMessagesError where messages lack the header."""
         values = self.optional(source, generated)
         assert values is not None
@@ -50,12 +50,12 @@ class Sources:
             self.records.refuse(rows, lambda row: self.records.error(row, problem, hint))
         return values
 
-    def _lack(self, source: Source, what: str) -> tuple[str, str]:
+    def _lack(self, source: ValueSource, what: str) -> tuple[str, str]:
         if source.kind is SourceKind.FIELD:
             return f"the field {source.name} is blank, which is no {what}", ""
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
-    def optional(self, source: Source | None, generated: pa.Array | None) -> pa.Array | None:
+    def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
         """Return a value for each record, null where a message lacks the header."""
         if source is None:
             return None
@@ -69,7 +69,7 @@ class Sources:
             return self._from_headers(self._header(source))
         return generated
 
-    def _header(self, source: Source) -> str:
+    def _header(self, source: ValueSource) -> str:
         if source.kind is SourceKind.MESSAGE_ID:
             name = self.options.message_id or "JMSMessageID"
             return MESSAGE_ID_HEADERS.get(name.casefold(), name)
@@ -111,7 +111,7 @@ class Sources:
         try:
             return parse_timestamps(values, fmt)
         except DecodeError as error:
-            errors = refused(lambda part: parse_timestamps(part, fmt), values, error)
+            errors = errors_by_row(lambda part: parse_timestamps(part, fmt), values, error)
             self._refuse_times({int(rows[at]): errors[at] for at in errors})
 
     def _refuse_times(self, errors: dict[int, DecodeError]) -> NoReturn:

@@ -5,13 +5,21 @@ Only the DataFrame API is used, so a session over Spark Connect will do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from pyspark.sql import SparkSession
 
 from trailgate.jobs.capture.job import CaptureJob
 from trailgate.jobs.capture.options import CaptureSummary
 from trailgate.jobs.capture.range_run import RangeReport
 from trailgate.jobs.capture.running import publish, run_range
-from trailgate.spark.jobs.numbered_tasks import on_session, run_numbered
+from trailgate.spark.numbered_tasks import on_session, run_numbered
+
+
+def capture_runner(spark: SparkSession | str) -> Callable[[CaptureJob], CaptureSummary]:
+    """Return what runs the jobs of ``trailgate.capture_files`` on a session, or on one made for this master."""
+    return partial(run_capture, spark)
 
 
 def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:

@@ -1,4 +1,4 @@
-"""Work that is numbered and done one task a number: what both jobs run on.
+"""Numbered work, one task a number: what both jobs run on.
 
 Only the DataFrame API is used, so a session over Spark Connect will do.
 """
@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from trailgate.spark.session import session
+from trailgate.spark.local_session import session
 
 Report = TypeVar("Report")
 REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])

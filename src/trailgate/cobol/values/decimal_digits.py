@@ -1,0 +1,237 @@
+"""Numbers of decimal digits: their columns, their digits read and written, and why bytes are not one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from dataclasses import field as member
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.lib.stride_tricks import as_strided
+
+from trailgate.arrays import Longs, Mask, Octets, Words
+from trailgate.cobol.copybook.layouts import Field, Number, Usage
+from trailgate.cobol.values.codec import Decoded, Explain, Reason, encode_error, no_nulls, page_of
+from trailgate.cobol.values.kernels import WRONG, narrow_numbers, wide_numbers
+from trailgate.cobol.values.options import Blank, Integers, ValueOptions
+from trailgate.columnar.rows import byte_view
+from trailgate.errors import DefinitionError, EncodeError, Where
+
+INT64_DIGITS: Final = 18
+DECIMAL_DIGITS: Final = 38
+NOWHERE: Final = -1  # of a sign that has no byte
+_BLANK_HINT: Final = "Blank numbers can be read as NULL by option"
+_SIGN_NIBBLES: Final = "abcdef"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberForm:
+    """What a field's digits become: a type, and the zeros of trailing Ps."""
+
+    type: pa.DataType
+    zeros: int
+    blank: bytes
+    blank_is: Blank | None  # None: zero
+
+    @property
+    def narrow(self) -> bool:
+        """Return whether every value fits 18 digits, so 64 bits."""
+        return bool(pa.types.is_int64(self.type) or self.type.precision <= INT64_DIGITS)
+
+
+def number_of(field: Field) -> Number:
+    """Return a field's number; raises DefinitionError where it has none."""
+    if field.number is None:
+        problem = f"a {field.usage.value} field without a number's picture"
+        raise DefinitionError(problem, where=Where(field=field.name))
+    return field.number
+
+
+def number_form(field: Field, options: ValueOptions, digits: int | None = None) -> NumberForm:
+    """Return the form of a field's values, which have its picture's digits or ``digits`` many."""
+    number = number_of(field)
+    zeros, scale = max(-number.scale, 0), max(number.scale, 0)
+    precision = max((digits or number.digits) + zeros, scale)
+    if precision > DECIMAL_DIGITS:
+        problem = f"a number of {precision} digits; a decimal column holds {DECIMAL_DIGITS}"
+        raise DefinitionError(problem, where=Where(field=field.name))
+    small = not scale and precision <= INT64_DIGITS and options.integers is not Integers.DECIMAL
+    kind = pa.int64() if small else pa.decimal128(precision, scale)
+    blank_is = None if field.blank_when_zero else options.blank
+    return NumberForm(kind, zeros, page_of(field, options).blank, blank_is)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DigitBytes:
+    """What the bytes of a field of decimal digits hold; see ``kernels`` for the tables."""
+
+    digits: Longs
+    base: int
+    signs: Longs = member(default_factory=lambda: np.full(256, WRONG))
+    sign_at: int = NOWHERE
+    sign_base: int = 1
+    most_first: int = 0xFF
+
+
+def decode_digits(
+    form: NumberForm, held: DigitBytes, matrix: Octets, written: Octets | None = None
+) -> Decoded:
+    """Return the column of a field of decimal digits, one row of ``matrix`` a value.
+
+    ``written`` are the field's own bytes where the matrix has been made of them.
+    """
+    rows, size = matrix.shape
+    data, step = _flat(matrix)
+    words = 1 if pa.types.is_int64(form.type) else 2
+    numbers = np.empty(rows * words, np.int64 if form.narrow else np.uint64)
+    bad = np.empty(rows, bool)
+    fill = narrow_numbers if form.narrow else wide_numbers
+    tables = (held.most_first, held.digits, held.base, held.signs, held.sign_at, held.sign_base)
+    if not fill(data, step, size, *tables, form.zeros, numbers, bad):
+        return Decoded(column_of(form, numbers, rows))
+    still, nulls = _without_blanks(form, matrix if written is None else written, bad)
+    return Decoded(column_of(form, numbers, rows, nulls), still)
+
+
+def _flat(matrix: Octets) -> tuple[Octets, int]:
+    """Return the bytes from the first row's first one to the last row's last one, and the rows' distance."""
+    rows, size = matrix.shape
+    if not rows:
+        return np.zeros(0, np.uint8), size
+    if matrix.strides[1] != 1 or matrix.strides[0] < 1:
+        matrix = np.ascontiguousarray(matrix)
+    step = matrix.strides[0]
+    return as_strided(matrix, ((rows - 1) * step + size,), (1,)), step
+
+
+def _without_blanks(form: NumberForm, matrix: Octets, bad: Mask) -> tuple[Mask | None, Mask]:
+    """Return which bad rows stay bad, and which are null: blank rows are bad, NULL or zero."""
+    rows = np.flatnonzero(bad)
+    blank = np.resize(np.frombuffer(form.blank, np.uint8), matrix.shape[1])
+    empty = rows[(matrix[rows] == blank).all(axis=1)]
+    nulls, still = bad.copy(), bad.copy()
+    if form.blank_is is not Blank.ERROR:
+        still[empty] = False
+    if form.blank_is is None:
+        nulls[empty] = False
+    return (still if still.any() else None), nulls
+
+
+def column_of(
+    form: NumberForm, words: Longs | Words, rows: int, nulls: Mask | None = None
+) -> pa.Array:
+    """Return the column whose values are in ``words``, one or two a row."""
+    bitmap = None
+    if nulls is not None and nulls.any():
+        bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(form.type, rows, [bitmap, pa.py_buffer(words)])
+
+
+@dataclass(frozen=True, slots=True)
+class DigitRows:
+    """Digits from 0 to 9, a row a number, all 0 for NULL; ``blank`` rows are written as blanks."""
+
+    digits: Octets
+    negative: Mask
+    blank: Mask
+
+
+def digits_of(values: pa.Array, number: Number, form: NumberForm) -> DigitRows:
+    """Return the digits that a picture holds; raises EncodeError for a value that does not fit."""
+    nulls = values.is_null().to_numpy(zero_copy_only=False)
+    if form.blank_is is not Blank.NULL:
+        no_nulls(values)
+    text, scale = _unscaled(values)
+    negative = pc.starts_with(text, "-").to_numpy(zero_copy_only=False)
+    if not number.signed and negative.any():
+        raise _misfit(values, negative, "a negative number in an unsigned field")
+    digits = _rescaled(values, pc.utf8_ltrim(text, "-"), number.scale - scale)
+    digits = pc.utf8_ltrim(digits, "0")
+    long = pc.greater(pc.utf8_length(digits), number.digits).to_numpy(zero_copy_only=False)
+    if long.any():
+        raise _misfit(values, long, f"a number of more than {number.digits} digits")
+    _, data = byte_view(pc.utf8_lpad(digits, number.digits, "0"))
+    matrix = data[: len(values) * number.digits].reshape(len(values), number.digits)
+    if form.blank_is is None:  # BLANK WHEN ZERO
+        nulls = (matrix == ord("0")).all(axis=1)
+    return DigitRows(matrix - np.uint8(ord("0")), negative, nulls)
+
+
+def _unscaled(values: pa.Array) -> tuple[pa.Array, int]:
+    """Return the units of numbers as text, 0 for NULL, and how many of them are decimal places."""
+    if pa.types.is_integer(values.type):
+        return pc.cast(values.fill_null(0), pa.string()), 0
+    if not pa.types.is_decimal(values.type):
+        raise EncodeError(f"{values.type} values in a field of decimal digits")
+    whole = pa.decimal128(38, 0)
+    units = pa.Array.from_buffers(
+        whole, len(values), values.buffers(), values.null_count, values.offset
+    )
+    return pc.cast(units, pa.string()).fill_null("0"), values.type.scale
+
+
+def unscaled_to(values: pa.Array, scale: int) -> pa.Array:
+    """Return numbers in units of 10^-scale as text with their signs; raises EncodeError."""
+    text, own = _unscaled(values)
+    minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
+    digits = _rescaled(values, pc.utf8_ltrim(text, "-"), scale - own)
+    digits = pc.utf8_lpad(pc.utf8_ltrim(digits, "0"), 1, "0")
+    return pc.binary_join_element_wise(minus, digits, "")
+
+
+def _rescaled(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
+    """Return the digits in units 10^-steps as large; digits that are lost must be zeros."""
+    if steps >= 0:
+        return pc.binary_join_element_wise(digits, "0" * steps, "")
+    padded = pc.utf8_lpad(digits, 1 - steps, "0")
+    lost = pc.not_equal(pc.utf8_slice_codeunits(padded, steps), "0" * -steps)
+    wrong = lost.to_numpy(zero_copy_only=False)
+    if wrong.any():
+        raise _misfit(values, wrong, "a number with more decimal places than the field")
+    return pc.utf8_slice_codeunits(padded, 0, steps)
+
+
+def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
+    row = int(np.argmax(wrong))
+    return encode_error(problem, row, values[row].as_py())
+
+
+def explain_number(field: Field, options: ValueOptions, problem: str) -> Explain:
+    """Return what explains why bytes are not such a number."""
+    page = page_of(field, options)
+    try:
+        digits = b"".join(page.encode(pa.array(list("0123456789"))).to_pylist())
+    except EncodeError:
+        digits = b""
+
+    def explain(raw: bytes) -> Reason:
+        if raw and not raw.strip(page.blank):
+            return Reason(f"blanks, {problem}", _BLANK_HINT)
+        if raw and not raw.strip(b"\0"):
+            return Reason(f"binary zeros, {problem}")
+        return Reason(problem, _likely(field, raw, digits))
+
+    return explain
+
+
+def _likely(field: Field, raw: bytes, digits: bytes) -> str:
+    """Return a question that names what the bytes look like, if anything."""
+    text = raw.hex()
+    body = raw[:-1] or raw
+    if field.usage is not Usage.ZONED and set(body) <= set(digits):
+        return "Is it zoned?"
+    if field.usage is not Usage.PACKED and text[:-1].isdigit() and text[-1] in _SIGN_NIBBLES:
+        return "Is it packed?"
+    if body.isdigit() and 0x30 not in digits:
+        return "Is it ASCII?"
+    if set(body) <= set(range(0xF0, 0xFA)) and 0xF0 not in digits:
+        return "Is it EBCDIC?"
+    if "-" not in field.picture and text[-1:] in ("d", "b") and not _signed(field):
+        return "Is it signed?"
+    return ""
+
+
+def _signed(field: Field) -> bool:
+    return field.number is not None and field.number.signed

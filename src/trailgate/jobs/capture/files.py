@@ -1,0 +1,60 @@
+"""Message files into a trail by one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Literal
+
+from trailgate.errors import OptionError
+from trailgate.jobs.capture.job import CaptureJob, prepare
+from trailgate.jobs.capture.loading import PathLike, load
+from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
+from trailgate.jobs.capture.running import run_local
+from trailgate.storage.files.lock import locked
+from trailgate.storage.writing.options import MAX_BYTES
+from trailgate.trail.format.trail_format import TrailFormat
+
+Runner = Callable[[CaptureJob], CaptureSummary]
+
+
+def capture_files(  # noqa: PLR0913  one parameter an option
+    source: str | Path,
+    trail: str | Path,
+    properties: PathLike | None = None,
+    *,
+    extract: PathLike | None = None,
+    definitions: PathLike | None = None,
+    message_per: Literal["file", "line"] = "file",
+    on_error: Literal["stop", "quarantine"] = "stop",
+    max_bytes: int = MAX_BYTES,
+    seq_digits: Literal[9, 6] = 9,
+    format_release: str | None = None,
+    byte_order: Literal["big", "little"] | None = None,
+    update_format: Literal["separate", "full", "compact"] | None = None,
+    dry_run: bool = False,
+    runner: Runner = run_local,
+) -> CaptureSummary:
+    """Capture a folder of messages, or one file, into a trail; return what was done.
+
+    The properties are those of a file, or of the Extract parameter file that names them; ``definitions`` replaces the
+    definitions file that they name. The other options are those of ``trailgate capture`` (docs/cli.md). ``runner`` runs
+    the job: in this process, or on Spark (``trailgate.spark.capture_runner``).
+
+    Raises OptionError, DefinitionError, StorageError where another run holds the trail, and the first bad message's error
+    unless ``on_error`` is quarantine.
+    """
+    if message_per not in ("file", "line"):
+        raise OptionError(f"message_per must be file or line, not {message_per!r}")
+    loaded = load(properties, extract, None, definitions)
+    options = CaptureOptions(
+        on_error=on_error,
+        dry_run=dry_run,
+        message_per_line=message_per == "line",
+        max_bytes=max_bytes,
+        seq_digits=seq_digits,
+        trail_format=TrailFormat.named(format_release, byte_order, update_format),
+    )
+    with nullcontext() if dry_run else locked(str(trail)):
+        return runner(prepare(loaded.capture, source, trail, options))

@@ -1,1 +1,0 @@
-"""Jobs whose numbered tasks run on Spark."""

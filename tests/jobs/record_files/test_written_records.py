@@ -1,0 +1,93 @@
+"""Columns are written as files of records, and read again as they were."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import trailgate
+from trailgate.errors import EncodeError, OptionError, StorageError
+
+COPYBOOK = """
+01 R.
+   05 N PIC 9.
+   05 AMOUNT PIC S9(3)V99 COMP-3.
+   05 T PIC X OCCURS 0 TO 3 DEPENDING ON N.
+"""
+BATCH = pa.record_batch(
+    {
+        "N": [2, 0],
+        "AMOUNT": pa.array([Decimal("-1.25"), Decimal("3.00")], pa.decimal128(5, 2)),
+        "T_1": ["a", None],
+        "T_2": ["b", None],
+        "T_3": pa.array([None, None], pa.string()),
+    }
+)
+FRAMINGS: list[dict[str, Any]] = [
+    {"record_format": "rdw"},
+    {"record_format": "rdw", "little_endian": True, "adjustment": 4},
+    {"record_format": "bdw"},
+    {"record_format": "line", "delimiter": "\\r\\n"},
+    {"record_format": "fixed", "depending": "most"},
+]
+
+
+@pytest.fixture
+def copybook(tmp_path: Path) -> Path:
+    path = tmp_path / "r.cpy"
+    path.write_text(COPYBOOK)
+    return path
+
+
+@pytest.mark.parametrize("options", FRAMINGS, ids=str)
+def test_written_records_are_read_again(
+    tmp_path: Path, copybook: Path, options: dict[str, Any]
+) -> None:
+    path = tmp_path / "data"
+
+    count = trailgate.write_records([BATCH, BATCH], path, copybook, **options)
+
+    found = trailgate.read_records(path, copybook, shape="flat", **options)
+    assert count == 4
+    assert pa.Table.from_batches(found).to_pylist() == 2 * BATCH.to_pylist()
+
+
+def test_what_cannot_be_written_leaves_no_file(tmp_path: Path, copybook: Path) -> None:
+    path = tmp_path / "data"
+    wrong = BATCH.set_column(0, "N", pa.array([2, 11]))
+
+    with pytest.raises(EncodeError, match="record 3, field N"):
+        trailgate.write_records([BATCH, wrong], path, copybook, record_format="rdw")
+
+    assert [file.name for file in tmp_path.iterdir()] == ["r.cpy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            {"record_format": "line", "delimiter": "\\xf2"},
+            "not be read as it was written .record 0",
+        ),
+        ({"record_format": "fixed"}, "framing: the file ends inside a record"),
+        ({"record_format": "length-field", "length_width": 1}, "do not fit their framing"),
+    ],
+)
+def test_records_that_would_not_be_found_again_are_refused(
+    tmp_path: Path, copybook: Path, options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(EncodeError, match=problem):
+        trailgate.write_records([BATCH], tmp_path / "data", copybook, **options)
+
+
+def test_nothing_is_overwritten_and_reading_options_are_refused(
+    tmp_path: Path, copybook: Path
+) -> None:
+    with pytest.raises(StorageError, match="there already"):
+        trailgate.write_records([BATCH], copybook, copybook, record_format="rdw")
+    with pytest.raises(OptionError, match="are for reading"):
+        trailgate.write_records([BATCH], tmp_path / "data", copybook, skip_first=1)

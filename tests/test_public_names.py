@@ -1,0 +1,137 @@
+"""What users import: exactly the public names, each loaded when it is used, keywords that agree with the options."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import trailgate
+from trailgate import errors
+from trailgate.jobs.record_files.options import OPTIONS as RECORD_OPTIONS
+from trailgate.jobs.record_files.reading import read_records
+from trailgate.options import Options
+from trailgate.storage.reading.options import OPTIONS as TRAIL_OPTIONS
+from trailgate.storage.reading.trails import read_trail
+
+SOURCE = Path(__file__).parents[1] / "src"
+HEAVY = ("numpy", "pyarrow", "numba", "pyspark", "pandas", "typer", "rich", "lxml")
+OPTIONAL = ("pyspark", "typer", "rich", "lxml")  # pyarrow loads pandas where it is installed
+
+
+def run(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(SOURCE), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_every_public_name_is_there_and_no_other_is_listed() -> None:
+    assert dir(trailgate) == sorted(trailgate.__all__)
+    assert trailgate.__all__ == sorted(trailgate.__all__)
+    for name in trailgate.__all__:
+        assert getattr(trailgate, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'reed_trail'"):
+        trailgate.reed_trail  # noqa: B018  the access is the test
+
+
+def test_every_public_class_and_function_has_a_docstring() -> None:
+    for name in trailgate.__all__:
+        value = getattr(trailgate, name)
+        assert isinstance(value, str) or inspect.getdoc(value), name
+
+
+def test_every_error_is_public() -> None:
+    classes = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.TrailgateError)
+    }
+
+    assert classes < set(trailgate.__all__)
+
+
+def test_importing_loads_nothing_that_is_heavy() -> None:
+    code = f"import sys, trailgate; print([name for name in {HEAVY} if name in sys.modules])"
+
+    assert run(code) == "[]"
+
+
+def test_reading_a_trail_loads_neither_spark_nor_the_command_line() -> None:
+    code = (
+        "import sys, trailgate; trailgate.read_trail; trailgate.load_capture; "
+        f"print([name for name in {OPTIONAL} if name in sys.modules])"
+    )
+
+    assert run(code) == "[]"
+
+
+def test_the_names_on_spark_are_listed_without_spark() -> None:
+    code = (
+        "import sys; sys.modules['pyspark'] = None; import trailgate.spark as spark\n"
+        "print(dir(spark) == sorted(spark.__all__))\n"
+        "try: spark.session\n"
+        "except ImportError as error: print(error)"
+    )
+
+    assert run(code).splitlines() == [
+        "True",
+        "PySpark is not installed. pip install 'trailgate[spark]'",
+    ]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    try:
+        installed = metadata.version("trailgate")
+    except metadata.PackageNotFoundError:
+        pytest.skip("trailgate is not installed")
+
+    assert trailgate.__version__ == installed
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "own"),
+    [
+        (read_trail, TRAIL_OPTIONS, {"path", "limit", "threads"}),
+        (read_records, RECORD_OPTIONS, {"path"}),
+    ],
+)
+def test_the_keywords_are_the_options_with_their_defaults(
+    function: Callable[..., Any], options: Options, own: set[str]
+) -> None:
+    parameters = inspect.signature(function).parameters
+
+    assert set(parameters) - own == {row.name for row in options}
+    for row in options:
+        default = parameters[row.name].default
+        if default is None:
+            assert not row.default, row.name
+        elif row.name != "shape":  # the command line's depends on what it prints
+            assert row.value(default) == row.default, row.name
+
+
+@pytest.mark.parametrize("module", ["trailgate", "trailgate.spark"])
+def test_no_public_function_takes_any_keyword(module: str) -> None:
+    pytest.importorskip("pyspark")
+    loaded: ModuleType = __import__(module, fromlist=["__all__"])
+    for name in loaded.__all__:
+        function = getattr(loaded, name)
+        if inspect.isfunction(function) and name != "session":  # its keywords are Spark's settings
+            kinds = {one.kind for one in inspect.signature(function).parameters.values()}
+            assert inspect.Parameter.VAR_KEYWORD not in kinds, name
+
+
+def test_what_users_catch_has_one_root() -> None:
+    for name in ("DecodeError", "OptionError", "StorageError", "MissingDependencyError"):
+        assert issubclass(getattr(trailgate, name), trailgate.TrailgateError)
