@@ -14,6 +14,7 @@ help: ## list the tasks
 		printf 'make %-10s %s\n' "$$name" "$$what"; done
 
 demo: $(READY) ## capture the sample messages into a trail and show it
+	@$(BIN)/trailgate warm
 	@$(BIN)/trailgate demo
 
 test: $(READY) ## all tests, the ones on a real Spark too

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from trailgate.errors import DecodeError, OptionError, Where
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.properties.rows import SourceKind
-from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.operations.operations_table import to_operations
-from trailgate.operations.typed_shape import to_typed, typed_schema
+from trailgate.operations.projection import Projection
+from trailgate.spark.expected_rows import as_expected
 
 
 def capture(
@@ -26,11 +25,12 @@ def capture(
     *,
     extract: str | os.PathLike[str] | None = None,
     table: str | None = None,
+    columns: Sequence[str] | None = None,
 ) -> DataFrame:
     """Return the operations of messages, of which each row is one: ``body`` and maybe ``headers``.
 
     ``body`` is text or bytes, ``headers`` a map of texts. The capture is that of a properties file, or of the
-    Extract parameter file that names it. With ``table`` that table's rows come in their types. Positions, and ids that
+    Extract parameter file that names it. With ``table`` that table's rows come in their types, with ``columns`` only these columns. Positions, and ids that
     are generated from them, count partitions and their rows; reading stops at the first bad message.
 
     Raises OptionError where transactions span messages, since the rows of a frame have no order that would hold them
@@ -38,22 +38,21 @@ def capture(
     """
     parser = load_capture(properties, extract)
     _check(frame, parser)
-    wanted = None if table is None else parser.definitions.table(table)
-    arrow = OPERATIONS_SCHEMA if wanted is None else typed_schema(wanted)
-    schema = from_arrow_schema(arrow)
-    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
-    expected = to_arrow_schema(schema, timezone=zone)
+    projection = Projection.of(None if table is None else parser.definitions.table(table), columns)
+    schema = from_arrow_schema(projection.schema)
+    zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition, row = TaskContext.get().partitionId(), 0
         for batch in batches:
             parsed = parser.parse(messages_of_rows(batch, partition, row))
             if parsed.problems:
                 raise parsed.problems[0].error
             row += batch.num_rows
-            changes = parsed.batch
-            rows = to_operations(changes) if wanted is None else to_typed(changes, wanted)
-            yield rows.cast(expected)
+            yield projection.rows(parsed.batch)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return as_expected(rows(batches), schema, zone)
 
     names = [name for name in ("body", "headers") if name in frame.columns]
     return frame.select(*names).mapInArrow(run, schema)

@@ -10,11 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
-from trailgate.jobs.record_files.reading import read_copybook_split
+from trailgate.jobs.record_files.reading import read_splits
+from trailgate.operations.projection import names_of
+from trailgate.spark.expected_rows import as_expected
 from trailgate.spark.options import read_with_path
 from trailgate.storage.reading.record_files import (
     RecordSplit,
@@ -39,7 +41,9 @@ class CopybookSource(DataSource):  # type: ignore[misc]  # pyspark's types are n
 
     def reader(self, schema: StructType) -> CopybookReader:
         """Return the batch reader."""
-        return CopybookReader(*_read(self.options), schema)
+        path, options = _read(self.options)
+        names = names_of(options.decoder().schema, schema.names)
+        return CopybookReader(path, options.only(names), schema, names)
 
 
 def _read(options: Mapping[str, Any]) -> tuple[str, CopybookOptions]:
@@ -58,8 +62,10 @@ class CopybookPartition(InputPartition):  # type: ignore[misc]  # pyspark's type
 class CopybookReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Reads splits in parallel; there is no ``pushFilters``, as for trails."""
 
-    def __init__(self, path: str, options: CopybookOptions, schema: StructType) -> None:
-        self._path, self._options, self._schema = path, options, schema
+    def __init__(
+        self, path: str, options: CopybookOptions, schema: StructType, names: tuple[str, ...]
+    ) -> None:
+        self._path, self._options, self._schema, self._names = path, options, schema, names
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files split, small ones packed together."""
@@ -73,11 +79,8 @@ class CopybookReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types
         """Yield a partition's records in exactly the schema that Spark expects."""
         if not isinstance(partition, CopybookPartition):
             return  # Spark asks once with None where there are no partitions
-        exact: Any = to_arrow_schema(self._schema, timezone="UTC")
-        decoder = self._options.decoder()
-        for split in partition.splits:
-            for batch in read_copybook_split(split, self._options, decoder):
-                yield batch.select(exact.names).cast(exact)
+        batches = read_splits(partition.splits, self._options, self._options.decoder())
+        yield from as_expected((batch.select(self._names) for batch in batches), self._schema)
 
 
 def _packed(splits: list[RecordSplit], size: int) -> Iterator[tuple[RecordSplit, ...]]:

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
@@ -19,10 +19,9 @@ from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.operations.operations_table import to_operations
-from trailgate.operations.typed_shape import to_typed, typed_schema
-from trailgate.options import COUNT, TEXT, Kind, Option, Options, choice
+from trailgate.operations.projection import Projection
+from trailgate.options import COUNT, NAMES, TEXT, Kind, Option, Options, choice
+from trailgate.spark.expected_rows import as_expected
 from trailgate.spark.options import read_with_path
 from trailgate.storage.reading.message_files import (
     SPLIT_BYTES,
@@ -46,6 +45,7 @@ OPTIONS: Final = Options(
         Option("properties", TEXT, "the capture's properties"),
         Option("extract", TEXT, "an Extract parameter file that names them"),
         Option("table", TEXT, "this table's operations in the types of its columns"),
+        Option("columns", NAMES, "only these columns, comma-separated"),
         Option(
             "message_per",
             choice({"file": "file", "line": "line"}),
@@ -66,6 +66,7 @@ class MessageOptions:
     properties: str | None
     extract: str | None
     table: str | None
+    columns: tuple[str, ...] | None
     message_per: str
     on_error: str
     split_bytes: int
@@ -82,6 +83,11 @@ class MessageOptions:
         """Return what parses the messages."""
         return load_capture(self.properties, self.extract)
 
+    def projection(self, capture: Capture) -> Projection:
+        """Return the columns of the rows."""
+        table = None if self.table is None else capture.definitions.table(self.table)
+        return Projection.of(table, self.columns)
+
 
 class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
     """Operations of messages, or with the option ``table`` that table's rows in their types."""
@@ -94,14 +100,12 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
     def schema(self) -> StructType:
         """Return the operations' schema, or the table's."""
         options = MessageOptions.of(self.options)
-        if options.table is None:
-            return from_arrow_schema(OPERATIONS_SCHEMA)
-        table = options.capture().definitions.table(options.table)
-        return from_arrow_schema(typed_schema(table))
+        return from_arrow_schema(options.projection(options.capture()).schema)
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
-        return MessageReader(MessageOptions.of(self.options), schema)
+        options = replace(MessageOptions.of(self.options), columns=tuple(schema.names))
+        return MessageReader(options, schema)
 
 
 class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
@@ -133,13 +137,10 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
         """Yield a partition's operations in exactly the schema that Spark expects."""
         if not isinstance(partition, MessagePartition):
             return  # Spark asks once with None where there are no partitions
-        schema = to_arrow_schema(self._schema, timezone="UTC")
-        table = self._options.table
-        wanted = None if table is None else partition.capture.definitions.table(table)
-        for changes in owned_changes(partition.capture, partition.source, partition.own):
-            batch = to_operations(changes) if wanted is None else to_typed(changes, wanted)
-            if batch.num_rows:
-                yield batch.select(schema.names).cast(schema)
+        projection = self._options.projection(partition.capture)
+        changes = owned_changes(partition.capture, partition.source, partition.own)
+        batches = (projection.rows(batch) for batch in changes)
+        yield from as_expected((batch for batch in batches if batch.num_rows), self._schema)
 
 
 def owned_changes(

@@ -126,6 +126,19 @@ class Kernel:
         compiled: Callable[..., Any] = dispatcher
         return compiled
 
+    def cached(self) -> Cached:
+        """Return where the compiled function is kept, compiling it where it is not there."""
+        stats = getattr(self.compiled, "stats", None)  # None: NUMBA_DISABLE_JIT
+        hit = stats is None or bool(stats.cache_hits)
+        return Cached(hit, None if stats is None else stats.cache_path)
+
+
+class Cached(NamedTuple):
+    """Whether a compiled function was in the cache, and the cache's folder if there is one."""
+
+    hit: bool
+    folder: str | None
+
 
 def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
     if isinstance(hint, type) and issubclass(hint, (bool, int, float)):

@@ -255,7 +255,7 @@ def measure_fields(
                 size -= 2 * len(quote)
                 if flag & ESCAPES:
                     begin += len(quote)
-                    size = unescaped_size(data, begin, begin + size, quote, escaped)
+                    size = np.int64(unescaped_size(data, begin, begin + size, quote, escaped))
             if len(nulls):
                 same = not flag & QUOTED and size == len(null)
                 for at in range(len(null)):
@@ -263,7 +263,7 @@ def measure_fields(
                 nulls[number * rows + row] = same
                 if same:
                     count += 1
-                    size = 0
+                    size = np.int64(0)
             slot = number * (rows + 1) + row
             offsets[slot + 1] = offsets[slot] + size
     return count

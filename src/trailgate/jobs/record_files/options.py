@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
@@ -17,7 +17,15 @@ from trailgate.cobol.copybook.dialect import (
 )
 from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.cobol.records.decoding import Depending, OnError, RecordDecoder, RecordOptions, Shape
+from trailgate.cobol.records.decoding import (
+    ERRORS_COLUMN,
+    RAW_COLUMN,
+    Depending,
+    OnError,
+    RecordDecoder,
+    RecordOptions,
+    Shape,
+)
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.record_kinds import KindsDecoder, RecordKinds, layout_named
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
@@ -206,6 +214,16 @@ class CopybookOptions:
         framing = _framing(given, 0 if kinds else layout_named(layouts, record).size)
         framing.check()
         return cls(layouts, record, kinds, records, framing, given["split_bytes"])
+
+    def only(self, names: Sequence[str]) -> Self:
+        """Return the options for some of the schema's columns: others are not decoded.
+
+        Of several kinds of records all columns are decoded.
+        """
+        own = tuple(name for name in names if name not in (ERRORS_COLUMN, RAW_COLUMN))
+        if self.kinds is not None or not own:
+            return self
+        return replace(self, records=replace(self.records, columns=own))
 
     def decoder(self) -> RecordDecoder | KindsDecoder:
         """Return what decodes the records."""

@@ -70,10 +70,17 @@ def read_records(  # noqa: PLR0913  one parameter an option
 
 def read_all_records(path: Address, options: CopybookOptions) -> pa.RecordBatchReader:
     """Return a reader of the records of a file or folder."""
-    decoder = options.decoder()
     splits = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
-    batches = (batch for split in splits for batch in read_copybook_split(split, options, decoder))
-    return pa.RecordBatchReader.from_batches(decoder.schema, batches)
+    decoder = options.decoder()
+    return pa.RecordBatchReader.from_batches(decoder.schema, read_splits(splits, options, decoder))
+
+
+def read_splits(
+    splits: Iterable[RecordSplit], options: CopybookOptions, decoder: RecordDecoder | KindsDecoder
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of splits, one after the other."""
+    for split in splits:
+        yield from read_copybook_split(split, options, decoder)
 
 
 def read_copybook_split(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -47,6 +47,10 @@ class TrailOptions:
         path, values = read_with_path(READING, options, '.load("dirdat/ot")')
         own = {row.name: values.pop(row.name) for row in SPREADING}
         return cls(path, ReadOptions(**values), **own)
+
+    def with_columns(self, schema: StructType) -> Self:
+        """Return the options for the columns of a schema: what the user's does not have is not decoded."""
+        return replace(self, reading=replace(self.reading, columns=tuple(schema.names)))
 
     def trail(self) -> TrailFiles:
         """Return the trail as it is now."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.model.tables import Table
+from trailgate.spark.expected_rows import as_expected
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.trails import TrailSplit, read_split, wanted_table
@@ -49,6 +49,5 @@ def read_partition(
     """Yield a partition's batches in exactly the schema that Spark expects."""
     if not isinstance(partition, TrailPartition):
         return  # Spark asks once with None where there are no partitions
-    exact: Any = to_arrow_schema(schema, timezone="UTC")
-    for batch in read_split(partition.trail, partition.split, options, partition.table):
-        yield batch.select(exact.names).cast(exact)
+    batches = read_split(partition.trail, partition.split, options, partition.table)
+    yield from as_expected(batches, schema)

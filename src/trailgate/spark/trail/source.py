@@ -33,13 +33,13 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
 
     def reader(self, schema: StructType) -> TrailReader:
         """Return the batch reader."""
-        return TrailReader(TrailOptions.of(self.options), schema)
+        return TrailReader(TrailOptions.of(self.options).with_columns(schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
         from trailgate.spark.trail.stream import stream_reader  # noqa: PLC0415  not for batches
 
-        return stream_reader(TrailOptions.of(self.options), schema)
+        return stream_reader(TrailOptions.of(self.options).with_columns(schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the batch writer."""

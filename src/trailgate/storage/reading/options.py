@@ -32,6 +32,7 @@ class ReadOptions:
     to_position: str | None = None
     from_csn: str | None = None
     to_csn: str | None = None
+    columns: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, named: Mapping[str, Any]) -> Self:
@@ -92,5 +93,6 @@ OPTIONS: Final = Options(
         Option(
             "to_csn", TEXT, "only transactions of this commit sequence number or an earlier one"
         ),
+        Option("columns", NAMES, "only these columns, comma-separated; others are not decoded"),
     ),
 )

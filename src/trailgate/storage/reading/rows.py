@@ -14,15 +14,22 @@ POSITIONS: Final = (("after", pc.greater), ("from_position", pc.greater_equal))
 DIGITS: Final = r"^[0-9]+$"
 
 
+def choosing_columns(options: ReadOptions, *, typed: bool) -> tuple[str, ...]:
+    """Return the columns that ``chosen_rows`` compares with the options."""
+    prefix = "_" if typed else ""
+    position = any((options.after, options.from_position, options.to_position))
+    csn = any((options.from_csn, options.to_csn))
+    return tuple(f"{prefix}{name}" for name, used in (("position", position), ("csn", csn)) if used)
+
+
 def chosen_rows(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
     """Return the rows of a batch, of any shape, that the options ask for."""
-    prefix = "" if "position" in batch.schema.names else "_"
+    prefix = "_" if {"_position", "_csn"} & set(batch.schema.names) else ""
     masks = []
-    position = batch[f"{prefix}position"]
     for name, holds in (*POSITIONS, ("to_position", pc.less_equal)):
         bound = getattr(options, name)
         if bound is not None:
-            masks.append(holds(position, bound))
+            masks.append(holds(batch[f"{prefix}position"], bound))
     if options.from_csn is not None:
         masks.append(pc.invert(_below(batch[f"{prefix}csn"], options.from_csn)))
     if options.to_csn is not None:

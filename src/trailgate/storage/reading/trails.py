@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final, Literal
 
 import pyarrow as pa
 
 from trailgate.columnar.positions import parse_position
-from trailgate.model.changes import ChangeBatch
-from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
-from trailgate.operations.one_definition import in_columns_of
-from trailgate.operations.operations_table import to_operations
-from trailgate.operations.typed_shape import to_typed, typed_schema
+from trailgate.operations.projection import Projection, names_of
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
 from trailgate.storage.reading.records import read_records
-from trailgate.storage.reading.rows import chosen_rows, of_tables
+from trailgate.storage.reading.rows import choosing_columns, chosen_rows, of_tables
 from trailgate.storage.reading.splits import SPLIT_BYTES, SplitReader, TrailSplit, plan_splits
 from trailgate.storage.reading.tables import find_table
 from trailgate.storage.reading.threads import in_order, thread_count
@@ -57,6 +53,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     to_position: str | None = None,
     from_csn: str | None = None,
     to_csn: str | None = None,
+    columns: str | Iterable[str] | None = None,
     limit: int | None = None,
     threads: int | None = None,
 ) -> pa.RecordBatchReader:
@@ -66,7 +63,8 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     the types of its columns; ``tables`` are patterns such as ``HR.*`` that choose operations of some. With
     ``records="all"`` each record is a row, with its header. ``definitions`` and ``charset`` are needed where the trail
     does not state its own. ``after``, ``from_position`` and ``to_position`` bound positions, ``from_csn`` and
-    ``to_csn`` commit sequence numbers, both ends included except for ``after``. ``limit`` is the most rows. ``threads`` None: one a core.
+    ``to_csn`` commit sequence numbers, both ends included except for ``after``. ``columns`` names the
+    columns to decode and return. ``limit`` is the most rows; ``threads`` None reads with one thread a core.
 
     Raises OptionError, StorageError and DefinitionError at once; the reader raises DecodeError where it meets bytes
     that are not what they should be.
@@ -115,24 +113,27 @@ def read_split(
     if options.records is not None:
         yield from _chosen_records(trail, split, options)
         return
-    shape, wanted = _shape(table or wanted_table(trail, options), options)
+    projection = Projection.of(table or wanted_table(trail, options), options.columns)
+    wanted = options.tables if projection.table is None else TablePatterns((projection.table.name,))
     reader = SplitReader(trail, split, wanted, options.charset)
+    also = choosing_columns(options, typed=projection.table is not None)
     for changes in reader.batches():
-        batch = chosen_rows(shape(changes), options)
+        batch = chosen_rows(projection.rows(changes, also), options)
         if batch.num_rows:
-            yield batch
+            yield batch.select(projection.schema.names)
 
 
 def _chosen_records(
     trail: TrailFiles, split: TrailSplit, options: ReadOptions
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of records that the options ask for."""
+    names = names_of(RECORDS_SCHEMA, options.columns)
     for batch in read_records(trail, split):
         chosen = chosen_rows(batch, options)
         if options.tables is not None:
             chosen = chosen.filter(of_tables(chosen["table"], options.tables))
         if chosen.num_rows:
-            yield chosen
+            yield chosen.select(names)
 
 
 def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
@@ -151,16 +152,6 @@ def wanted_table(trail: TrailFiles, options: ReadOptions) -> Table | None:
         return None
     number = max(_start(trail, options).number, trail.begin.number)
     return find_table(trail, options.table, number)
-
-
-def _shape(
-    table: Table | None, options: ReadOptions
-) -> tuple[Callable[[ChangeBatch], pa.RecordBatch], TablePatterns | None]:
-    """Return what makes rows of changes, and the tables of which it needs them."""
-    if table is None:
-        return to_operations, options.tables
-    patterns = TablePatterns((table.name,))
-    return lambda changes: to_typed(in_columns_of(changes, table), table), patterns
 
 
 def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPlace, TrailPlace]:
@@ -191,5 +182,6 @@ def schema_of(path: Address | TrailFiles, options: ReadOptions) -> pa.Schema:
 
 def _schema(options: ReadOptions, table: Table | None) -> pa.Schema:
     if options.records is not None:
-        return RECORDS_SCHEMA
-    return OPERATIONS_SCHEMA if table is None else typed_schema(table)
+        names = names_of(RECORDS_SCHEMA, options.columns)
+        return pa.schema([RECORDS_SCHEMA.field(name) for name in names])
+    return Projection.of(table, options.columns).schema

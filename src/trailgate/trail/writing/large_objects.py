@@ -1,6 +1,6 @@
 """Large objects: values in records of their own (116), which follow the record of their image.
 
-That record holds NULL for them; each piece says which part of the value it is (trail format §11).
+That record holds NULL for them; each piece states which part of the value it is (trail format §11).
 """
 
 from __future__ import annotations
