@@ -63,7 +63,7 @@ class Decoded:
     state: ReaderState
 
 
-def decode(  # noqa: PLR0913  what is read, where it stands, and what is known
+def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     data: Any,
     definitions: Definitions,
     *,
