@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.columnar.kernels.positions import write_digits
+from trailgate.columnar.kernels.positions import DIGITS, write_positions
 from trailgate.errors import OptionError
-
-DIGITS: Final = 10
 
 
 def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
@@ -21,10 +17,9 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
     """
     rows, width = len(offsets), 2 * DIGITS
     texts = np.empty(rows * width, np.uint8)
-    files = np.broadcast_to(np.asarray(numbers, np.int64), (rows,))
-    for at, part in ((0, files), (DIGITS, offsets)):
-        if write_digits(np.ascontiguousarray(part, np.int64), at, width, texts) >= 0:
-            raise OptionError(f"a position's part is not of 1 to {DIGITS} digits")
+    files = np.ascontiguousarray(np.broadcast_to(np.asarray(numbers, np.int64), (rows,)))
+    if write_positions(files, np.ascontiguousarray(offsets, np.int64), texts) >= 0:
+        raise OptionError(f"a position's part is not of 1 to {DIGITS} digits")
     ends = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(texts))
 

@@ -349,10 +349,10 @@ def number_names(
             return OUTSIDE
         code = last
         if last < 0 or not _same_name(data, offsets, name_ends, partitions, firsts[last], r):
-            key = np.uint64(2166136261 + by_index)
+            slot = np.int64(by_index)
             for k in range(size):
-                key = (key ^ np.uint64(data[start + k])) * np.uint64(1099511628211)
-            slot = np.int64((key ^ (key >> np.uint64(29))) & np.uint64(mask))
+                slot = (slot * 31 + np.int64(data[start + k])) & 0xFFFFFFFF
+            slot = (slot ^ (slot >> 15)) & mask
             while slots[slot] >= 0 and not _same_name(
                 data, offsets, name_ends, partitions, firsts[slots[slot]], r
             ):

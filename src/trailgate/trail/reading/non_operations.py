@@ -42,7 +42,7 @@ class OperationRecords:
 def without_non_operations(
     source: TrailBytes, view: RecordView, tables: TrailTables, *, tx_open: bool
 ) -> OperationRecords:
-    """Return the records without metadata, restart records and notes that stand alone.
+    """Return the records without metadata, restart records and notes that are a whole transaction.
 
     A note within a transaction (a sequence's) stays, since it may be what begins or ends it; one that is a
     transaction of its own (a DDL record) is not part of the transaction around it. The records are cut where an index gets a
@@ -87,7 +87,7 @@ def _check_closed(source: TrailBytes, view: RecordView, dropped: Mask, *, tx_ope
     if tx_open:
         start = int(view.offsets[len(dropped)])
         raise source.error(
-            "a restart record inside a transaction: what stands in front of it was abandoned",
+            "a restart record inside a transaction: what comes before it was abandoned",
             (start, start + MIN_RECORD),
             hint="Read the trail as a whole, which leaves out the abandoned part",
         )

@@ -133,7 +133,7 @@ _TEXTS: Final = (
     (NO_HEADER | NO_INDICATOR, "the record does not begin with its header (48, then 45)"),
     (HEADER_LENGTH, "the record header's length does not fit its record"),
     (PART_OVER, "a part of the record runs over it"),
-    (DATA_LENGTH, "the data are not as long as the header says"),
+    (DATA_LENGTH, "the data are not as long as the header states"),
 )
 
 
