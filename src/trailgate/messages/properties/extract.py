@@ -88,7 +88,7 @@ class _Statement:
 
     @property
     def end(self) -> int | None:
-        """Return where the parameter's text ends, or None if it goes on in the next line."""
+        """Return where the parameter's text ends, or None if it continues in the next line."""
         if self.keyword in _ENDED_BY_SEMICOLON:
             found = _first_mark(_SEMICOLON, self.text)
             return None if found is None else found + 1
@@ -160,7 +160,7 @@ def _uncommented(line: str) -> str:
 
 
 def _first_mark(pattern: re.Pattern[str], text: str) -> int | None:
-    """Return where the pattern's group first stands outside quotes."""
+    """Return where the pattern's group first occurs outside quotes."""
     return next((found.start(1) for found in pattern.finditer(text) if found.group(1)), None)
 
 
