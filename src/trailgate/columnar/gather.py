@@ -10,6 +10,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels import gather as kernels
 from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import text_view
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
 
@@ -82,6 +83,17 @@ def check_text(values: pa.Array, starts: Longs) -> None:
                 place = Where(offset=start, raw=value)
                 raise DecodeError("text is not UTF-8", where=place) from None
         raise
+
+
+def take_text(values: pa.Array, rows: Longs) -> pa.Array:
+    """Return rows of a string column, as ``take`` does; several times as fast for short texts."""
+    if values.null_count or not pa.types.is_string(values.type):
+        return values.take(pa.array(rows))
+    if len(rows) == len(values) and bool((rows == np.arange(len(rows))).all()):
+        return values
+    offsets, data = text_view(values)
+    starts, ends = (offsets[rows + at].astype(np.int64) for at in (0, 1))
+    return gather(data, starts, ends, text=True, checked=True)
 
 
 def fixed_rows(matrix: Octets) -> pa.Array:

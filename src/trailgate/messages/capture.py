@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.gather import take_text
 from trailgate.errors import TrailgateError
 from trailgate.messages.parsers import format_for
 from trailgate.messages.parsing.isolating import isolate_bad
@@ -116,19 +117,18 @@ class Capture:
         blocks: list[ChangeBlock] = []
         wanted = done.kept
         numbers = np.cumsum(wanted) - 1
-        tx_id, csn = pa.array(done.tx_id), pa.array(done.csn)
         for block in raw.blocks:
             rows = np.flatnonzero(wanted[block.order])
             picked = block if len(rows) == len(block) else block.take(rows)
             if not len(picked):
                 continue
-            order = pa.array(picked.order)
+            own_csn = done.csn is raw.seq_id
             placed = replace(
                 picked,
                 order=numbers[picked.order],
                 tx_ind=done.tx_ind[picked.order],
-                tx_id=tx_id.take(order),
-                csn=csn.take(order),
+                tx_id=take_text(done.tx_id, picked.order),
+                csn=picked.seq_id if own_csn else take_text(done.csn, picked.order),
             )
             blocks.extend(shaped(placed, self.rules))
         problems = tuple(_sourced(problem, messages) for problem in done.problems)

@@ -15,6 +15,9 @@ PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx (capture pro
 ZERO: Final = ord("0")
 FRACTION_DIGITS: Final = 12
 TEN: Final = np.uint64(10)
+DIGIT: Final = np.uint8(
+    48
+)  # subtracted from a byte, which leaves more than 9 of all that is no digit
 # Days before each month, of a year that begins in March.
 DAYS_BEFORE: Final = (306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275)
 
@@ -93,8 +96,8 @@ def read_parts(
             return False
     part[YEAR], part[MONTH], part[DAY] = 1970, 1, 1
     part[HOUR] = part[MINUTE] = part[SECOND] = part[FRACTION] = 0
-    good = True
     for at in range(layout[1], layout[2]):
+        good = True
         which, start, width = fields[4 * at], begin + fields[4 * at + 1], fields[4 * at + 2]
         number = np.int64(0)
         if fields[4 * at + 3]:
@@ -102,10 +105,15 @@ def read_parts(
             if number == 0:
                 return False
         else:
-            for place in range(start, start + width):
-                digit = np.int64(data[place]) - ZERO
-                good = good and 0 <= digit <= 9
+            first, second = data[start] - DIGIT, data[start + width - 1] - DIGIT
+            good = first < 10 and second < 10
+            number = np.int64(first)
+            for place in range(start + 1, start + width - 1):
+                digit = data[place] - DIGIT
+                good = good and digit < 10
                 number = np.int64(number * 10 + digit)
+            if width > 1:
+                number = np.int64(number * 10 + second)
         if not good:
             return False
         if which == YEAR and width == 2:
@@ -163,12 +171,14 @@ def since_1970(part: Longs) -> int:
 @inner
 def write_iso(part: Longs, iso: Octets, to: int, size: int) -> bool:
     """Write YYYY-MM-DD HH:MI:SS.ffffff, of ``size`` characters; return whether nothing was lost."""
-    write_number(iso, to, 4, part[YEAR])
+    century = part[YEAR] // 100
+    write_two(iso, to, century)
+    write_two(iso, to + 2, part[YEAR] - century * 100)
     for which in range(MONTH, SECOND + 1):
         at = 2 + 3 * which
         if at < size:
             iso[to + at - 1] = 45 if which < HOUR else 32 if which == HOUR else 58
-            write_number(iso, to + at, 2, part[which])
+            write_two(iso, to + at, part[which])
         elif part[which] != (1 if which < HOUR else 0):
             return False
     if size > 19:
@@ -189,9 +199,9 @@ def write_iso(part: Longs, iso: Octets, to: int, size: int) -> bool:
 
 
 @inner
-def write_number(out: Octets, to: int, width: int, number: int) -> None:
-    """Write a number as so many digits."""
-    rest = np.uint64(number)
-    for at in range(to + width - 1, to - 1, -1):
-        out[at] = ZERO + rest % TEN
-        rest //= TEN
+def write_two(out: Octets, to: int, number: int) -> None:
+    """Write a number as two digits."""
+    rest = np.uint32(number)
+    tens = rest // np.uint32(10)
+    out[to] = ZERO + tens
+    out[to + 1] = ZERO + rest - tens * np.uint32(10)

@@ -338,6 +338,55 @@ def unescape(
             start += 1
 
 
+@kernel(writes=("codes", "known"))
+def code_fields(
+    data: Octets,
+    starts: Offsets,
+    ends: Offsets,
+    first: Longs,
+    place: int,
+    codes: Longs,
+    known: Longs,
+) -> int:
+    """Write a number for each different text of the fields first[row] + place, in order of occurrence.
+
+    ``known`` gets a row of each. Returns how many there are; ``FULL`` for more than it has room for, ``OUTSIDE`` for a
+    field that does not exist.
+    """
+    count = code = 0
+    for row in range(len(first)):
+        field = first[row] + place
+        if field < 0 or field >= len(starts):
+            return OUTSIDE
+        # Mostly it is the text of the row before; else they are few.
+        for step in range(count + 1):
+            if step > 0:
+                code = step - 1
+            if count and same_text(data, starts, ends, field, first[known[code]] + place):
+                break
+        else:
+            if count == len(known):
+                return FULL
+            code = count
+            known[count] = row
+            count += 1
+        codes[row] = code
+    return count
+
+
+@inner
+def same_text(data: Octets, starts: Offsets, ends: Offsets, field: int, other: int) -> bool:
+    """Return whether two fields have the same bytes."""
+    begin, beside = np.int64(starts[field]), np.int64(starts[other])
+    size = ends[field] - begin
+    if ends[other] - beside != size:
+        return False
+    for at in range(size):
+        if data[begin + at] != data[beside + at]:
+            return False
+    return True
+
+
 @kernel(writes=("places",))
 def find(data: Octets, token: Octets, places: Longs) -> int:
     """Write where a token occurs, from left to right without overlaps; return how often, or ``FULL``."""

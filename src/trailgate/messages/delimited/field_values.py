@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.delimited import Fields, find_all
 from trailgate.columnar.gather import NO_NULLS, check_text, column
+from trailgate.columnar.grouping import FEW
 from trailgate.columnar.kernels import delimited as kernels
 from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import distinct
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
 from trailgate.messages.delimited.options import DelimitedOptions
@@ -50,6 +52,21 @@ class FieldValues:
     def text(self, first: Longs, place: int) -> pa.Array:
         """Return the text of the fields ``first + place``, quotes off and escapes undone."""
         return self.columns(first, [place], nullable=False)[0]
+
+    def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different texts of a field, and those texts."""
+        codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
+        fields = self.fields
+        count = kernels.code_fields(
+            self.data, fields.starts, fields.ends, first, place, codes, known
+        )
+        if count < 0:
+            return distinct(self.text(first, place))
+        texts = self.text(first[known[:count]], place).to_pylist()
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        if len(numbers) < count:  # one text, in quotes and without
+            codes = np.array([numbers[text] for text in texts])[codes]
+        return codes, list(numbers)
 
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from trailgate.arrays import Longs
 from trailgate.columnar.delimited import Fields
 from trailgate.errors import DecodeError
 from trailgate.messages.delimited.field_values import FieldValues
@@ -23,6 +24,11 @@ class DelimitedRecords(Records):
         """Return each record's text of a header field."""
         place = self.values.options.header.index(name)
         return self.values.text(self.fields.first, place)
+
+    def codes(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different texts of a header field, and those texts."""
+        place = self.values.options.header.index(name)
+        return self.values.codes(self.fields.first, place)
 
     def raw(self, row: int) -> bytes:
         """Return a record's bytes."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import distinct
 from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, compile_format, parse_timestamps
 from trailgate.errors import DecodeError
 from trailgate.messages.parsing.bad_messages import errors_by_row
@@ -49,6 +50,14 @@ class MetadataValues:
             rows = np.flatnonzero(np.asarray(values.is_null()))
             self.records.refuse(rows, lambda row: self.records.error(row, problem, hint))
         return values
+
+    def codes(self, source: ValueSource, what: str) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different values, and these; raises as ``text`` does."""
+        if source.kind is SourceKind.FIELD:
+            codes, found = self.records.codes(source.name)
+            if None not in found:
+                return codes, found
+        return distinct(self.text(source, None, what))
 
     def _lack(self, source: ValueSource, what: str) -> tuple[str, str]:
         if source.kind is SourceKind.FIELD:
@@ -121,17 +130,29 @@ class MetadataValues:
 
         self.records.refuse(np.fromiter(errors, np.int64, len(errors)), placed)
 
-    def table_names(self) -> pa.Array:
-        """Return each record's SCHEMA.TABLE."""
+    def table_names(self) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different SCHEMA.TABLE, and these."""
         options = self.options
         if options.schemaandtable is not None:
-            return self.text(options.schemaandtable, None, "schemaandtable")
-        parts = [self.text(source, None, "table") for source in options.table]
-        table = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "")
+            return self.codes(options.schemaandtable, "schemaandtable")
+        codes, names = self.codes(options.table[0], "table")
+        for source in options.table[1:]:
+            codes, names = _paired((codes, names), self.codes(source, "table"), "")
         if options.schema is None:
-            return table
-        schema = self.text(options.schema, None, "schema")
-        return pc.binary_join_element_wise(schema, table, ".")
+            return codes, names
+        return _paired(self.codes(options.schema, "schema"), (codes, names), ".")
+
+
+def _paired(
+    left: tuple[Longs, list[str]], right: tuple[Longs, list[str]], between: str
+) -> tuple[Longs, list[str]]:
+    """Return the numbers and texts of two columns joined."""
+    pairs = left[0] * len(right[1]) + right[0]
+    used = np.flatnonzero(np.bincount(pairs, minlength=1))
+    numbers = np.zeros(int(used[-1]) + 1 if len(used) else 1, np.int64)
+    numbers[used] = np.arange(len(used))
+    texts = [divmod(pair, len(right[1])) for pair in used.tolist()]
+    return numbers[pairs], [left[1][a] + between + right[1][b] for a, b in texts]
 
 
 def _header_value(headers: object, name: str) -> str | None:

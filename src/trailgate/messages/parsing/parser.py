@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
+from trailgate.columnar.gather import take_text
+from trailgate.columnar.grouping import grouped
 from trailgate.columnar.positions import format_positions
-from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
@@ -123,7 +124,7 @@ class MessageParser:
 
     def _tables(self, sources: MetadataValues) -> tuple[list[Table], Longs]:
         """Return the tables that occur, by name, and which one each record belongs to."""
-        codes, found = distinct(sources.table_names())
+        codes, found = sources.table_names()
         tables, unknown = [], {}
         for code, name in enumerate(found):
             try:
@@ -147,7 +148,7 @@ class MessageParser:
         self, sources: MetadataValues, source: ValueSource, meanings: Mapping[bytes, str], what: str
     ) -> Octets:
         """Return each record's operation type or transaction indicator as its letter's code."""
-        codes, found = distinct(sources.text(source, None, what))
+        codes, found = sources.codes(source, what)
         letters = np.zeros(max(1, len(found)), np.uint8)
         for code, value in enumerate(found):
             letters[code] = ord(meanings.get(value.encode(), "\0"))
@@ -184,17 +185,37 @@ class MessageParser:
             return
         known, table_of = tables
         shape = self.format.layouts(records, known, table_of)
-        group = (table_of.astype(np.int64) * 256 + bare.op_type) * (int(shape.max()) + 1) + shape
-        group = group[rows]
-        order = np.zeros(len(bare), np.int64)
-        order[rows] = np.arange(len(rows))
+        keys = (table_of * 256 + bare.op_type) * (int(shape.max()) + 1) + shape
         errors: MessageErrors = {}
-        same = bool((group == group[0]).all())
-        for value in [group[0]] if same else np.unique(group):
-            mine = rows if same else rows[group == value]
-            block = bare if len(mine) == len(bare) else bare.take(mine)
-            table, kind = known[table_of[mine[0]]], int(block.op_type[0])
+        for _, places in grouped(keys if len(rows) == len(keys) else keys[rows]):
+            mine = places if len(rows) == len(keys) else rows[places]
+            table, kind = known[table_of[mine[0]]], int(bare.op_type[mine[0]])
             before, after = self.format.images(records, table, kind, mine, errors)
-            yield replace(block, table=table, order=order[mine], before=before, after=after)
+            block = _picked(bare, mine)
+            yield replace(block, table=table, order=places, before=before, after=after)
         if errors:
             raise BadMessagesError(errors)
+
+
+def _picked(block: ChangeBlock, rows: Longs) -> ChangeBlock:
+    """Return the rows of a block without images; its transaction ids are those of ``chain``."""
+    if len(rows) == len(block):
+        return block
+    seq_id = take_text(block.seq_id, rows)
+    position = seq_id if block.position is block.seq_id else take_text(block.position, rows)
+    owner, name = (
+        None if values is None else take_text(values, rows)
+        for values in (block.tx_owner, block.tx_name)
+    )
+    return replace(
+        block,
+        op_type=block.op_type[rows],
+        op_ts=block.op_ts[rows],
+        tx_ind=block.tx_ind[rows],
+        tx_id=seq_id,
+        csn=seq_id,
+        seq_id=seq_id,
+        position=position,
+        tx_owner=owner,
+        tx_name=name,
+    )

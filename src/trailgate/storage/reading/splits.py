@@ -15,7 +15,6 @@ import numpy as np
 from trailgate.arrays import Octets
 from trailgate.errors import TruncatedError
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.charset import usual_charset
@@ -26,6 +25,7 @@ from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.transaction_spans import Stretch, bounds_of, next_begin
 from trailgate.trail.format.metadata import NO_TABLES
 from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
@@ -90,14 +90,14 @@ def _cuts(
 class SplitReader:
     """Reads a split once, from its first transaction to the end of its last.
 
-    Only ``wanted`` tables are decoded. ``charset`` None: what the file or the definitions tell.
+    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions tell.
     """
 
     def __init__(
         self,
         trail: TrailFiles,
         split: TrailSplit,
-        wanted: TablePatterns | None = None,
+        wanted: Wanted = EVERYTHING,
         charset: str | None = None,
     ) -> None:
         self._trail = trail

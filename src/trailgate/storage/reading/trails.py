@@ -22,6 +22,7 @@ from trailgate.storage.reading.tables import find_table
 from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.reading.transaction_spans import last_begin
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
+from trailgate.trail.reading.wanted import Wanted
 
 __all__ = [
     "EVERYTHING",
@@ -114,9 +115,11 @@ def read_split(
         yield from _chosen_records(trail, split, options)
         return
     projection = Projection.of(table or wanted_table(trail, options), options.columns)
-    wanted = options.tables if projection.table is None else TablePatterns((projection.table.name,))
+    named = projection.table
+    tables = options.tables if named is None else TablePatterns((named.name,))
+    wanted = Wanted(tables, projection.needed, tokens="tokens" in projection.schema.names)
     reader = SplitReader(trail, split, wanted, options.charset)
-    also = choosing_columns(options, typed=projection.table is not None)
+    also = choosing_columns(options, typed=named is not None)
     for changes in reader.batches():
         batch = chosen_rows(projection.rows(changes, also), options)
         if batch.num_rows:

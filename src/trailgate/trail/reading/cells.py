@@ -13,6 +13,7 @@ from trailgate.errors import DefinitionError
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Table
 from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.values.cell_places import CellPlaces, find_cells
 from trailgate.trail.values.codec import NULL, Cells
 from trailgate.trail.values.codecs import codec_of, unreadable
@@ -27,12 +28,19 @@ class ImageAreas:
     count: int
 
 
-def read_image(source: TrailBytes, table: Table, images: ImageAreas) -> Image:
-    """Return the columns of a table, one slot an operation."""
+def read_image(
+    source: TrailBytes, table: Table, images: ImageAreas, wanted: Wanted = EVERYTHING
+) -> Image:
+    """Return the columns of a table, one slot an operation; those that are not wanted as if missing."""
     if not len(images.areas.starts):
         return (ABSENT,) * len(table.columns)
     found = find_cells(source, table, images.areas)
-    return tuple(_read_column(source, table, i, one, images) for i, one in enumerate(found))
+    return tuple(
+        _read_column(source, table, i, one, images)
+        if wanted.has_column(table.columns[i])
+        else ABSENT
+        for i, one in enumerate(found)
+    )
 
 
 def _read_column(

@@ -12,7 +12,6 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, Image
-from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.format.metadata import TrailTable
 from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE, OP_TYPE_OF, PREFIX_OF
@@ -25,6 +24,7 @@ from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, put_
 from trailgate.trail.reading.record_tokens import token_maps
 from trailgate.trail.reading.two_image_records import both_images
 from trailgate.trail.reading.user_tokens import named_tokens
+from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.values.undefined_tables import MAX_COLUMNS, columns_used, numbered_table
 
 # By "begins a transaction" + 2 * "ends one".
@@ -40,7 +40,7 @@ class Chunk:
     file_number: int
     row: int
     large: LargeObjects = NO_OBJECTS
-    wanted: TablePatterns | None = None  # of which tables; None: all
+    wanted: Wanted = EVERYTHING
 
 
 def read_blocks(
@@ -50,14 +50,16 @@ def read_blocks(
     if not len(operations):
         return []
     source, view = chunk.source, operations.view
-    user = named_tokens(source, view.user.take(slice(operations.records)))
-    maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
+    maps = None
+    if chunk.wanted.tokens:
+        user = named_tokens(source, view.user.take(slice(operations.records)))
+        maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
     positions = format_positions(chunk.file_number, view.offsets[operations.first] + source.base)
     shared = (*transactions, positions, maps)
     tables = operations.tables.codes[operations.first]
     blocks = []
     for code, known in enumerate(operations.tables.tables):
-        if chunk.wanted is not None and not chunk.wanted.fits(known.name):
+        if not chunk.wanted.has_table(known.name):
             continue
         rows = np.flatnonzero(tables == code)
         if len(rows):
@@ -72,14 +74,14 @@ def _read_block(
     chunk: Chunk,
     operations: Operations,
     chosen: tuple[TrailTable, Longs],
-    shared: tuple[pa.Array, ...],
+    shared: tuple[pa.Array | None, ...],
 ) -> ChangeBlock:
     known, rows = chosen
     view = operations.view
     first, after = operations.first[rows], operations.after[rows]
     if len(rows) < len(operations):
         index = pa.array(rows)
-        shared = tuple(values.take(index) for values in shared)
+        shared = tuple(None if values is None else values.take(index) for values in shared)
     tx_id, csn, position, maps = shared
     table, before_image, after_image = _read_images(chunk, view, known, (first, after))
     return ChangeBlock(
@@ -121,8 +123,10 @@ def _read_images(
         )
     if table is None:
         table = _numbered(chunk, known.name, (befores, afters), np.unique(np.append(first, after)))
-    before_image = read_image(source, table, _areas(befores, has_before))
-    after_image = read_image(source, table, _areas(afters, has_after))
+    before_image, after_image = (
+        read_image(source, table, _areas(spans, has), chunk.wanted)
+        for spans, has in ((befores, has_before), (afters, has_after))
+    )
     if not len(chunk.large):
         return table, before_image, after_image
     # A record of both images has its large objects in the after one.

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
-from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.framing import RecordPlaces, find_records
@@ -27,6 +26,7 @@ from trailgate.trail.reading.non_operations import without_non_operations
 from trailgate.trail.reading.operations import Chunk, read_blocks
 from trailgate.trail.reading.record_tables import find_tables
 from trailgate.trail.reading.record_tokens import carried_texts
+from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.values.charsets import UTF_8, charset_named
 
 PEEK: Final = 64  # records looked at at once for the end of a chunk
@@ -38,8 +38,8 @@ class ReaderState:
     """What later records inherit: the file's byte order, the tables told, the transaction last seen.
 
     None: not known (reading began inside a transaction), or not in the trail. ``charset`` is what the source's
-    texts are in, by one of the names in ``charsets``. Of tables that are not ``wanted`` nothing is returned, and their
-    columns are not looked at; None: all are.
+    texts are in, by one of the names in ``charsets``. Tables that are not ``wanted`` are left out, and other
+    columns are not decoded.
     """
 
     tx_id: str | None = None
@@ -48,7 +48,7 @@ class ReaderState:
     tables: TrailTables = NO_TABLES
     order: ByteOrder = ByteOrder.BIG
     charset: str = UTF_8
-    wanted: TablePatterns | None = None
+    wanted: Wanted = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
             "the input ends between the before and the after image of an update",
             where=Where(offset=base_offset + consumed),
         )
-    batch = ChangeBatch(blocks, rows) if state.wanted is None else _closed_up(blocks)
+    batch = ChangeBatch(blocks, rows) if state.wanted.tables is None else _closed_up(blocks)
     return Decoded(batch, consumed, state)
 
 

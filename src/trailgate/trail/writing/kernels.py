@@ -12,6 +12,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import load8, store8
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_layout import RECORD_HEADS
 from trailgate.trail.format.tokens import (
@@ -141,7 +142,11 @@ def write_pieces(
             for number in (column, count, piece, done, size):
                 write_number(body, at, number, 4, big)
                 at += 4
-            body[at : at + size] = data[start + done : start + done + size]
+            whole = size & ~7
+            for word in range(0, whole, 8):
+                store8(body, at + word, load8(data, start + done + word))
+            for byte in range(whole, size):  # no bytes need follow the values
+                body[at + byte] = data[start + done + byte]
             at += size
             done += size
             write_frame(body, at, GGS_TOKENS, NORMAL, 0, big)

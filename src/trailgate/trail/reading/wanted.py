@@ -1,0 +1,32 @@
+"""What of a trail's operations is decoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.tables import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which tables, and which columns of them in lower case; None: all. ``tokens``: whether theirs too.
+
+    Cells of other columns are found and checked, but their values are not decoded.
+    """
+
+    tables: TablePatterns | None = None
+    columns: frozenset[str] | None = None
+    tokens: bool = True
+
+    def has_table(self, name: str) -> bool:
+        """Return whether a table's operations are decoded."""
+        return self.tables is None or self.tables.fits(name)
+
+    def has_column(self, column: Column) -> bool:
+        """Return whether a column's values are decoded."""
+        return self.columns is None or column.name.casefold() in self.columns
+
+
+EVERYTHING: Final = Wanted()
