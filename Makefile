@@ -14,10 +14,11 @@ help: ## list the tasks
 		printf 'make %-10s %s\n' "$$name" "$$what"; done
 
 demo: $(READY) ## capture the sample messages into a trail and show it
+	@$(BIN)/trailgate warm
 	@$(BIN)/trailgate demo
 
 test: $(READY) ## all tests, the ones on a real Spark too
-	$(BIN)/python -m pytest -q -n auto --dist loadgroup
+	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup
 
 test-fast: $(READY) ## the tests that need no Spark and no minutes
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" --hypothesis-profile fast

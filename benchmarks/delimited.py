@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from tempfile import NamedTemporaryFile
 from typing import Final
 
 import numpy as np
@@ -12,7 +16,7 @@ import pyarrow.compute as pc
 from benchmarks.report import Act, Figure, Target, fastest
 from pyarrow import csv
 
-from trailgate.columnar.delimiters import Dialect, index_fields
+from trailgate.columnar.delimited import Dialect, find_all, index_fields
 from trailgate.columnar.views import octets
 from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.delimited.field_values import FieldValues
@@ -22,7 +26,6 @@ from trailgate.model.tables import Column, Definitions, Table
 
 ROWS: Final = 64_000
 PORTION: Final = 4 << 20  # as messages are read: integer arrays stay in cache
-NEWLINE: Final = ord("\n")
 Draw = np.random.Generator
 
 SALES: Final = Table(
@@ -91,6 +94,8 @@ class Kind:
     columns: int
     properties: str
     lines: Callable[[int], bytes]
+    line: bytes = b"\n"
+    escape: str | None = None  # before a quote inside quotes; None: it is doubled
 
     def options(self) -> DelimitedOptions:
         return delimited_options(parse_properties(self.properties.encode()))
@@ -184,17 +189,56 @@ def _quoted(texts: pa.Array) -> pa.Array:
 
 PLAIN: Final = Kind("plain, 10 columns", 10, PLAIN_PROPERTIES, plain_lines)
 QUOTED: Final = Kind("quoted, 24 columns", 24, QUOTED_PROPERTIES, quoted_lines)
-KINDS: Final = (PLAIN, QUOTED)
+QUOTED_CRLF: Final = Kind(
+    "quoted, CRLF",
+    24,
+    rf"{QUOTED_PROPERTIES}delim.linedelim=\x0d\x0a",
+    lambda rows: quoted_lines(rows).replace(b"\n", b"\r\n"),
+    line=b"\r\n",
+)
+BACKSLASH: Final = Kind(
+    "quoted, backslash",
+    24,
+    QUOTED_PROPERTIES.replace('quote.escaped=""', 'quote.escaped=\\"'),
+    lambda rows: quoted_lines(rows).replace(b'said ""yes""', b'said \\"yes\\"'),
+    escape="\\",
+)
+KINDS: Final = (PLAIN, QUOTED, QUOTED_CRLF, BACKSLASH)
 
 
-def csv_columns(data: bytes, columns: int) -> pa.Table:
+def csv_columns(data: bytes, kind: Kind) -> pa.Table:
     """Return the same bytes as pyarrow.csv reads them: one thread, all columns text."""
-    names = [f"c{i}" for i in range(columns)]
+    names = [f"c{i}" for i in range(kind.columns)]
+    escape = kind.escape or False
     return csv.read_csv(
         pa.BufferReader(data),
+        parse_options=csv.ParseOptions(escape_char=escape, double_quote=not escape),
         read_options=csv.ReadOptions(use_threads=False, column_names=names),
         convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
     )
+
+
+def other_readers(data: bytes, kind: Kind) -> Iterator[tuple[str, Act]]:
+    """Yield what else reads such text, on one thread, where it is installed (the ``bench`` extra)."""
+    if kind.escape is None and find_spec("polars"):
+        os.environ["POLARS_MAX_THREADS"] = "1"  # before the first import
+        polars = import_module("polars")
+        yield "polars", lambda: polars.read_csv(data, has_header=False, infer_schema=False)
+    if find_spec("duckdb"):
+        connection = import_module("duckdb").connect(config={"threads": 1})
+        escape = (kind.escape or '"').replace("'", "''")
+        with NamedTemporaryFile(suffix=".csv") as file:
+            file.write(data)
+            file.flush()
+            query = (
+                f"from read_csv('{file.name}', header=false, all_varchar=true, delim=',', "
+                f"quote='\"', escape='{escape}', auto_detect=false, columns={_varchars(kind)})"
+            )
+            yield "duckdb", lambda: connection.sql(query).to_arrow_table()
+
+
+def _varchars(kind: Kind) -> str:
+    return "{" + ", ".join(f"'c{i}': 'varchar'" for i in range(kind.columns)) + "}"
 
 
 def own_columns(data: bytes, kind: Kind) -> list[list[pa.Array]]:
@@ -203,10 +247,12 @@ def own_columns(data: bytes, kind: Kind) -> list[list[pa.Array]]:
     parts = []
     place = 0
     while place < len(data):
-        end = len(data) if place + PORTION >= len(data) else data.rindex(b"\n", 0, place + PORTION)
+        end = len(data)
+        if place + PORTION < len(data):
+            end = data.rindex(kind.line, 0, place + PORTION)
         buffer = pa.py_buffer(data).slice(place, end - place)
         parts.append(_portion_columns(_one_message(buffer), options, kind.columns))
-        place = end + 1
+        place = end + len(kind.line)
     return parts
 
 
@@ -221,12 +267,12 @@ def _portion_columns(
     data = octets(messages.data)
     dialect = Dialect(options.fielddelim, options.linedelim, options.quote, options.quote_escaped)
     fields = index_fields(data, messages.starts, messages.ends, dialect)
-    values = FieldValues(messages.data, data, fields, options)
+    values = FieldValues(data, fields, options)
     values.check_text(messages)
-    return [values.text(fields.first + i) for i in range(columns)]
+    return values.columns(fields.first, range(columns), nullable=False)
 
 
-def parsed(data: bytes, capture: Capture) -> int:
+def parsed(data: bytes, capture: Capture, line: bytes = b"\n") -> int:
     """Return how many operations the lines hold, each a message, parsed portion by portion."""
     count = 0
     for start in range(0, len(data), PORTION):
@@ -234,15 +280,15 @@ def parsed(data: bytes, capture: Capture) -> int:
         first = data.rfind(b"\n", 0, start) + 1 if start else 0
         end = data.rfind(b"\n", 0, start + PORTION) + 1
         buffer = pa.py_buffer(data).slice(first, end - first)
-        done = capture.parse(_lines(buffer))
+        done = capture.parse(_lines(buffer, line))
         assert not done.problems, done.problems[0].error
         count += done.batch.rows
     return count
 
 
-def _lines(buffer: pa.Buffer) -> MessageBatch:
-    ends = np.flatnonzero(octets(buffer) == NEWLINE)
-    starts = np.concatenate([[0], ends[:-1] + 1])
+def _lines(buffer: pa.Buffer, line: bytes = b"\n") -> MessageBatch:
+    ends = find_all(octets(buffer), line)
+    starts = np.concatenate([[0], ends[:-1] + len(line)])
     return MessageBatch(buffer, starts, ends, np.zeros(len(ends), np.int64), starts)
 
 
@@ -256,22 +302,35 @@ def _measured(kind: Kind, times: int) -> list[Figure]:
     data = kind.lines(ROWS)
     _check_alike(data, kind)
     capture = Capture(kind.options(), DEFINITIONS)
-    assert parsed(data, capture) == ROWS
+    assert parsed(data, capture, kind.line) == ROWS
     megabytes = len(data) / 1e6
-    beside = megabytes / fastest(lambda: csv_columns(data, kind.columns), times)
+    beside = megabytes / fastest(lambda: csv_columns(data, kind), times)
 
     def figure(what: str, act: Act, target: Target | None) -> Figure:
         rate = megabytes / fastest(act, times)
         return Figure(f"{kind.name}: {what}", rate, "MB/s", "pyarrow.csv", beside, target)
 
+    others = [
+        Figure(
+            f"{kind.name}: {name} to columns",
+            megabytes / fastest(act, times),
+            "MB/s",
+            "pyarrow.csv",
+            beside,
+        )
+        for name, act in other_readers(data, kind)
+    ]
     return [
-        figure("to columns", lambda: own_columns(data, kind), Target(1.5)),
-        figure("whole parse", lambda: parsed(data, capture), None),
+        figure(
+            "to columns", lambda: own_columns(data, kind), Target(2.2 if kind is PLAIN else 1.5)
+        ),
+        figure("whole parse", lambda: parsed(data, capture, kind.line), Target(1.0)),
+        *others,
     ]
 
 
 def _check_alike(data: bytes, kind: Kind) -> None:
-    whole = csv_columns(data, kind.columns)
+    whole = csv_columns(data, kind)
     parts = own_columns(data, kind)
     for i in range(kind.columns):
         own = pa.chunked_array([part[i] for part in parts])

@@ -18,7 +18,8 @@ from oracles import cobol_naive as naive
 from trailgate.cobol.copybook.layouts import Field, Layout, Usage
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.encoding import RecordEncoder
+from trailgate.cobol.records.encoding import RecordEncoder, framed
+from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 
 BYTES: Final = 500 << 20  # what is decoded, from records that are repeated
@@ -103,6 +104,21 @@ def figures(name: str, copybook: str, total: int) -> list[Figure]:
     ]
 
 
+def framing(total: int) -> list[Figure]:
+    """Return how fast records with descriptor words are written, and found again."""
+    (layout,) = read_copybook(SALES)
+    few = sample(layout, SAMPLE_ROWS)
+    how = Framing(FrameKind.RDW)
+    data = np.tile(framed(few, how), max(1, total // len(few.data)))
+    finding = fastest(lambda: find_frames(data, how, finish=True), 3)
+    writing = fastest(lambda: framed(few, how), 3)
+    copied = len(data) / fastest(data.copy, 3) / 1e6
+    return [
+        Figure("RDW found", len(data) / finding / 1e6, "MB/s", "memory copy", copied),
+        Figure("RDW written", len(few.data) / writing / 1e6, "MB/s", "memory copy", copied),
+    ]
+
+
 LAYOUTS: Final[tuple[tuple[str, Callable[[], str]], ...]] = (
     ("27 bytes, packed", lambda: SALES),
     ("1,300 bytes, 170 mixed fields", mixed),
@@ -113,7 +129,8 @@ LAYOUTS: Final[tuple[tuple[str, Callable[[], str]], ...]] = (
 def run(*, quick: bool) -> list[Figure]:
     """Return the figures of all layouts."""
     total = BYTES // 10 if quick else BYTES
-    return [f for name, copybook in LAYOUTS for f in figures(name, copybook(), total)]
+    decoded = [f for name, copybook in LAYOUTS for f in figures(name, copybook(), total)]
+    return [*decoded, *framing(total)]
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from trailgate.columnar.maps import columns_from_map, state_map
 from trailgate.columnar.numbers import format_integers, parse_integers
+from trailgate.columnar.positions import format_positions
 from trailgate.columnar.temporal import DEFAULT_FORMAT, parse_datetimes, parse_timestamps
-from trailgate.model.positions import format_positions
 
 ROWS = 16_384
 Row = dict[str, object]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.messages.capture import Capture, MessageBatch, Parsed
-from trailgate.operations.shapes import to_operations
+from trailgate.operations.operations_table import to_operations
 
 NOW = 1_577_836_800_000_000  # 2020-01-01
 Case = dict[str, Any]

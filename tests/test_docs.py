@@ -21,6 +21,7 @@ COMMANDS = (
     "records",
     "gendef",
     "demo",
+    "warm",
 )
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -165,3 +166,40 @@ def test_decisions_that_are_cited_exist() -> None:
 
     assert cited
     assert cited <= known
+
+
+def test_the_api_page_has_every_public_name_once() -> None:
+    import trailgate  # noqa: PLC0415
+    import trailgate.spark  # noqa: PLC0415  needs no PySpark
+
+    page = (ROOT / "docs/api.md").read_text()
+    listed = re.findall(r"^::: trailgate\.(?:spark\.)?(\w+)$", page, re.MULTILINE)
+    public = [*trailgate.__all__, *trailgate.spark.__all__]
+
+    assert sorted(listed) == sorted(name for name in public if name != "__version__")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_examples_use_only_public_names(path: Path) -> None:
+    import trailgate  # noqa: PLC0415
+    import trailgate.spark  # noqa: PLC0415
+
+    if path.parent.name == "decisions":
+        return
+    example = "\n".join(re.findall(r"^(?: {4}).*$", path.read_text(), re.MULTILINE))
+    rooms = re.findall(r"^\s*(?:from|import) trailgate\.(?!spark import)\S+", example, re.MULTILINE)
+    names = re.findall(r"\btrailgate\.([A-Za-z]\w*)(?!\w*\.\w+ *=)", example)
+    on_spark = re.findall(r"\btrailgate\.spark\.(\w+)", example)
+
+    assert rooms == []
+    assert set(names) - {"spark"} <= set(trailgate.__all__)
+    assert set(on_spark) <= set(trailgate.spark.__all__)
+
+
+def test_the_rooms_are_drawn_as_the_contracts_have_them() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = contracts["contracts"][0]["layers"]
+    page = (ROOT / "CONTRIBUTING.md").read_text().split("## The rooms")[1].split("\n## ")[0]
+    drawn = re.findall(r"^    (\w+(?: \| \w+)?) ", page, re.MULTILINE)
+
+    assert drawn == [layer for layer in layers if layer != "__main__"]

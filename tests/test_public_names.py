@@ -77,18 +77,22 @@ def test_reading_a_trail_loads_neither_spark_nor_the_command_line() -> None:
     assert run(code) == "[]"
 
 
-def test_the_names_on_spark_are_listed_without_spark() -> None:
+def test_without_spark_the_extra_is_named() -> None:
     code = (
-        "import sys; sys.modules['pyspark'] = None; import trailgate.spark as spark\n"
-        "print(dir(spark) == sorted(spark.__all__))\n"
-        "try: spark.session\n"
+        "import importlib.util; importlib.util.find_spec = lambda name: None\n"
+        "try: import trailgate.spark.parquet_job\n"
         "except ImportError as error: print(error)"
     )
 
-    assert run(code).splitlines() == [
-        "True",
-        "PySpark is not installed. pip install 'trailgate[spark]'",
-    ]
+    assert run(code) == "PySpark is not installed. pip install 'trailgate[spark]'"
+
+
+def test_the_names_on_spark_are_listed_and_there() -> None:
+    spark = pytest.importorskip("trailgate.spark")
+
+    assert dir(spark) == spark.__all__ == sorted(spark.__all__)
+    for name in spark.__all__:
+        assert getattr(spark, name).__name__ == name
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -103,7 +107,7 @@ def test_the_version_is_that_of_the_package() -> None:
 @pytest.mark.parametrize(
     ("function", "options", "own"),
     [
-        (read_trail, TRAIL_OPTIONS, {"path", "limit"}),
+        (read_trail, TRAIL_OPTIONS, {"path", "limit", "threads"}),
         (read_records, RECORD_OPTIONS, {"path"}),
     ],
 )

@@ -130,7 +130,8 @@ def _named(value: Any) -> tuple[str, ...]:
 
 
 def _path(value: Any) -> str:
-    return os.fspath(instance(str, os.PathLike)(value))
+    path: str = os.fspath(instance(str, os.PathLike)(value))
+    return path
 
 
 TEXT: Final = Kind("a text", _text)

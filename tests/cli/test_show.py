@@ -150,6 +150,7 @@ def test_version_and_help_are_printed(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_reader_that_leaves_early_hears_no_complaint(prefix: str) -> None:
     write_trail(Path(prefix), [[[Op("I", i) for i in range(20_000)]], *FILES[1:]])
+    assert run(["show", prefix, "--format", "json", "--limit", "1"]) == 0  # compiles, once
     code = "from trailgate.cli.main import main; main()"
     command = [sys.executable, "-c", code, "show", prefix, "--format", "json"]
     with subprocess.Popen(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from laws import examples
 from oracles.delimited_naive import images, split
-from trailgate.columnar.delimiters import Dialect
+from trailgate.columnar.delimited import Dialect
 from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
 from trailgate.messages.delimited.options import DelimitedOptions, delimited_options
@@ -25,7 +25,7 @@ from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.file import parse_properties
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.operations.shapes import to_operations
+from trailgate.operations.operations_table import to_operations
 
 TABLE = Table(
     "S.T",

@@ -10,7 +10,7 @@ from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.delimited.options import delimited_options
 from trailgate.messages.properties.file import parse_properties
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.operations.shapes import to_operations
+from trailgate.operations.operations_table import to_operations
 
 KEYLESS = Definitions((Table("S.T", (Column("A", 64, 9), Column("B", 64, 9))),))
 PROPERTIES = """parser.type=delim

@@ -9,7 +9,8 @@ from trailgate.errors import DecodeError, DefinitionError
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TYPES, Family
-from trailgate.operations.shapes import from_operations, to_operations, to_typed, typed_schema
+from trailgate.operations.operations_table import from_operations, to_operations
+from trailgate.operations.typed_shape import to_typed, typed_schema
 from trailgate.operations.values import CODECS, parser_for, spark_type
 
 WIDE = Table(

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test of this folder, and pass over warnings from inside Spark.
 
     Where tests run in several processes, one of them runs all tests on Spark.
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     "ignore:unclosed:pytest.PytestUnraisableExceptionWarning"
                 )
             )
-        if config.pluginmanager.hasplugin("xdist") and item.get_closest_marker("spark"):
+        if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 

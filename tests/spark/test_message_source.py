@@ -14,7 +14,8 @@ from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.jobs.capture.loading import load_capture, messages_from
 from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
-from trailgate.operations.shapes import to_operations, to_typed
+from trailgate.operations.operations_table import to_operations
+from trailgate.operations.typed_shape import to_typed
 from trailgate.spark.message_source import owned_changes
 from trailgate.storage.reading.message_files import find_messages, plan_ranges
 from trailgate.storage.reading.message_reading import read_messages

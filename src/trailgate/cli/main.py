@@ -6,13 +6,14 @@ Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from types import MappingProxyType
 from typing import Final
 
+import trailgate
 from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 
 # Each command is the function ``command`` of a module here; only the given one is imported.
@@ -28,13 +29,23 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "assumptions": "List what is assumed about formats, with reasons and tests.",
         "records": "Show files of fixed-width records, or write them as Parquet.",
         "demo": "Capture the sample messages into a trail and show it.",
+        "warm": "Compile all loops ahead, for this machine.",
     }
 )
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit; the console entry."""
+    _log_compiling()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _log_compiling() -> None:
+    """Let the log of compiling, which takes seconds at first use, reach stderr."""
+    log = logging.getLogger("trailgate.columnar.kernels.compiled")
+    log.setLevel(logging.INFO)
+    log.addHandler(logging.StreamHandler())
+    log.propagate = False
 
 
 def run(arguments: list[str]) -> int:
@@ -95,8 +106,5 @@ def _stub() -> None:
 
 def _version(*, asked: bool) -> None:
     if asked:
-        try:
-            print(f"trailgate {metadata.version('trailgate')}")
-        except metadata.PackageNotFoundError:
-            print("trailgate, not installed")
+        print(f"trailgate {trailgate.__version__}")
         raise SystemExit(0)

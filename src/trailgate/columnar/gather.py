@@ -10,10 +10,11 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels import gather as kernels
 from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import text_view
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
 
-_NO_NULLS = np.zeros(0, np.bool_)
+NO_NULLS = np.zeros(0, np.bool_)
 
 
 def gather(
@@ -34,7 +35,7 @@ def gather(
     """
     data = octets(buffer)
     starts, ends = _places(starts, ends)
-    missing = _NO_NULLS if nulls is None else np.ascontiguousarray(nulls)
+    missing = NO_NULLS if nulls is None else np.ascontiguousarray(nulls)
     assert len(missing) in {0, len(starts)}
     offsets = np.empty(len(starts) + 1, np.int32)
     size = kernels.measure(starts, ends, missing, len(data), offsets)
@@ -44,7 +45,7 @@ def gather(
     ascii_only = kernels.copy(data, starts, offsets, out)
     values = column(offsets, out[:size], missing, text=text)
     if text and not checked and not ascii_only:
-        _check_text(values, starts)
+        check_text(values, starts)
     return values
 
 
@@ -69,7 +70,7 @@ def _unfit(problem: int, size: int) -> DecodeError:
     return DecodeError("the values of one column are more than 2 GiB", hint="read fewer at a time")
 
 
-def _check_text(values: pa.Array, starts: Longs) -> None:
+def check_text(values: pa.Array, starts: Longs) -> None:
     """Raise DecodeError with the first value that is not UTF-8."""
     raw = values.view(pa.binary())
     try:
@@ -84,8 +85,19 @@ def _check_text(values: pa.Array, starts: Longs) -> None:
         raise
 
 
+def take_text(values: pa.Array, rows: Longs) -> pa.Array:
+    """Return rows of a string column, as ``take`` does; several times as fast for short texts."""
+    if values.null_count or not pa.types.is_string(values.type):
+        return values.take(pa.array(rows))
+    if len(rows) == len(values) and bool((rows == np.arange(len(rows))).all()):
+        return values
+    offsets, data = text_view(values)
+    starts, ends = (offsets[rows + at].astype(np.int64) for at in (0, 1))
+    return gather(data, starts, ends, text=True, checked=True)
+
+
 def fixed_rows(matrix: Octets) -> pa.Array:
     """Return the rows of a byte matrix as a binary column that shares its bytes."""
     count, width = matrix.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
-    return column(offsets, np.ascontiguousarray(matrix).reshape(-1), _NO_NULLS, text=False)
+    return column(offsets, np.ascontiguousarray(matrix).reshape(-1), NO_NULLS, text=False)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.errors import DecodeError, Where
 
 BLANKS: Final = " \t\r\n"
@@ -63,35 +63,17 @@ def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.
 
 def byte_view(values: pa.StringArray) -> tuple[Longs, Octets]:
     """Return the offsets (one more than rows) and the data bytes of a column, not copied."""
+    offsets, data = text_view(values)
+    return offsets.astype(np.int64), data
+
+
+def text_view(values: pa.StringArray) -> tuple[Offsets, Octets]:
+    """Return the offsets and data of a column as Arrow holds them."""
     _, offsets, data = values.buffers()
     if not len(values) or offsets is None:
-        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
-    return ends.astype(np.int64), np.frombuffer(data or b"", np.uint8)
-
-
-def length_groups(values: pa.StringArray) -> Iterator[tuple[int, Longs | None, Octets]]:
-    """Yield (length, rows, matrix) for each length among the rows; the column has no nulls.
-
-    ``matrix`` has one line of ``length`` bytes a row. ``rows`` is None where all rows agree.
-    """
-    offsets, data = byte_view(values)
-    lengths = np.diff(offsets)
-    if len(lengths) and (lengths == lengths[0]).all():
-        length = int(lengths[0])
-        yield length, None, data[offsets[0] : offsets[-1]].reshape(len(lengths), length)
-        return
-    for length in np.unique(lengths).tolist():
-        rows = np.flatnonzero(lengths == length)
-        yield length, rows, gathered(data, offsets[rows], length)
-
-
-def gathered(data: Octets, starts: Longs, length: int) -> Octets:
-    """Return the ``length`` bytes at each start as a matrix, one line a start."""
-    if not length:
-        return np.zeros((len(starts), 0), np.uint8)
-    windows = np.ndarray((len(data) - length + 1, length), np.uint8, data, strides=(1, 1))
-    return windows[starts]
+        return np.zeros(1, np.int32), np.zeros(0, np.uint8)
+    own = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
+    return own, np.frombuffer(data or b"", np.uint8)
 
 
 def strings_of(matrix: Octets) -> pa.StringArray:

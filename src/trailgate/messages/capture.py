@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.gather import take_text
 from trailgate.errors import TrailgateError
 from trailgate.messages.parsers import format_for
-from trailgate.messages.parsing.isolating import sift
+from trailgate.messages.parsing.isolating import isolate_bad
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageParser
 from trailgate.messages.properties.extract import CaptureRules
@@ -31,7 +32,7 @@ from trailgate.messages.transactions.images import shaped
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
-from trailgate.operations.shapes import to_operations
+from trailgate.operations.operations_table import to_operations
 from trailgate.operations.values import parser_for
 
 __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
@@ -106,9 +107,9 @@ class Capture:
         Never raises for a bad message: it stands in ``problems``, with those that are known to
         be ``unreadable`` already and have empty bodies.
         """
-        sifted = sift(self._parser, messages)
-        raw = RawOperations.joined(sifted.parts, indicated=self.spans_messages)
-        problems = (*unreadable, *sifted.problems)
+        isolated = isolate_bad(self._parser, messages)
+        raw = RawOperations.joined(isolated.parts, indicated=self.spans_messages)
+        problems = (*unreadable, *isolated.problems)
         done = chain(raw, len(messages), problems, state or TransactionState())
         return self._finished(raw, done, messages)
 
@@ -116,19 +117,18 @@ class Capture:
         blocks: list[ChangeBlock] = []
         wanted = done.kept
         numbers = np.cumsum(wanted) - 1
-        tx_id, csn = pa.array(done.tx_id), pa.array(done.csn)
         for block in raw.blocks:
             rows = np.flatnonzero(wanted[block.order])
             picked = block if len(rows) == len(block) else block.take(rows)
             if not len(picked):
                 continue
-            order = pa.array(picked.order)
+            own_csn = done.csn is raw.seq_id
             placed = replace(
                 picked,
                 order=numbers[picked.order],
                 tx_ind=done.tx_ind[picked.order],
-                tx_id=tx_id.take(order),
-                csn=csn.take(order),
+                tx_id=take_text(done.tx_id, picked.order),
+                csn=picked.seq_id if own_csn else take_text(done.csn, picked.order),
             )
             blocks.extend(shaped(placed, self.rules))
         problems = tuple(_sourced(problem, messages) for problem in done.problems)

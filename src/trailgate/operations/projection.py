@@ -13,7 +13,8 @@ from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.model.tables import Table
 from trailgate.operations.one_definition import in_columns_of
-from trailgate.operations.shapes import to_operations, to_typed, typed_schema
+from trailgate.operations.operations_table import to_operations
+from trailgate.operations.typed_shape import to_typed, typed_schema
 
 
 def names_of(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
 """Trailgate on Spark: formats for sessions, messages of a DataFrame as operations, captures run by Spark.
 
-Each name is loaded when it is first used; MissingDependencyError says so where PySpark is not installed.
+Each name is loaded when it is first used. Importing this raises MissingDependencyError where PySpark is not installed.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +32,14 @@ _MODULES = MappingProxyType(
 )
 
 
+if importlib.util.find_spec("pyspark") is None:
+    raise MissingDependencyError("PySpark is not installed", hint="pip install 'trailgate[spark]'")
+
+
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        module = importlib.import_module(_MODULES[name])
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "pyspark":
-            raise
-        problem, hint = "PySpark is not installed", "pip install 'trailgate[spark]'"
-        raise MissingDependencyError(problem, hint=hint) from None
-    return getattr(module, name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

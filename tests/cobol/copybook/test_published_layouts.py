@@ -10,12 +10,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import shared_data
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.errors import DefinitionError
 
-PUBLISHED: Final = Path(__file__).parents[4] / "shared" / "data" / "cb2xml"
-if not PUBLISHED.exists():
-    pytest.skip("the published cases are not beside this checkout", allow_module_level=True)
+PUBLISHED: Final = shared_data.folder("cb2xml")
+if shared_data.missing("cb2xml"):
+    pytest.skip(shared_data.missing("cb2xml"), allow_module_level=True)
 
 Item = tuple[int, str, int, int]
 LAYOUTS: Final = sorted((PUBLISHED / "xmlCopybook").iterdir())

@@ -6,7 +6,6 @@ import csv
 import pickle
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import shared_data
 from cobol.items import layout_of
 from laws import examples
 from oracles import cobol_naive as naive
@@ -27,7 +27,7 @@ from trailgate.cobol.records.record_bytes import RecordBytes, records_at, record
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
 from trailgate.errors import DecodeError, DefinitionError, EncodeError, OptionError, TrailgateError
 
-JRECORD = Path(__file__).parents[3] / ".." / "shared" / "data" / "jrecord"
+JRECORD = shared_data.folder("jrecord")
 ASCII = ValueOptions(Dialect(code_page="ascii"))
 PLAIN = """
 01 ORDER-REC.
@@ -298,7 +298,7 @@ def test_a_value_that_does_not_fit_names_record_and_field() -> None:
         encoder.encode(columns)
 
 
-@pytest.mark.skipif(not JRECORD.is_dir(), reason="the published records are not beside the tree")
+@shared_data.needs("jrecord")
 def test_published_records_have_their_published_values() -> None:
     text = (JRECORD / "DTAR020.cbl").read_text()
     layout = layout_of(text)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fixed_files import fixed_capture
 from oracles.fixed_naive import BadRecordError, Cell, images, signed, text, whole
 from trailgate.messages.capture import Capture, MessageBatch, TransactionState
-from trailgate.operations.shapes import to_operations
+from trailgate.operations.operations_table import to_operations
 
 COPYBOOK = """
 01 HEADER.

@@ -16,7 +16,7 @@ from trailgate.messages.parsers import parser_of
 from trailgate.messages.properties.file import parse_properties
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.table import PROPERTIES, Effect, PropertyRow, ValueKind, row_of
-from trailgate.messages.properties.values import Lookup, Source, parse_bytes
+from trailgate.messages.properties.values import Lookup, ValueSource, parse_bytes
 
 CASES = Path(__file__).parent / "cases"
 WRONG = tomllib.loads((CASES / "wrong.toml").read_text())
@@ -44,10 +44,10 @@ def test_a_file_as_sites_have_it() -> None:
 
     assert plain.sourcedefs == "dirdef/hrdemo.def"
     assert plain.header == ("optype", "tablename", "ts")
-    assert plain.schemaandtable == Source(SourceKind.FIELD, "tablename")
-    assert plain.seqid == Source(SourceKind.MESSAGE_ID)
-    assert plain.txid == Source(SourceKind.TX_ID)
-    assert plain.txowner == Source(SourceKind.LITERAL, "jsmith")
+    assert plain.schemaandtable == ValueSource(SourceKind.FIELD, "tablename")
+    assert plain.seqid == ValueSource(SourceKind.MESSAGE_ID)
+    assert plain.txid == ValueSource(SourceKind.TX_ID)
+    assert plain.txowner == ValueSource(SourceKind.LITERAL, "jsmith")
     assert plain.message_id == "JMSCorrelationID"
     assert (plain.fielddelim, plain.linedelim) == (b"\xc7", b"||\r\n")
     assert (plain.quote, plain.quote_escaped) == (b'"', b"\\'")

@@ -14,7 +14,7 @@ from trailgate.messages.delimited.options import DelimitedOptions, delimited_opt
 from trailgate.messages.properties.file import parse_properties
 from trailgate.messages.properties.table import row_of
 from trailgate.model.tables import Definitions
-from trailgate.operations.shapes import to_operations
+from trailgate.operations.operations_table import to_operations
 
 PLAIN = """\
 parser.type=delim

@@ -22,7 +22,7 @@ from trailgate.errors import (
 )
 from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.model.tables import Column, Definitions
-from trailgate.operations.shapes import to_operations
+from trailgate.operations.operations_table import to_operations
 from trailgate.storage.files.checkpoint import read_checkpoint
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.live import recovery

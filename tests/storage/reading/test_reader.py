@@ -56,7 +56,9 @@ def test_the_schema_is_known_where_there_are_no_rows(prefix: Path, options: dict
 def test_values_are_passed_as_values(prefix: Path) -> None:
     definitions = Path(f"{prefix}.def")
 
-    for tables in ("my.n*,A.B", ["my.n*", "A.B"], TablePatterns(("MY.NOTES",))):
+    patterns: Any = TablePatterns(("MY.NOTES",))
+
+    for tables in ("my.n*,A.B", ["my.n*", "A.B"], patterns):
         rows = read_trail(prefix, tables=tables, definitions=definitions).read_all()
         assert rows["table"].to_pylist() == ["MY.NOTES"]
     own = find_trail(prefix).definitions

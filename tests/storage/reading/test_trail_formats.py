@@ -13,7 +13,7 @@ from trail.batches import batch_of
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import EncodeError, StorageError
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.operations.shapes import to_operations
+from trailgate.operations.operations_table import to_operations
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import find_trail, plan_splits, read_split, read_trail

@@ -76,5 +76,5 @@ def test_what_is_no_field_is_named_with_its_place(text: bytes) -> None:
 
 
 def test_a_name_that_is_no_field_is_not_written() -> None:
-    with pytest.raises(EncodeError, match="'colour' is no field"):
+    with pytest.raises(EncodeError, match="'colour' is not a field"):
         ddl_text({"colour": "red"})

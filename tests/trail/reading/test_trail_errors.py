@@ -64,7 +64,7 @@ def patched(data: bytes, offset: int, text: str) -> bytes:
         (9, "00", "not index, length and value"),
         (11, "42", "type and its image .A or B. contradict"),
         (14, "02", "type 2 .TMFCommit. is not an operation"),
-        (14, "74", "a piece of a change stands without the change"),
+        (14, "74", "a piece of a change is without the change"),
         (14, "FE", "type 254 .unknown. is not an operation .*logdump"),
         (36, "07", ""),
         (ROW_BYTES + 3, "20", "data token does not agree with the header"),

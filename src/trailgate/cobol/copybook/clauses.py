@@ -73,7 +73,7 @@ class _Cursor:
 
     def _entry(self) -> Entry:
         token = self._tokens[self._place]
-        if token.kind is not TokenKind.WORD or not token.text.isdigit():
+        if token.kind is not TokenKind.WORD or not token.text.isdecimal():
             raise token.error(f"a level number was expected, not {token.text}")
         level = int(token.text)
         if not (1 <= level <= 49 or level in (RENAMES, STAND_ALONE, CONDITION)):
@@ -256,7 +256,9 @@ class _Cursor:
         """Return whether a number that begins a line is a value: no name or clause follows."""
         after = self._place + 1
         following = self._tokens[after] if after < len(self._tokens) else None
-        return following is None or following.kind is not TokenKind.WORD or following.text.isdigit()
+        return (
+            following is None or following.kind is not TokenKind.WORD or following.text.isdecimal()
+        )
 
     def renames(self, _: Entry, token: Token) -> None:
         self._need("an item", token)
@@ -269,7 +271,7 @@ class _Cursor:
 
 def _begins_entry(token: Token) -> bool:
     """Return whether a token can be a level number: one or two digits, first on its line."""
-    return token.first and token.upper.isdigit() and len(token.text) <= 2
+    return token.first and token.upper.isdecimal() and len(token.text) <= 2
 
 
 _Clause = Callable[[_Cursor, Entry, Token], None]

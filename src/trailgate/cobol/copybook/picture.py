@@ -72,7 +72,7 @@ class _Symbols(NamedTuple):
     """A symbol of a picture, and how often it is repeated."""
 
     symbol: str
-    count: int
+    repeats: int
 
 
 def _expanded(text: str) -> list[_Symbols]:

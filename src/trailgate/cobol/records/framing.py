@@ -179,7 +179,7 @@ def _length_fields(data: Octets, framing: Framing, finish: bool) -> Frames:  # n
 class _Filled(NamedTuple):
     """What a kernel returns: records filled in, where the next one begins, and a problem with its length."""
 
-    count: int
+    rows: int
     end: int
     problem: int
     length: int

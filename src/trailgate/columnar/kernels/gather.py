@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import SPARE, load8, store8
+from trailgate.columnar.kernels.compiled import kernel
+from trailgate.columnar.kernels.words import copy_value, high_bits
 
 MAX_INT32: Final = 2**31 - 1  # Arrow's binary and string arrays count bytes in int32
 OUTSIDE: Final = -1
@@ -43,27 +43,7 @@ def copy(data: Octets, starts: Longs, offsets: Offsets, out: Octets) -> bool:
     ``out`` has ``SPARE`` bytes more than the values: copies run over the end of a value, and the next value
     overwrites what is too much. Bytes after the data are never read.
     """
-    limit = len(data) - SPARE
     for row in range(len(starts)):
-        at, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        start = starts[row]
-        if at == end:
-            continue
-        if start + (end - at) <= limit:
-            store8(out, at, load8(data, start))
-            store8(out, at + 8, load8(data, start + 8))
-            for done in range(16, end - at, 8):
-                store8(out, at + done, load8(data, start + done))
-        else:
-            for done in range(end - at):
-                out[at + done] = data[start + done]
+        at, size = np.int64(offsets[row]), np.int64(offsets[row + 1]) - np.int64(offsets[row])
+        copy_value(data, starts[row], size, out, at)
     return bool(high_bits(out, np.int64(offsets[-1])) < 128)
-
-
-@inner
-def high_bits(data: Octets, size: int) -> int:
-    """Return the first ``size`` bytes ored: under 128 where all are ASCII."""
-    every = np.uint8(0)
-    for at in range(size):
-        every |= data[at]
-    return int(every)

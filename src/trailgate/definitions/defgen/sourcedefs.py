@@ -15,7 +15,7 @@ from trailgate.definitions.defgen.columns import (
     number,
     read_column,
 )
-from trailgate.definitions.defgen.record_layout import complete, layout, layout_fault
+from trailgate.definitions.defgen.record_layout import complete, layout_fault
 from trailgate.definitions.defgen.text import (
     CONTROL,
     DefgenText,
@@ -27,8 +27,6 @@ from trailgate.definitions.defgen.text import (
 )
 from trailgate.errors import DefinitionError, EncodeError, Where
 from trailgate.model.tables import Column, Database, Definitions, Table
-
-__all__ = ["complete", "layout", "read_sourcedefs", "write_sourcedefs"]
 
 # capture properties §9.1: 4.0 and 3.0 are known by name only; they are read like their neighbours.
 VERSIONS: Final = ("", "1.0", "2.0", "3.0", "4.0", "5.0")

@@ -1,4 +1,4 @@
-"""Check the files of a trail as such: names, numbers and sizes, manifest, and headers against records."""
+"""Check the files of a trail: names, numbers and sizes, manifest, and headers against records."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _sized(trail: FoundTrail, findings: Findings) -> Callable[[TrailFile], Trail
             findings.add(Finding(kinds.UNLISTED.name, name))
             return file if trail.alone else None
         if entry.size != file.size:
-            detail = f"it says {entry.size} bytes, the file has {file.size}"
+            detail = f"{entry.size} bytes there, {file.size} here"
             findings.add(Finding(kinds.MANIFEST.name, name, detail=detail))
         return replace(file, size=min(entry.size, file.size))
 
@@ -61,7 +61,7 @@ def _check_numbers(files: list[TrailFile], findings: Findings) -> None:
 
 
 def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> None:
-    """Tell where a file header contradicts its file."""
+    """Report where a file header contradicts its file."""
     file, header = begun.file, begun.header
     name = name_of(file.path)
     if begun.problem:
@@ -97,7 +97,7 @@ def _time(microseconds: int | None) -> str | None:
 
 
 def check_count(trail: FoundTrail, totals: FileTotals, findings: Findings) -> None:
-    """Tell where the manifest has another number of operations than the file."""
+    """Report where the manifest has another number of operations than the file."""
     name = name_of(totals.file.path)
     entry = (trail.manifest or {}).get(name)
     if entry is not None and entry.operations not in (None, totals.operations):

@@ -1,4 +1,4 @@
-"""What the records of one file come to: counts, and the facts that its header tells as well."""
+"""What the records of one file come to: counts, and the facts that its header has as well."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the records of a file say that its header says too. Times are microseconds since 1970."""
+    """What is in the records of a file and in its header too. Times are microseconds since 1970."""
 
     first_csn: str | None = None
     last_csn: str | None = None

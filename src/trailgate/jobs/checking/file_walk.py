@@ -28,9 +28,9 @@ from trailgate.trail.format.tokens import FRAME, RECORD
 from trailgate.trail.format.trail_bytes import TrailBytes, trail_bytes
 
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
-SIGNATURE_AT: Final = 3 * FRAME  # behind the frames of F, its first group and its first leaf
+SIGNATURE_AT: Final = 3 * FRAME  # after the frames of F, its first group and its first leaf
 AFTER_DAMAGE: Final = 256 << 10  # where there is damage there may be more: less is read in vain
-SHORTER: Final = "the file is shorter than its header or the manifest says"
+SHORTER: Final = "the file is shorter than its header or the manifest states"
 UNFINISHED: Final = "the file ends inside a record"
 
 
@@ -59,7 +59,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Bytes that are no records, up to the next good one."""
+    """Bytes that are not records, up to the next good one."""
 
     number: int
     start: int
@@ -91,7 +91,7 @@ class _Place:
 
 
 def steps(trail: FoundTrail, files: tuple[TrailFile, ...]) -> Iterator[Step]:
-    """Yield all that is in these files; damage is told, not raised. Raises StorageError."""
+    """Yield all that is in these files; damage is reported, not raised. Raises StorageError."""
     elsewhere = bool(files) and (trail.alone or files[0].number > 0)
     place = _Place(TransactionState(elsewhere=elsewhere))
     last: TrailFile | None = None
@@ -104,7 +104,7 @@ def steps(trail: FoundTrail, files: tuple[TrailFile, ...]) -> Iterator[Step]:
         with TrailFileReader(file) as reader:
             yield from _file(number, reader, place)
             if place.state.is_open and file.size < place.size:
-                # Cut where a record ends: the next file must not go on with this transaction.
+                # Cut where a record ends: the next file must not continue this transaction.
                 yield _gap(number, reader, (file.size, file.size), SHORTER)
                 place.state = replace(place.state, is_open=False)
         yield FileEnded(number, file, place.known.tables)
@@ -190,7 +190,7 @@ def _portion(number: int, source: TrailBytes, view: RecordView, place: _Place) -
     return Portion(number, source.base, source.data, found, followed)
 
 
-AROUND: Final = 32  # bytes shown in front of damage
+AROUND: Final = 32  # bytes shown before damage
 SHOWN: Final = 64  # bytes shown of the damage itself
 
 

@@ -1,4 +1,4 @@
-"""Tell whether a trail is whole: its files, headers, records, transactions, definitions and manifest.
+"""Check whether a trail is whole: its files, headers, records, transactions, definitions and manifest.
 
 Structure is looked at, column values are not decoded.
 """
@@ -146,7 +146,7 @@ def _finding(step: Portion, name: str, kind: Kind, row: int) -> Finding:
 
 
 def transaction_at(step: Portion, row: int) -> str | None:
-    """Return the id of the transaction that a record belongs to, if it is told in this portion."""
+    """Return the id of the transaction that a record belongs to, if a record of this portion has it."""
     rows, texts = step.found.tx
     at = int(np.searchsorted(rows, row, "right"))
     return texts[at - 1] if at else None

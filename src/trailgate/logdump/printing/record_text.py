@@ -7,7 +7,7 @@ from typing import Final
 
 from trailgate.logdump.printing.hex_dump import dump, visible
 from trailgate.logdump.printing.metadata_text import metadata_lines
-from trailgate.logdump.records.images import ColumnBytes, Image, images_of, piece_of
+from trailgate.logdump.records.images import ColumnBytes, RecordImage, images_of, piece_of
 from trailgate.logdump.session.results import ShownRecord
 from trailgate.logdump.session.settings import Charset, Detail, Display
 from trailgate.logdump.syntax.times import time_text
@@ -133,7 +133,7 @@ def _data_lines(shown: ShownRecord) -> Iterator[str]:
         )
 
 
-def _image_lines(image: Image, shown: ShownRecord) -> Iterator[str]:
+def _image_lines(image: RecordImage, shown: ShownRecord) -> Iterator[str]:
     settings = shown.settings
     limit = settings.reclen if settings.column_length is None else settings.column_length
     for column in image.columns:

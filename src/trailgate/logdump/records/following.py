@@ -1,4 +1,4 @@
-"""The file behind a file: a trail's files differ in their numbers."""
+"""The file after a file: a trail's files differ in their numbers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def next_path(path: str) -> str | None:
 
 
 def exists(path: str) -> bool:
-    """Tell whether there is such a file."""
+    """Return whether there is such a file."""
     store, place = locate(path)
     return bool(store.get_file_info(place).type == fs.FileType.File)

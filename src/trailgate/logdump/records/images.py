@@ -13,7 +13,7 @@ from trailgate.trail.format.record_layout import BEFORE_IMAGE, FIELD_COMP
 from trailgate.trail.format.record_types import IO_LARGE_OBJECT, RECORD_TYPES, Prefix, Role
 
 COLUMN_HEAD: Final = 4
-PIECE_HEAD: Final = 20  # five words in front of a large object's piece (trail format §11)
+PIECE_HEAD: Final = 20  # five words before a large object's piece (trail format §11)
 WIDTHS: Final[Mapping[Prefix, tuple[int, ...]]] = MappingProxyType(
     {Prefix.NONE: (), Prefix.SHORT: (2,), Prefix.LONG: (4,), Prefix.EITHER: (2, 4)}
 )
@@ -21,15 +21,15 @@ WIDTHS: Final[Mapping[Prefix, tuple[int, ...]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ColumnBytes:
-    """One column as it stands in the data: its index and its bytes, null indicator first."""
+    """One column as it is in the data: its index and its bytes, null indicator first."""
 
     index: int
     raw: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
-    """The columns of one image; ``length`` counts its bytes, a length in front of it too."""
+class RecordImage:
+    """The columns of one image; ``length`` counts its bytes, with the length before it."""
 
     before: bool
     columns: tuple[ColumnBytes, ...]
@@ -47,7 +47,7 @@ class Piece:
     raw: bytes
 
 
-def images_of(record: TrailRecord) -> tuple[Image, ...]:
+def images_of(record: TrailRecord) -> tuple[RecordImage, ...]:
     """Return the images that the data hold; none where they are not lists of columns."""
     row = RECORD_TYPES.get(record.io_type)
     data = record.data or b""
@@ -88,12 +88,12 @@ def read_columns(data: bytes, order: ByteOrder) -> tuple[ColumnBytes, ...] | Non
     return tuple(found)
 
 
-def _one(data: bytes, order: ByteOrder, *, before: bool) -> tuple[Image, ...]:
+def _one(data: bytes, order: ByteOrder, *, before: bool) -> tuple[RecordImage, ...]:
     columns = read_columns(data, order)
-    return () if columns is None else (Image(before, columns, len(data)),)
+    return () if columns is None else (RecordImage(before, columns, len(data)),)
 
 
-def _both(data: bytes, width: int, order: ByteOrder) -> tuple[Image, ...]:
+def _both(data: bytes, width: int, order: ByteOrder) -> tuple[RecordImage, ...]:
     middle = width + order.number(data[:width])
     if len(data) < width or middle > len(data):
         return ()
@@ -101,4 +101,4 @@ def _both(data: bytes, width: int, order: ByteOrder) -> tuple[Image, ...]:
     afters = read_columns(data[middle:], order)
     if befores is None or afters is None:
         return ()
-    return Image(True, befores, middle), Image(False, afters, len(data) - middle)
+    return RecordImage(True, befores, middle), RecordImage(False, afters, len(data) - middle)

@@ -24,7 +24,7 @@ class Names:
     texts: list[str]
 
     def like(self, pattern: str) -> Mask:
-        """Tell which records' names match a pattern with ``*`` and ``?``, in either case."""
+        """Return which records' names match a pattern with ``*`` and ``?``, in either case."""
         matches = like(pattern)
         good = np.array([matches(text) for text in self.texts], bool)
         found: Mask = good[self.codes] if len(good) else np.zeros(0, bool)
@@ -37,8 +37,8 @@ class Names:
 
 
 def like(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
-    """Return what tells whether a name matches a pattern with ``*`` and ``?``, in either case."""
-    # Square brackets are no wildcards in Logdump.
+    """Return a test of whether a name matches a pattern with ``*`` and ``?``, in either case."""
+    # Square brackets are not wildcards in Logdump.
     compiled = compile_pattern(translate(pattern.replace("[", "[[]")), IGNORECASE if fold else 0)
     return lambda text: compiled.match(text) is not None
 
@@ -47,7 +47,8 @@ def names_of(found: RecordNames, tables: Callable[[], TrailTables]) -> Names:
     """Return the names of records; ``tables`` is asked where records name their table by an index."""
     by_index = any(isinstance(name, int) for name in found.names)
     known = tables().tables if by_index else {}
-    return Names(found.codes, found.texts(lambda i: known[i].name if i in known else index_name(i)))
+    texts = found.texts(lambda i: known[i].name if i in known else index_name(i))
+    return Names(found.codes, [text or "" for text in texts])
 
 
 def index_name(index: int) -> str:

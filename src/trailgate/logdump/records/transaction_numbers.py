@@ -36,7 +36,7 @@ def number_transactions(indicator: Octets, aside: Mask) -> Numbers:
     """Return the transactions of records that follow each other.
 
     How records are cut into portions changes nothing: a record that continues though nothing is open is an
-    orphan, at the begin of a portion as anywhere.
+    orphan, at the first record of a portion as anywhere.
     """
     row = np.arange(len(indicator))
     opens = indicator == FIRST

@@ -7,35 +7,40 @@ from dataclasses import dataclass
 
 from trailgate.messages.delimited.options import DelimitedOptions
 
-Place = Callable[[int], int]
+FieldNumber = Callable[[int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ColumnPairing:
     """Where the name, before and after of column i stand, counted from a record's first field."""
 
     columns: int
-    name: Place | None
-    before: Place | None
-    after: Place
+    name: FieldNumber | None
+    before: FieldNumber | None
+    after: FieldNumber
 
     @staticmethod
-    def of(options: DelimitedOptions, columns: int) -> Shape:
-        """Return the shape of records with that many columns."""
+    def of(options: DelimitedOptions, columns: int) -> ColumnPairing:
+        """Return the pairing of records with that many columns."""
         parts = ["name"] if options.hasnames else []
         values = ["before", "after"] if options.hasbefores else ["after"]
         parts += values[::-1] if options.afterfirst else values
         header = len(options.header)
 
-        def place(part: str) -> Place:
+        def place(part: str) -> FieldNumber:
             at = parts.index(part)
             if options.isgrouped:
                 return lambda i: header + at * columns + i
             return lambda i: header + i * len(parts) + at
 
-        return Shape(
+        return ColumnPairing(
             columns,
             place("name") if options.hasnames else None,
             place("before") if options.hasbefores else None,
             place("after"),
         )
+
+    def column_of(self, place: int) -> int:
+        """Return the column whose before or after is at a place."""
+        places = [place for place in (self.before, self.after) if place]
+        return next(i for i in range(self.columns) for of in places if of(i) == place)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.delimiter_tokens import find_all, token_at
-from trailgate.columnar.delimiters import Fields
-from trailgate.columnar.gather import gather
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.delimited import Fields, find_all
+from trailgate.columnar.gather import NO_NULLS, check_text, column
+from trailgate.columnar.grouping import FEW
+from trailgate.columnar.kernels import delimited as kernels
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import distinct
+from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
 from trailgate.messages.delimited.options import DelimitedOptions
 from trailgate.messages.parsing.message_text import check_utf8
@@ -19,10 +25,8 @@ from trailgate.messages.parsing.messages import MessageBatch
 class FieldValues:
     """Takes the values of fields out of a batch's bytes, a column at a time."""
 
-    def __init__(
-        self, buffer: pa.Buffer, data: Octets, fields: Fields, options: DelimitedOptions
-    ) -> None:
-        self.buffer, self.data, self.fields, self.options = buffer, data, fields, options
+    def __init__(self, data: Octets, fields: Fields, options: DelimitedOptions) -> None:
+        self.data, self.fields, self.options = data, fields, options
         self.checked = False
         self._replacements = [
             (escaped, plain)
@@ -38,85 +42,86 @@ class FieldValues:
 
         Delimiters that are no ASCII may cut text: then each column is checked by itself.
         """
-        delimiters = self.options.fielddelim + self.options.linedelim + (self.options.quote or b"")
-        if not delimiters.isascii() or not len(messages):
+        options = self.options
+        quotes = (options.quote or b"") + (options.quote_escaped or b"")
+        if not (options.fielddelim + options.linedelim + quotes).isascii() or not len(messages):
             return
         check_utf8(messages)
         self.checked = True
 
-    def text(self, which: Longs) -> pa.Array:
-        """Return the fields' text, quotes off and escapes undone."""
-        starts, ends, quoted = self._unquoted(which)
-        values = gather(self.buffer, starts, ends, text=True, checked=self.checked)
-        return self._plain(values, which, quoted)
+    def text(self, first: Longs, place: int) -> pa.Array:
+        """Return the text of the fields ``first + place``, quotes off and escapes undone."""
+        return self.columns(first, [place], nullable=False)[0]
 
-    def nullable(self, which: Longs) -> pa.Array:
-        """Return the fields' text, null where they are NULL; an error's record is its row."""
-        starts, ends, quoted = self._unquoted(which)
-        nulls = self._nulls(starts, ends, quoted)
-        try:
-            values = gather(self.buffer, starts, ends, nulls=nulls, text=True, checked=self.checked)
-        except DecodeError as error:
-            row = int(np.flatnonzero(starts == (error.where.offset or 0))[0])
-            where = Where(record=row, raw=error.where.raw)
-            raise DecodeError(error.problem, where=where, hint=error.hint) from None
-        return self._plain(values, which, quoted)
+    def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different texts of a field, and those texts."""
+        codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
+        fields = self.fields
+        count = kernels.code_fields(
+            self.data, fields.starts, fields.ends, first, place, codes, known
+        )
+        if count < 0:
+            return distinct(self.text(first, place))
+        texts = self.text(first[known[:count]], place).to_pylist()
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        if len(numbers) < count:  # one text, in quotes and without
+            codes = np.array([numbers[text] for text in texts])[codes]
+        return codes, list(numbers)
 
-    def _unquoted(self, which: Longs) -> tuple[Longs, Longs, Mask | None]:
-        """Return where the values lie within their quotes, and which were quoted (None: none)."""
-        starts, ends = self.fields.starts[which], self.fields.ends[which]
-        quote = self.options.quote
-        if not quote or not self.fields.quotes:
-            return starts, ends, None
-        size = len(quote)
-        if size == 1:
-            quoted = self.data.take(starts, mode="clip") == quote[0]
-        else:
-            quoted = token_at(self.data, starts, quote)
-        quoted &= ends - starts >= 2 * size
-        if not quoted.any():
-            return starts, ends, None
-        if quoted.all():
-            return starts + size, ends - size, quoted
-        inner = quoted * size
-        return starts + inner, ends - inner, quoted
+    def columns(
+        self, first: Longs, places: Sequence[int], *, nullable: bool = True
+    ) -> list[pa.Array]:
+        """Return a text column for each place in the records, null where a field is NULL.
 
-    def _nulls(self, starts: Longs, ends: Longs, quoted: Mask | None) -> Mask | None:
-        """Return the unquoted fields that are the null indicator; None where there are none.
-
-        Without an indicator an unquoted empty field is NULL, a quoted one empty text.
+        Raises DecodeError, with the row as its record and the place as its column, for a value that
+        is not UTF-8.
         """
-        token = self.options.nullindicator or b""
-        found = (ends - starts) == len(token)
-        if quoted is not None:
-            found &= ~quoted
-        if token and found.any():
-            found &= token_at(self.data, starts, token)
-        return found if found.any() else None
+        fields, options, rows = self.fields, self.options, len(first)
+        quote = options.quote or b""
+        escaped = options.quote_escaped or quote * 2
+        offsets = np.empty((len(places), rows + 1), np.int32)
+        nulls = np.empty((len(places) if nullable else 0, rows), np.bool_)
+        seen = np.zeros(len(places), np.uint8)
+        known = (
+            *(self.data, fields.starts, fields.ends, fields.flags),
+            *(first, np.array(places, np.int64), octets(quote), octets(escaped)),
+        )
+        null = octets(options.nullindicator or b"")
+        count = kernels.measure_fields(*known, null, offsets.ravel(), nulls.ravel(), seen)
+        assert count >= 0, "the caller counts the fields of its records"
+        sizes = offsets[:, -1].astype(np.int64)
+        bases = np.cumsum(sizes + SPARE) - sizes - SPARE
+        out = np.empty(int((sizes + SPARE).sum()), np.uint8)
+        kernels.copy_fields(*known, offsets.ravel(), bases, out)
+        columns = []
+        for number, (base, size) in enumerate(zip(bases.tolist(), sizes.tolist(), strict=True)):
+            mask = nulls[number] if count else NO_NULLS
+            values = column(offsets[number], out[base : base + size], mask, text=True)
+            if not self.checked:
+                self._check(values, places[number])
+            columns.append(self._plain(values, first + places[number], int(seen[number])))
+        return columns
 
-    def _plain(self, values: pa.Array, which: Longs, quoted: Mask | None) -> pa.Array:
-        """Return the values with the escapes undone."""
+    @staticmethod
+    def _check(values: pa.Array, place: int) -> None:
+        try:
+            check_text(values, np.arange(len(values)))
+        except DecodeError as error:
+            where = Where(record=error.where.offset, column=place, raw=error.where.raw)
+            raise DecodeError(error.problem, where=where, hint=error.hint) from None
+
+    def _plain(self, values: pa.Array, which: Longs, seen: int) -> pa.Array:
+        """Return the values of these fields with the escapes undone."""
         options = self.options
-        if quoted is not None and self.fields.escapes is not None:
-            values = self._unescaped(values, self.fields.escapes[which] & quoted)
         for escaped, plain in self._replacements:
             values = _replaced(values, escaped, plain)
         if options.nullindicator_escaped and options.nullindicator:
             literal = pc.equal(values, options.nullindicator_escaped.decode())
-            if quoted is not None:
+            if seen & kernels.QUOTED:
+                quoted = self.fields.flags[which] & kernels.QUOTED > 0
                 literal = pc.and_(literal, pa.array(~quoted))
             values = pc.if_else(literal, options.nullindicator.decode(), values)
         return values
-
-    def _unescaped(self, values: pa.Array, marked: Mask) -> pa.Array:
-        """Return the values with escaped quotes undone in the marked rows."""
-        if not marked.any():
-            return values
-        quote = self.options.quote or b""
-        escaped = self.options.quote_escaped or quote * 2
-        rows = pa.array(np.flatnonzero(marked))
-        undone = pc.replace_substring(values.take(rows), escaped.decode(), quote.decode())
-        return pc.replace_with_mask(values, pa.array(marked), undone)
 
 
 def _replaced(values: pa.Array, pattern: bytes, replacement: bytes) -> pa.Array:

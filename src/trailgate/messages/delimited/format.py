@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.columnar.delimiters import BrokenQuotesError, Dialect, index_fields
+from trailgate.columnar.delimited import BrokenQuotesError, Dialect, index_fields
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError
 from trailgate.messages.delimited.field_values import FieldValues
@@ -20,7 +20,7 @@ from trailgate.messages.delimited.record_images import ImageReader
 from trailgate.messages.delimited.records import DelimitedRecords
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.parsing.record_groups import Faults
+from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 
@@ -42,19 +42,15 @@ class DelimitedFormat:
 
     def records(self, messages: MessageBatch) -> DelimitedRecords:
         """Return the records of the messages, each with all header fields."""
-        messages = _apart(messages, self.dialect)
         data = octets(messages.data)
-        full = np.flatnonzero(messages.ends > messages.starts)
         try:
-            fields = index_fields(data, messages.starts[full], messages.ends[full], self.dialect)
+            fields = index_fields(data, messages.starts, messages.ends, self.dialect)
         except BrokenQuotesError as quotes:
-            broken = {int(full[body]): found for body, found in quotes.bodies.items()}
-            raise BadMessagesError(broken) from None
-        owner = full[fields.body]
-        values = FieldValues(messages.data, data, fields, self.options)
+            raise BadMessagesError(quotes.bodies) from None
+        owner = fields.body
+        values = FieldValues(data, fields, self.options)
         values.check_text(messages)
-        begins = fields.starts[fields.first] if len(fields.first) else fields.first
-        offset = begins - messages.starts[owner]
+        offset = fields.starts[fields.first] - messages.starts[owner]
         records = DelimitedRecords(messages, owner, offset, fields, values)
         self._check_headers(records)
         return records
@@ -71,7 +67,7 @@ class DelimitedFormat:
 
             records.refuse(short, error)
 
-    def shapes(
+    def layouts(
         self,
         records: DelimitedRecords,
         tables: Sequence[Table],  # noqa: ARG002  the number of fields tells it alone
@@ -81,19 +77,7 @@ class DelimitedFormat:
         return records.fields.count
 
     def images(
-        self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, faults: Faults
+        self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the faults."""
-        return self._images.images(records, table, kind, rows, faults)
-
-
-def _apart(messages: MessageBatch, dialect: Dialect) -> MessageBatch:
-    """Return the messages with bytes between their bodies, so that no delimiter spans two."""
-    if not messages.touching:
-        return messages
-    tokens = (dialect.field, dialect.line, dialect.quote or b"", dialect.escaped)
-    used = set().union(*tokens)
-    between = dialect.line
-    if len(dialect.line) > 1 or len(dialect.field) > 1:
-        between = next(bytes([byte]) for byte in range(256) if byte not in used)
-    return messages.apart(between)
+        """Return before and after of alike records; what is wrong is added to the errors."""
+        return self._images.images(records, table, kind, rows, errors)

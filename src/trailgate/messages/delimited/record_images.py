@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.columnar.rows import distinct
 from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.errors import DecodeError, TrailgateError
-from trailgate.messages.delimited.column_pairing import Place, Shape
+from trailgate.messages.delimited.column_pairing import ColumnPairing, FieldNumber
 from trailgate.messages.delimited.options import DelimitedOptions
 from trailgate.messages.delimited.records import DelimitedRecords
-from trailgate.messages.parsing.bad_messages import refused
-from trailgate.messages.parsing.record_groups import Faults, Reading
+from trailgate.messages.parsing.bad_messages import errors_by_row
+from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Table
 from trailgate.operations.values import Convert, parser_for
@@ -32,55 +34,64 @@ class ImageReader:
         self._converters: dict[str, tuple[Convert, ...]] = {}
 
     def images(
-        self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, faults: Faults
+        self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the faults."""
+        """Return before and after of alike records; what is wrong is added to the errors."""
         absent = (ABSENT,) * len(table.columns)
         if kind == TRUNCATE:
             return absent, absent
-        reading = _Reading(records, table, rows, faults)
-        shape = self._shape(reading)
-        if shape is None:
+        group = _DelimitedGroup(records, table, rows, errors)
+        pairing = self._pairing(group)
+        if pairing is None:
             return absent, absent
-        _check_names(reading, shape)
+        group.pairing = pairing
+        _check_names(group, pairing)
 
-        def image(place: Place) -> Image:
-            converters = self._converters_of(table)[: shape.columns]
-            columns = [reading.column(i, place(i), made) for i, made in enumerate(converters)]
-            return (*columns, *absent[shape.columns :])
-
+        converters = self._converters_of(table)[: pairing.columns]
+        wanted = [pairing.before, pairing.after]
         if kind == INSERT:
-            return absent, image(shape.after)
-        if kind == DELETE:
-            return image(shape.before or shape.after), absent
-        return (image(shape.before) if shape.before else absent), image(shape.after)
+            wanted[0] = None
+        elif kind == DELETE:
+            wanted = [pairing.before or pairing.after, None]
+        places = [place(i) for place in wanted if place for i in range(pairing.columns)]
+        texts = iter(group.texts(places))
 
-    def _shape(self, reading: _Reading) -> Shape | None:
-        """Return how the columns lie in these records; None, with faults, where they do not."""
-        options, table = self.options, reading.table
-        given = int(reading.records.fields.count[reading.rows[0]]) - len(options.header)
+        def image(place: FieldNumber | None) -> Image:
+            if place is None:
+                return absent
+            columns = [
+                group.converted(next(texts), i, place(i), made) for i, made in enumerate(converters)
+            ]
+            return (*columns, *absent[pairing.columns :])
+
+        return image(wanted[0]), image(wanted[1])
+
+    def _pairing(self, group: _DelimitedGroup) -> ColumnPairing | None:
+        """Return how the columns lie in these records; None, with errors, where they do not."""
+        options, table = self.options, group.table
+        given = int(group.records.fields.count[group.rows[0]]) - len(options.header)
         parts = 1 + options.hasbefores + options.hasnames
         columns, left = divmod(given, parts)
         if left:
-            reading.refuse(
+            group.refuse(
                 f"{given} column fields are no whole number of columns of {parts} fields each"
             )
             return None
         if columns > len(table.columns):
-            reading.refuse(
+            group.refuse(
                 f"{columns} columns where the table has {len(table.columns)}",
                 "Is the definitions file the right one, or a delimiter not escaped?",
             )
             return None
         for column in table.columns[columns:]:
             if column.key:
-                reading.refuse(
+                group.refuse(
                     f"key column {column.name} is missing",
                     "Only columns without key may be missing at the end of a record",
                     column.name,
                 )
                 return None
-        return Shape.of(options, columns)
+        return ColumnPairing.of(options, columns)
 
     def _converters_of(self, table: Table) -> tuple[Convert, ...]:
         if table.name not in self._converters:
@@ -101,24 +112,32 @@ class ImageReader:
         return compile_format(text) if text else None
 
 
-class _Reading(Reading[DelimitedRecords]):
+class _DelimitedGroup(RecordGroup[DelimitedRecords]):
     """Records of as many fields each."""
 
-    @property
+    pairing: ColumnPairing
+
+    @cached_property
     def first(self) -> Longs:
         """Return the number of each record's first field."""
-        return self.records.fields.first[self.rows]
+        first = self.records.fields.first
+        return first if len(self.rows) == len(first) else first[self.rows]
 
-    def column(self, i: int, place: int, convert: Convert) -> StateColumn:
-        """Return the values of column i, which stand at a place in each record."""
+    def texts(self, places: list[int]) -> list[pa.Array]:
+        """Return a text column for each place in the records."""
         try:
-            values = self.records.values.nullable(self.first + place)
+            return self.records.values.columns(self.first, places)
         except DecodeError as error:
-            raise self._placed(error, int(self.rows[error.where.record or 0]), i, place) from None
+            at, place = error.where.record or 0, error.where.column or 0
+            column = self.pairing.column_of(place)
+            raise self._placed(error, int(self.rows[at]), column, place) from None
+
+    def converted(self, values: pa.Array, i: int, place: int, convert: Convert) -> StateColumn:
+        """Return the values of column i, which is at a place in each record."""
         try:
             return StateColumn(convert(values))
         except DecodeError as error:
-            errors = refused(convert, values, error)
+            errors = errors_by_row(convert, values, error)
         bad = np.fromiter(errors, np.int64, len(errors))
         by_row = {int(self.rows[at]): errors[at] for at in errors}
         self.add(self.rows[bad], lambda row: self._placed(by_row[row], row, i, place))
@@ -130,28 +149,28 @@ class _Reading(Reading[DelimitedRecords]):
         return found.located(table=self.table.name, field=self.table.columns[i].name)
 
 
-def _check_names(reading: _Reading, shape: Shape) -> None:
+def _check_names(group: _DelimitedGroup, pairing: ColumnPairing) -> None:
     """Add a fault for each record that names a column otherwise than the table does."""
-    if shape.name is None:
+    if pairing.name is None:
         return
-    for i in range(shape.columns):
-        column = reading.table.columns[i]
-        codes, found = distinct(reading.records.values.text(reading.first + shape.name(i)))
+    for i in range(pairing.columns):
+        column = group.table.columns[i]
+        codes, found = distinct(group.records.values.text(group.first, pairing.name(i)))
         wrong = [name.casefold() != column.name.casefold() for name in found]
         if any(wrong):
-            _add_names(reading, i, (codes, found), np.array(wrong))
+            _add_names(group, i, (codes, found), np.array(wrong))
 
 
 def _add_names(
-    reading: _Reading, i: int, names: tuple[Longs, list[str]], wrong: npt.NDArray[np.bool_]
+    group: _DelimitedGroup, i: int, names: tuple[Longs, list[str]], wrong: npt.NDArray[np.bool_]
 ) -> None:
-    (codes, found), table = names, reading.table
+    (codes, found), table = names, group.table
     column = table.columns[i].name
     bad = np.flatnonzero(wrong[codes])
-    named = {int(reading.rows[at]): found[int(codes[at])] for at in bad}
+    named = {int(group.rows[at]): found[int(codes[at])] for at in bad}
 
     def error(row: int) -> TrailgateError:
         problem = f"column {i + 1} is named {named[row]!r}, not {column}"
-        return reading.records.error(row, problem, table=table.name, field=column)
+        return group.records.error(row, problem, table=table.name, field=column)
 
-    reading.add(reading.rows[bad], error)
+    group.add(group.rows[bad], error)

@@ -19,7 +19,7 @@ from trailgate.messages.fixed_width.records import FixedWidthRecords
 from trailgate.messages.fixed_width.units import units_of
 from trailgate.messages.fixed_width.values import BINARY, FieldReader, as_it_is, text_reader
 from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.parsing.record_groups import Faults, Reading
+from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Table
 
@@ -70,7 +70,9 @@ class FixedWidthFormat:
 
             records.refuse(short, error)
 
-    def shapes(self, records: FixedWidthRecords, tables: Sequence[Table], table_of: Longs) -> Longs:
+    def layouts(
+        self, records: FixedWidthRecords, tables: Sequence[Table], table_of: Longs
+    ) -> Longs:
         """Return how many columns of each record are complete."""
         found, lengths = np.zeros(len(table_of), np.int64), records.lengths
         for number, table in enumerate(tables):
@@ -79,17 +81,22 @@ class FixedWidthFormat:
         return found
 
     def images(
-        self, records: FixedWidthRecords, table: Table, kind: int, rows: Longs, faults: Faults
+        self,
+        records: FixedWidthRecords,
+        table: Table,
+        kind: int,
+        rows: Longs,
+        errors: MessageErrors,
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the faults."""
+        """Return before and after of alike records; what is wrong is added to the errors."""
         absent = (ABSENT,) * len(table.columns)
         if kind == TRUNCATE:
             return absent, absent
         plan = self._plan(table)
-        reading = Reading(records, table, rows, faults)
+        group = RecordGroup(records, table, rows, errors)
         count = int(plan.complete(records.lengths[rows[:1]])[0])
-        check_ends(reading, plan, count, self._blank)
-        columns = [_column(reading, reader) for reader in plan.readers[:count]]
+        check_ends(group, plan, count, self._blank)
+        columns = [_column(group, reader) for reader in plan.readers[:count]]
         image = (*columns, *absent[count:])
         return (image, absent) if kind == DELETE else (absent, image)
 
@@ -100,10 +107,10 @@ class FixedWidthFormat:
         return self._plans[name]
 
 
-def _column(reading: Reading[FixedWidthRecords], reader: FieldReader) -> StateColumn:
-    name = reading.table.name
+def _column(group: RecordGroup[FixedWidthRecords], reader: FieldReader) -> StateColumn:
+    name = group.table.name
 
     def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
-        reading.add(rows, lambda row: error(row).located(table=name))
+        group.add(rows, lambda row: error(row).located(table=name))
 
-    return StateColumn(reading.records.column(reader, reading.rows, refuse))
+    return StateColumn(group.records.column(reader, group.rows, refuse))

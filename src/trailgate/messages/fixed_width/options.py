@@ -29,7 +29,7 @@ from trailgate.messages.properties.file import Properties
 from trailgate.messages.properties.metadata import MetadataOptions, metadata
 from trailgate.messages.properties.reader import PropertyReader
 from trailgate.messages.properties.rows import SourceKind
-from trailgate.messages.properties.values import HeaderFields, Source, parse_names
+from trailgate.messages.properties.values import HeaderFields, ValueSource, parse_names
 from trailgate.model.tables import Definitions, Table
 
 E = TypeVar("E", bound=Enum)
@@ -148,7 +148,7 @@ def _code(read: PropertyReader, name: str, page: str) -> bytes:
     return value.strip(b" ")
 
 
-def _table(read: PropertyReader) -> tuple[Source, ...]:
+def _table(read: PropertyReader) -> tuple[ValueSource, ...]:
     """Return the sources whose texts together name a record's table."""
     entry = read.entry("table")
     if entry is None:
@@ -159,16 +159,16 @@ def _table(read: PropertyReader) -> tuple[Source, ...]:
     )
 
 
-def _schema(read: PropertyReader) -> Source | None:
+def _schema(read: PropertyReader) -> ValueSource | None:
     name = read.text("schema").strip('"')
-    return Source(SourceKind.LITERAL, name) if name else None
+    return ValueSource(SourceKind.LITERAL, name) if name else None
 
 
 def _timestamp_format(found: dict[str, object], header: RecordLayout) -> str | None:
     """Return the property's format, else that of the comment before the header's field."""
     given, source = found["timestamp_format"], found["timestamp"]
     assert given is None or isinstance(given, str)
-    assert isinstance(source, Source)
+    assert isinstance(source, ValueSource)
     if given or source.kind is not SourceKind.FIELD:
         return given
     return header.slot(source.name).field.date_format
@@ -179,7 +179,7 @@ def _mapped(values: Iterable[object]) -> set[str]:
     names = set()
     for value in values:
         for source in value if isinstance(value, tuple) else (value,):
-            if isinstance(source, Source) and source.kind is SourceKind.FIELD:
+            if isinstance(source, ValueSource) and source.kind is SourceKind.FIELD:
                 names.add(source.name)
     return names
 

@@ -13,7 +13,7 @@ from trailgate.messages.fixed_width.options import FixedWidthOptions
 from trailgate.messages.fixed_width.records import FixedWidthRecords
 from trailgate.messages.fixed_width.units import MessageUnits
 from trailgate.messages.fixed_width.values import FieldReader, field_reader
-from trailgate.messages.parsing.record_groups import Reading
+from trailgate.messages.parsing.record_groups import RecordGroup
 
 _CUT = "A shorter record ends after a complete column"
 _KEY = "Only columns without key may be missing at the end of a record"
@@ -48,35 +48,35 @@ def planned(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan:
 
 
 def check_ends(
-    reading: Reading[FixedWidthRecords], plan: RecordPlan, count: int, blank: int
+    group: RecordGroup[FixedWidthRecords], plan: RecordPlan, count: int, blank: int
 ) -> None:
     """Add the faults of records of which ``count`` columns are complete."""
     if count == len(plan.readers):
-        _refuse_surplus(reading, plan.size, blank)
+        _refuse_surplus(group, plan.size, blank)
         return
     missing = [reader.slot for reader in plan.readers[count:]]
     key = next((slot.column.name for slot in missing if slot.column.key), None)
     if key is None:
-        _refuse_parts(reading, missing[0])
+        _refuse_parts(group, missing[0])
     else:
-        reading.refuse(f"key column {key} is missing", _KEY, key)
+        group.refuse(f"key column {key} is missing", _KEY, key)
 
 
-def _refuse_parts(reading: Reading[FixedWidthRecords], slot: Slot) -> None:
+def _refuse_parts(group: RecordGroup[FixedWidthRecords], slot: Slot) -> None:
     """Refuse records that hold a part of a column, instead of all or nothing of it."""
-    records, table, name = reading.records, reading.table.name, slot.column.name
+    records, table, name = group.records, group.table.name, slot.column.name
     problem = f"the record ends within {name}, which has {slot.field.size}"
 
     def error(row: int) -> DecodeError:
         return records.error(row, problem, _CUT, table=table, field=name)
 
-    reading.add(reading.rows[records.lengths[reading.rows] > slot.offset], error)
+    group.add(group.rows[records.lengths[group.rows] > slot.offset], error)
 
 
-def _refuse_surplus(reading: Reading[FixedWidthRecords], size: int, blank: int) -> None:
+def _refuse_surplus(group: RecordGroup[FixedWidthRecords], size: int, blank: int) -> None:
     """Refuse records that have more than blanks after their end."""
-    records, table = reading.records, reading.table.name
-    long = reading.rows[records.lengths[reading.rows] > size]
+    records, table = group.records, group.table.name
+    long = group.rows[records.lengths[group.rows] > size]
     if not len(long):
         return
     long = long[_not_blank(records.units, records.starts[long] + size, records.ends[long], blank)]
@@ -85,7 +85,7 @@ def _refuse_surplus(reading: Reading[FixedWidthRecords], size: int, blank: int) 
         problem = f"more than blanks after the {size} of header and record"
         return records.error(row, problem, _LONG, table=table)
 
-    reading.add(long, error)
+    group.add(long, error)
 
 
 def _not_blank(units: MessageUnits, starts: Longs, ends: Longs, blank: int) -> Mask:

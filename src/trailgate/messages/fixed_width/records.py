@@ -14,7 +14,7 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.fixed_width.layouts import Slot
 from trailgate.messages.fixed_width.units import MessageUnits
 from trailgate.messages.fixed_width.values import FieldReader
-from trailgate.messages.parsing.bad_messages import BadMessagesError, refused
+from trailgate.messages.parsing.bad_messages import BadMessagesError, errors_by_row
 from trailgate.messages.parsing.records import Records
 
 Refuse = Callable[[Longs, Callable[[int], TrailgateError]], object]
@@ -36,15 +36,15 @@ class FixedWidthRecords(Records):
 
     def text(self, name: str) -> pa.Array:
         """Return each record's text of a header field, without blanks around it."""
-        faults: dict[int, TrailgateError] = {}
+        errors: dict[int, TrailgateError] = {}
 
         def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
             for row in rows.tolist():
-                faults.setdefault(int(self.message[row]), error(row))
+                errors.setdefault(int(self.message[row]), error(row))
 
         values = self.column(self.header[name], np.arange(len(self.starts)), refuse)
-        if faults:
-            raise BadMessagesError(faults)
+        if errors:
+            raise BadMessagesError(errors)
         return pc.utf8_trim(values, " ")
 
     def column(self, reader: FieldReader, rows: Longs, refuse: Refuse) -> pa.Array | None:
@@ -61,7 +61,7 @@ class FixedWidthRecords(Records):
         try:
             return reader.convert(values)
         except DecodeError as error:
-            errors = refused(reader.convert, values, error)
+            errors = errors_by_row(reader.convert, values, error)
         by_row = {int(rows[at]): errors[at] for at in errors}
         wrong = rows[np.fromiter(errors, np.int64, len(errors))]
         refuse(

@@ -21,7 +21,7 @@ class BadMessagesError(Exception):
         super().__init__(f"{len(errors)} bad messages")
 
 
-def refused(
+def errors_by_row(
     convert: Callable[[pa.Array], object], values: pa.Array, error: DecodeError
 ) -> dict[int, DecodeError]:
     """Return the error of each row that ``convert`` refuses; ``error`` is that of the column.

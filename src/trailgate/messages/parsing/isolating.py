@@ -20,21 +20,23 @@ from trailgate.messages.transactions.raw_operations import RawOperations
 
 
 @dataclass(slots=True)
-class Sifted:
+class Isolated:
     """What came of messages: operations of the good ones, in order, and problems of the others."""
 
     parts: list[RawOperations] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
-def sift(parser: MessageParser, messages: MessageBatch) -> Sifted:
+def isolate_bad(parser: MessageParser, messages: MessageBatch) -> Isolated:
     """Return the operations of a batch's good messages and the problems of the bad ones."""
-    found = Sifted()
-    _sift(parser, messages, np.arange(len(messages)), found)
+    found = Isolated()
+    _isolate(parser, messages, np.arange(len(messages)), found)
     return found
 
 
-def _sift(parser: MessageParser, messages: MessageBatch, numbers: Longs, found: Sifted) -> None:
+def _isolate(
+    parser: MessageParser, messages: MessageBatch, numbers: Longs, found: Isolated
+) -> None:
     """``numbers`` are those of the messages in the whole batch."""
     while len(messages):
         try:
@@ -49,7 +51,7 @@ def _sift(parser: MessageParser, messages: MessageBatch, numbers: Longs, found: 
                 found.problems.append(Problem(int(numbers[0]), error))
                 return
             half = len(messages) // 2
-            _sift(parser, messages.slice(0, half), numbers[:half], found)
+            _isolate(parser, messages.slice(0, half), numbers[:half], found)
             messages, numbers = messages.slice(half, len(messages)), numbers[half:]
         else:
             found.parts.append(replace(raw, message=numbers[raw.message]))

@@ -13,20 +13,21 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.rows import distinct
+from trailgate.columnar.gather import take_text
+from trailgate.columnar.grouping import grouped
+from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.parsing.record_groups import Faults
+from trailgate.messages.parsing.metadata_values import MetadataValues
+from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.messages.parsing.records import Records
-from trailgate.messages.parsing.value_sources import Sources
 from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.properties.rows import SourceKind
-from trailgate.messages.properties.values import Source
+from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBlock, Image
-from trailgate.model.positions import format_positions
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=Records)
@@ -44,14 +45,14 @@ class MessageFormat(Protocol[R]):
         """
         ...
 
-    def shapes(self, records: R, tables: Sequence[Table], table_of: Longs) -> Longs:
+    def layouts(self, records: R, tables: Sequence[Table], table_of: Longs) -> Longs:
         """Return a number for each record; those of one table that have the same lie alike."""
         ...
 
     def images(
-        self, records: R, table: Table, kind: int, rows: Longs, faults: Faults
+        self, records: R, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the faults."""
+        """Return before and after of alike records; what is wrong is added to the errors."""
         ...
 
 
@@ -76,7 +77,7 @@ class MessageParser:
         Raises BadMessagesError for the bad ones that one check finds, or a TrailgateError for one.
         """
         records: Records = self.format.records(messages)
-        sources = Sources(self.options, records, self.now)
+        sources = MetadataValues(self.options, records, self.now)
         tables, table_of = self._tables(sources)
         kinds = self._codes(sources, self.options.optype, self.options.optype_values, "optype")
         rows = self._wanted(records, tables, table_of)
@@ -96,7 +97,7 @@ class MessageParser:
             self.options.txid.kind is SourceKind.TX_ID,
         )
 
-    def _bare(self, sources: Sources, kinds: Octets) -> ChangeBlock:
+    def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Return all records as operations, without their tables and images."""
         options, records = self.options, sources.records
         messages, count = records.messages, len(kinds)
@@ -121,9 +122,9 @@ class MessageParser:
             sources.optional(options.txname, position),
         )
 
-    def _tables(self, sources: Sources) -> tuple[list[Table], Longs]:
+    def _tables(self, sources: MetadataValues) -> tuple[list[Table], Longs]:
         """Return the tables that occur, by name, and which one each record belongs to."""
-        codes, found = distinct(sources.table_names())
+        codes, found = sources.table_names()
         tables, unknown = [], {}
         for code, name in enumerate(found):
             try:
@@ -144,10 +145,10 @@ class MessageParser:
         return [tables[code] for code in order], np.argsort(order)[codes]
 
     def _codes(
-        self, sources: Sources, source: Source, meanings: Mapping[bytes, str], what: str
+        self, sources: MetadataValues, source: ValueSource, meanings: Mapping[bytes, str], what: str
     ) -> Octets:
         """Return each record's operation type or transaction indicator as its letter's code."""
-        codes, found = distinct(sources.text(source, None, what))
+        codes, found = sources.codes(source, what)
         letters = np.zeros(max(1, len(found)), np.uint8)
         for code, value in enumerate(found):
             letters[code] = ord(meanings.get(value.encode(), "\0"))
@@ -183,18 +184,38 @@ class MessageParser:
         if not len(rows):
             return
         known, table_of = tables
-        shape = self.format.shapes(records, known, table_of)
-        group = (table_of.astype(np.int64) * 256 + bare.op_type) * (int(shape.max()) + 1) + shape
-        group = group[rows]
-        order = np.zeros(len(bare), np.int64)
-        order[rows] = np.arange(len(rows))
-        faults: Faults = {}
-        same = bool((group == group[0]).all())
-        for value in [group[0]] if same else np.unique(group):
-            mine = rows if same else rows[group == value]
-            block = bare if len(mine) == len(bare) else bare.take(mine)
-            table, kind = known[table_of[mine[0]]], int(block.op_type[0])
-            before, after = self.format.images(records, table, kind, mine, faults)
-            yield replace(block, table=table, order=order[mine], before=before, after=after)
-        if faults:
-            raise BadMessagesError(faults)
+        shape = self.format.layouts(records, known, table_of)
+        keys = (table_of * 256 + bare.op_type) * (int(shape.max()) + 1) + shape
+        errors: MessageErrors = {}
+        for _, places in grouped(keys if len(rows) == len(keys) else keys[rows]):
+            mine = places if len(rows) == len(keys) else rows[places]
+            table, kind = known[table_of[mine[0]]], int(bare.op_type[mine[0]])
+            before, after = self.format.images(records, table, kind, mine, errors)
+            block = _picked(bare, mine)
+            yield replace(block, table=table, order=places, before=before, after=after)
+        if errors:
+            raise BadMessagesError(errors)
+
+
+def _picked(block: ChangeBlock, rows: Longs) -> ChangeBlock:
+    """Return the rows of a block without images; its transaction ids are those of ``chain``."""
+    if len(rows) == len(block):
+        return block
+    seq_id = take_text(block.seq_id, rows)
+    position = seq_id if block.position is block.seq_id else take_text(block.position, rows)
+    owner, name = (
+        None if values is None else take_text(values, rows)
+        for values in (block.tx_owner, block.tx_name)
+    )
+    return replace(
+        block,
+        op_type=block.op_type[rows],
+        op_ts=block.op_ts[rows],
+        tx_ind=block.tx_ind[rows],
+        tx_id=seq_id,
+        csn=seq_id,
+        seq_id=seq_id,
+        position=position,
+        tx_owner=owner,
+        tx_name=name,
+    )

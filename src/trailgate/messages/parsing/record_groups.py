@@ -1,4 +1,4 @@
-"""Alike records that are read together, and the faults of their messages."""
+"""Alike records that are read together, and the errors of their messages."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from trailgate.errors import TrailgateError
 from trailgate.messages.parsing.records import Records
 from trailgate.model.tables import Table
 
-Faults = dict[int, TrailgateError]
+MessageErrors = dict[int, TrailgateError]
 R = TypeVar("R", bound=Records)
 
 
-class Reading(Generic[R]):
-    """Records of one table, and where their faults are gathered; a message's first one counts."""
+class RecordGroup(Generic[R]):
+    """Records of one table, and where their errors are gathered; a message's first one counts."""
 
-    def __init__(self, records: R, table: Table, rows: Longs, faults: Faults) -> None:
-        self.records, self.table, self.rows, self.faults = records, table, rows, faults
+    def __init__(self, records: R, table: Table, rows: Longs, errors: MessageErrors) -> None:
+        self.records, self.table, self.rows, self.errors = records, table, rows, errors
 
     def refuse(self, problem: str, hint: str = "", field: str | None = None) -> None:
         """Add a fault that all the records have."""
@@ -29,7 +29,7 @@ class Reading(Generic[R]):
         self.add(self.rows, error)
 
     def add(self, rows: Longs, error: Callable[[int], TrailgateError]) -> None:
-        """Add the faults of some rows, made of a row's number."""
+        """Add the errors of some rows, made of a row's number."""
         for row, message in zip(rows.tolist(), self.records.message[rows].tolist(), strict=True):
-            if message not in self.faults:
-                self.faults[message] = error(row)
+            if message not in self.errors:
+                self.errors[message] = error(row)

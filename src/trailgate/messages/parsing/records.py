@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
+from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
@@ -27,6 +28,10 @@ class Records(ABC):
     @abstractmethod
     def text(self, name: str) -> pa.Array:
         """Return each record's text of a header field."""
+
+    def codes(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different texts of a header field, and those texts."""
+        return distinct(self.text(name))
 
     @abstractmethod
     def raw(self, row: int) -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from trailgate.messages.properties.reader import PropertyReader
-from trailgate.messages.properties.values import Lookup, Source
+from trailgate.messages.properties.values import Lookup, ValueSource
 
 _OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
 _TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
@@ -21,18 +21,18 @@ class MetadataOptions:
     schema in front.
     """
 
-    seqid: Source
-    timestamp: Source
+    seqid: ValueSource
+    timestamp: ValueSource
     timestamp_format: str | None
-    txid: Source
-    txowner: Source | None
-    txname: Source | None
-    optype: Source
+    txid: ValueSource
+    txowner: ValueSource | None
+    txname: ValueSource | None
+    optype: ValueSource
     optype_values: Lookup[bytes, str]
-    schemaandtable: Source | None
-    schema: Source | None
-    table: tuple[Source, ...]
-    txind: Source | None
+    schemaandtable: ValueSource | None
+    schema: ValueSource | None
+    table: tuple[ValueSource, ...]
+    txind: ValueSource | None
     txind_values: Lookup[bytes, str]
     message_id: str | None
 

@@ -15,7 +15,7 @@ from trailgate.messages.properties.table import row_of
 from trailgate.messages.properties.values import (
     HeaderFields,
     Lookup,
-    Source,
+    ValueSource,
     parse_bytes,
     parse_source,
 )
@@ -62,7 +62,7 @@ class PropertyReader:
         entry = self.entry(name)
         return default or self._row(name).default or "" if entry is None else entry.value
 
-    def source(self, name: str, *others: str) -> Source | None:
+    def source(self, name: str, *others: str) -> ValueSource | None:
         """Return where a metadata value comes from, by the property or its row's default.
 
         ``others`` are further names of a header field that binds itself.
@@ -76,14 +76,14 @@ class PropertyReader:
                     return parse_source(field, (SourceKind.FIELD,), self.header)
         return self.parsed_source(row.default, row.sources) if row.default else None
 
-    def needed_source(self, name: str, *others: str) -> Source:
+    def needed_source(self, name: str, *others: str) -> ValueSource:
         """Return where a metadata value comes from that there must be."""
         source = self.source(name, *others)
         if source is None:
             raise self.required(name)
         return source
 
-    def parsed_source(self, value: str, allowed: tuple[SourceKind, ...]) -> Source:
+    def parsed_source(self, value: str, allowed: tuple[SourceKind, ...]) -> ValueSource:
         """Return a value source as it is written; raises OptionError."""
         return parse_source(value, allowed, self.header)
 

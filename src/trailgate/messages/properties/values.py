@@ -23,7 +23,7 @@ _SPECIAL: Final[tuple[tuple[str, SourceKind], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ValueSource:
     """Where a metadata value comes from; ``name`` is the field, header or literal text."""
 
     kind: SourceKind
@@ -93,7 +93,7 @@ def parse_names(value: str) -> tuple[str, ...]:
     return names
 
 
-def parse_source(value: str, allowed: tuple[SourceKind, ...], fields: HeaderFields) -> Source:
+def parse_source(value: str, allowed: tuple[SourceKind, ...], fields: HeaderFields) -> ValueSource:
     """Return a value source (capture properties §1.1); raises OptionError for one not allowed.
 
     A field is named as the header has it.
@@ -111,26 +111,28 @@ def _described(kind: SourceKind, fields: HeaderFields) -> str:
     return f"a name from {fields.place}" if kind is SourceKind.FIELD else kind.value
 
 
-def _source(value: str) -> Source:
+def _source(value: str) -> ValueSource:
     for written, kind in _SPECIAL:
         if value.casefold() == written:
-            return Source(kind)
+            return ValueSource(kind)
     if value.startswith("$"):
-        return Source(SourceKind.HEADER, value[1:])
+        return ValueSource(SourceKind.HEADER, value[1:])
     if value.startswith("*"):
         known = ", ".join(written for written, _ in _SPECIAL[1:])
         raise OptionError(f"unknown system value {value}", hint=f"There are {known}")
     if value.startswith('"'):
         if len(value) < 2 or not value.endswith('"'):
             raise OptionError(f"no closing quote in {value}")
-        return Source(SourceKind.LITERAL, value[1:-1])
-    return Source(SourceKind.FIELD, value)
+        return ValueSource(SourceKind.LITERAL, value[1:-1])
+    return ValueSource(SourceKind.FIELD, value)
 
 
-def _field(source: Source, allowed: tuple[SourceKind, ...], fields: HeaderFields) -> Source:
+def _field(
+    source: ValueSource, allowed: tuple[SourceKind, ...], fields: HeaderFields
+) -> ValueSource:
     found = fields.found(source.name)
     if found is not None:
-        return Source(SourceKind.FIELD, found)
+        return ValueSource(SourceKind.FIELD, found)
     hint = did_you_mean(source.name, fields.names)
     if not hint and SourceKind.LITERAL in allowed:
         hint = f'A fixed value is written in double quotes: "{source.name}"'

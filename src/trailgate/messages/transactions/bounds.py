@@ -52,8 +52,8 @@ class Transactions:
     """The work of ``chain``: per operation indicator and ids, and which operations are kept."""
 
     tx_ind: npt.NDArray[np.uint8]
-    tx_id: npt.NDArray[np.object_] | pa.Array
-    csn: npt.NDArray[np.object_] | pa.Array
+    tx_id: pa.Array
+    csn: pa.Array
     kept: Mask
     marks: UnitMarks
     problems: tuple[Problem, ...]

@@ -21,7 +21,7 @@ from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import DefinitionError, EncodeError, StorageError, TransactionError, Where
 from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
-from trailgate.operations.shapes import from_operations
+from trailgate.operations.operations_table import from_operations
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.lock import locked
 from trailgate.storage.live.disk import Disk

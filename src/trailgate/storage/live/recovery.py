@@ -29,11 +29,11 @@ PORTION: Final = 4 << 20  # read at once: memory stays flat however long a trans
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Where the source goes on: from ``source_position``, without the first ``transactions``.
+    """Where the source continues: from ``source_position``, without the first ``transactions``.
 
-    ``source_position`` is that of the last commit, None where there was none. Behind that commit
+    ``source_position`` is that of the last commit, None where there was none. After that commit
     ``transactions`` whole ones were found; ``last`` is the last whole transaction of the trail.
-    ``abandoned`` says that an unfinished one was found, which the source gives again.
+    ``abandoned``: an unfinished one was found, which the source gives again.
     """
 
     source_position: str | None = None
@@ -67,7 +67,7 @@ class Recovered:
             given, kept = mark_of(batch, order), self.last
             if kept is None or (given.tx_id, given.csn) != (kept.tx_id, kept.csn):
                 problem = f"the source gives {given} where the trail has {kept}"
-                raise StorageError(problem, hint="Does it begin at the position it was told?")
+                raise StorageError(problem, hint="Does it begin at the position that it was given?")
 
 
 def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
@@ -80,8 +80,8 @@ def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
 class Tail:
     """What a trail holds up to its end; ``file`` and ``offset`` are the end of its last whole record.
 
-    ``last`` is the last whole transaction, ``current`` that of the last change. ``torn`` says that
-    the last file has more bytes; where its header is not whole, ``offset`` is 0. ``path`` is that file's, if there is one.
+    ``last`` is the last whole transaction, ``current`` that of the last change. ``torn``: the last file has
+    more bytes; where its header is not whole, ``offset`` is 0. ``path`` is that file's, if there is one.
     """
 
     file: int
@@ -100,7 +100,7 @@ def file_path(prefix: str, number: int, digits: int) -> Path:
 
 
 def files_behind(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
-    """Return the checkpoint's file and those behind it; raises StorageError where one is not ours."""
+    """Return the checkpoint's file and those after it; raises StorageError where one is not ours."""
     found: list[TrailFile] = []
     for number in range(checkpoint.file, checkpoint.begun + 2):
         path = file_path(prefix, number, checkpoint.digits)
@@ -119,7 +119,7 @@ def files_behind(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
 
 
 def follow(prefix: str, checkpoint: Checkpoint) -> Tail:
-    """Return what stands behind a checkpoint, record headers read in columns."""
+    """Return what follows a checkpoint, record headers read in columns."""
     tail = Tail(checkpoint.file, checkpoint.offset, 0, checkpoint.last, checkpoint.last)
     for file in files_behind(prefix, checkpoint):
         if tail.torn:
@@ -139,18 +139,18 @@ def _through(file: TrailFile, tail: Tail, checkpoint: Checkpoint) -> Tail:
             return replace(tail, offset=0, torn=True)
         order = reader.header.order if reader.header else ByteOrder.BIG
         while True:
-            portion = _portion(reader.read(place, PORTION), order)
-            if not len(portion.view):
+            found = _read_records(reader.read(place, PORTION), order)
+            if not len(found.view):
                 break
-            holds |= bool((portion.view.role != Role.METADATA).any())
-            tail = _followed(tail, portion)
-            place += portion.view.end
+            holds |= bool((found.view.role != Role.METADATA).any())
+            tail = _followed(tail, found)
+            place += found.view.end
     # A file that was only begun may lack some of its metadata: it is begun again.
     return replace(tail, offset=place if holds else 0, torn=not holds or place < file.size)
 
 
 @dataclass(frozen=True, slots=True)
-class _Portion:
+class _TailRecords:
     """Whole records of one file."""
 
     data: Octets
@@ -166,24 +166,24 @@ class _Portion:
         return TransactionMark(tx_id, csn, found.io_time)
 
 
-def _portion(data: Octets, order: ByteOrder) -> _Portion:
+def _read_records(data: Octets, order: ByteOrder) -> _TailRecords:
     """Return the records up to the first bytes that are none: nothing vouches for those."""
     found, _ = find_sound(data, order)
-    return _Portion(data, order, view_records(trail_bytes(data, 0, order), found))
+    return _TailRecords(data, order, view_records(trail_bytes(data, 0, order), found))
 
 
-def _followed(tail: Tail, portion: _Portion) -> Tail:
-    """Return what is there with a portion's records behind it."""
-    view = portion.view
+def _followed(tail: Tail, found: _TailRecords) -> Tail:
+    """Return what is there with further records."""
+    view = found.view
     told = view.role != Role.METADATA
     change = told & ~is_restart(view)
     begins = np.flatnonzero(change & begins_of(view.indicator))
     ends = np.flatnonzero(change & ends_of(view.indicator))
 
     def mark(record: int) -> TransactionMark | None:
-        """Return the transaction of a record, whose begin may be in an earlier portion."""
+        """Return the transaction of a record, whose begin may be among earlier records."""
         before = begins[begins <= record]
-        known = portion.mark(int(before[-1])) if len(before) else tail.current
+        known = found.mark(int(before[-1])) if len(before) else tail.current
         return None if known is None else replace(known, io_time=int(view.io_time[record]))
 
     return replace(

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
+from trailgate.columnar.delimited import find_all
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.capture import MessageBatch, Problem
 from trailgate.storage.files.opened_file import OpenedFile
@@ -132,7 +133,7 @@ def _too_long(path: str, at: int, longest: int) -> DecodeError:
 def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
     """Return start and end of the lines that are not empty, without newline and return."""
     octets = np.frombuffer(data, np.uint8)
-    newlines = np.flatnonzero(octets == NEWLINE)
+    newlines = find_all(octets, b"\n")
     if len(octets) and octets[-1] != NEWLINE:
         newlines = np.append(newlines, len(octets))
     ends = newlines.astype(np.int64)

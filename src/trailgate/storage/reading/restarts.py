@@ -32,7 +32,7 @@ class Abandoned:
     def __str__(self) -> str:
         return (
             f"{self.path}, byte {self.offset}: {self.records} records of a transaction that its "
-            "writer broke off are left out; a restart record says that they come again"
+            "writer left unfinished are left out; after a restart record they come again"
         )
 
 
@@ -135,7 +135,7 @@ class Restarts:
         if not stretch.bounds.begins[row]:
             offset = int(stretch.starts[row])
             raise DecodeError(
-                "behind a restart record a transaction goes on instead of beginning again",
+                "after a restart record a transaction continues instead of beginning again",
                 where=Where(source=self._path(stretch), offset=offset),
-                hint="Left out as abandoned, what is in front of the restart record would be lost",
+                hint="Left out as abandoned, what comes before the restart record would be lost",
             )

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 from zlib import crc32
 
+from trailgate.columnar.positions import parse_position
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.model.positions import parse_position
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
 from trailgate.storage.reading.splits import TrailSplit, plan_splits
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader

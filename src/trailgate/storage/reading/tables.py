@@ -55,7 +55,7 @@ class EarlierTables:
 def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table:
     """Return a table's definition: the trail's own, else the one given; raises DefinitionError.
 
-    It is the first one that the trail tells from the file of a number on; files of levels without
+    It is the first one that the trail has from the file of a number on; files of levels without
     metadata are not searched.
     """
     for file in trail.following(trail.begin.number if number is None else number):

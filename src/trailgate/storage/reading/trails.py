@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from trailgate.model.positions import parse_position
+from trailgate.columnar.positions import parse_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.operations.projection import Projection, names_of

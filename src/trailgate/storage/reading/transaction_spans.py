@@ -29,7 +29,7 @@ FURTHEST_BACK: Final = 64 << 20  # looked at once where a long transaction's beg
 class Bounds:
     """What consecutive records say of transactions, one slot a record.
 
-    ``plain`` records belong to transactions: those that stand apart carry an indicator too, which means nothing. ``abends`` are the restart records that undo an open transaction.
+    ``plain`` records belong to transactions: the others have an indicator too, which means nothing. ``abends`` are the restart records that undo an open transaction.
     """
 
     plain: Mask
@@ -102,7 +102,7 @@ class Stretch:
 def forwards(trail: TrailFiles, place: TrailPlace, size: int = SEARCH) -> Iterator[Stretch]:
     """Yield the records from a record's begin on to the end of the trail.
 
-    An unfinished record ends a file here: whoever reads the file tells whether that is an error.
+    An unfinished record ends a file here: whoever reads the file decides whether that is an error.
     """
     for file in trail.following(place.number):
         with TrailFileReader(file) as reader:
@@ -129,9 +129,9 @@ def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Stretc
 
 
 def _around(trail: TrailFiles, place: TrailPlace) -> Iterator[Stretch]:
-    """Yield records to the end of the trail that begin some way in front of a place.
+    """Yield records to the end of the trail that begin some way before a place.
 
-    The record in front of the place is among them, if there is one: a before image.
+    The record before the place is among them, if there is one: a before image.
     """
     file = trail.file(place.number)
     start = place.offset - LONGEST
@@ -148,7 +148,7 @@ def _around(trail: TrailFiles, place: TrailPlace) -> Iterator[Stretch]:
 
 
 def next_begin(trail: TrailFiles, place: TrailPlace, limit: TrailPlace) -> TrailPlace | None:
-    """Return where, from ``place`` on and in front of ``limit``, a transaction begins; or None."""
+    """Return where, from ``place`` on and before ``limit``, a transaction begins; or None."""
     for stretch in _around(trail, place):
         if (stretch.number, stretch.starts[0]) >= limit:
             return None
@@ -160,10 +160,10 @@ def next_begin(trail: TrailFiles, place: TrailPlace, limit: TrailPlace) -> Trail
 
 
 def first_end(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
-    """Return where the first transaction ends that ends behind a place; None while none does."""
+    """Return where the first transaction ends that ends after a place; None while none does."""
     for stretch in _around(trail, place):
-        behind = stretch.number > place.number or stretch.stops > place.offset
-        rows = np.flatnonzero(behind & stretch.bounds.ends)
+        after = stretch.number > place.number or stretch.stops > place.offset
+        rows = np.flatnonzero(after & stretch.bounds.ends)
         if len(rows):
             return TrailPlace(stretch.number, int(stretch.stops[rows[0]]))
     return None
@@ -180,9 +180,9 @@ def last_end(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> TrailPl
 
 
 def last_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
-    """Return where, at a place or in front of it, a transaction begins last; or None."""
-    behind = TrailPlace(place.number, place.offset + 1)
-    for stretch in _backwards(trail, behind, trail.begin):
+    """Return where, at a place or before it, a transaction begins last; or None."""
+    limit = TrailPlace(place.number, place.offset + 1)
+    for stretch in _backwards(trail, limit, trail.begin):
         rows = np.flatnonzero(stretch.bounds.begins)
         if len(rows):
             return TrailPlace(stretch.number, int(stretch.starts[rows[-1]]))
@@ -190,7 +190,7 @@ def last_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
 
 
 def _from(stretch: Stretch, place: TrailPlace) -> Mask | bool:
-    """Return which records begin at a place or behind it."""
+    """Return which records begin at a place or after it."""
     return stretch.number > place.number or stretch.starts >= place.offset
 
 
@@ -218,7 +218,7 @@ def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[Str
 
 
 def is_abandoned(trail: TrailFiles, place: TrailPlace) -> bool:
-    """Return whether the transaction open in front of a record's begin is undone by a restart.
+    """Return whether the transaction that is open before a record is undone by a restart.
 
     It is not where it ends, where another one begins, and where the trail ends first.
     """
@@ -231,7 +231,7 @@ def is_abandoned(trail: TrailFiles, place: TrailPlace) -> bool:
 
 
 def record_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace:
-    """Return where the first record begins at a place or behind it; else the trail's end."""
+    """Return where the first record begins at a place or after it; else the trail's end."""
     for stretch in _around(trail, place):
         rows = np.flatnonzero(np.broadcast_to(_from(stretch, place), stretch.starts.shape))
         if len(rows):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.operations.shapes import from_operations
+from trailgate.operations.operations_table import from_operations
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.lock import locked

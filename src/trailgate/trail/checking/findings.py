@@ -1,4 +1,4 @@
-"""What a check can find: one row a kind, with how bad it is and what it says."""
+"""What a check can find: one row a kind, with its severity and its statement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
 
 class Kind(NamedTuple):
-    """One kind of finding: its name, its severity and what it says of what it is found at."""
+    """One kind of finding: its name, its severity and its statement."""
 
     name: str
     severity: Severity
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 # Bytes.
-FRAMING = Kind("framing", ERROR, "the bytes are no record")
+FRAMING = Kind("framing", ERROR, "the bytes are not a record")
 CUT = Kind("cut", ERROR, "the file ends inside a record: it was cut, or is still being written")
 # Single records; a transaction with a record of such an error is not whole.
 UNREADABLE = Kind("unreadable", ERROR, "the record's header makes no sense")
@@ -44,14 +44,14 @@ IO_TIME = Kind("io time", WARNING, "the IO time is not between 1990 and 2100")
 NAME = Kind("name", ERROR, "the table's name or index does not fit its area")
 LAYOUT = Kind("layout", ERROR, "the data are not index, length and value (partition byte)")
 COLUMNS = Kind("columns", ERROR, "the columns do not fill the data, or one is too short")
-TOKENS = Kind("tokens", ERROR, "the tokens do not fill their area, or an id is no text")
-PIECE = Kind("piece", ERROR, "a piece of a large object does not have the length it says")
-ORPHAN = Kind("orphan", ERROR, "a piece or fragment stands without the change it belongs to")
+TOKENS = Kind("tokens", ERROR, "the tokens do not fill their area, or an id is not text")
+PIECE = Kind("piece", ERROR, "a piece of a large object does not have the length in its head")
+ORPHAN = Kind("orphan", ERROR, "a piece or fragment is without the change it belongs to")
 PAIR = Kind("pair", ERROR, "a before image is not followed by the after image of its update")
 TORN = Kind("torn", ERROR, "a record without ids begins a transaction while another is open")
 METADATA = Kind("metadata", ERROR, "the metadata record cannot be read, or may mean another index")
 TABLE = Kind("table", ERROR, "the table has no definition")
-INDEX = Kind("index", ERROR, "no metadata in front of the record tell its table index")
+INDEX = Kind("index", ERROR, "no metadata record before it defines the record's table index")
 # Transactions.
 UNENDED = Kind("unended", ERROR, "the transaction is not ended when the next one begins")
 HEADLESS = Kind("headless", ERROR, "the record's transaction has no begin")
@@ -64,7 +64,7 @@ ABANDONED = Kind(
 CSN_ORDER = Kind("csn order", WARNING, "the CSN is lower than the one before")
 # Files.
 HEADER = Kind("header", ERROR, "the file header cannot be read")
-SIZE = Kind("size", ERROR, "the file does not have the size its header says")
+SIZE = Kind("size", ERROR, "the file does not have the size that its header states")
 SEQNO = Kind("number", ERROR, "the header's sequence number is not that of the file's name")
 FACT = Kind("fact", WARNING, "the header does not say what the records say")
 GAP = Kind("gap", ERROR, "files are missing")
@@ -87,8 +87,8 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 class Finding:
     """One thing found: of which kind, where, and the bytes there.
 
-    ``more`` counts others of the kind in the same file that are not told one by one. ``raw`` is what stands
-    at the place, ``before`` what stands in front of it, ``next`` where the next good record begins.
+    ``more`` counts others of the kind in the same file that are not reported one by one. ``raw`` are the bytes
+    at the place, ``before`` what comes before it, ``next`` where the next good record begins.
     """
 
     kind: str
@@ -113,7 +113,7 @@ class Finding:
         return f"{place}: {text}" if place else text
 
 
-TOLD: Final = 5  # findings of one kind in one file that are told one by one
+TOLD: Final = 5  # findings of one kind in one file that are reported one by one
 
 
 class Findings:
@@ -135,7 +135,7 @@ class Findings:
         return max(0, TOLD - self._counts[file, kind])
 
     def skip(self, file: str, kind: str, count: int) -> None:
-        """Count findings that are not told one by one."""
+        """Count findings that are not reported one by one."""
         self._counts[file, kind] += count
 
     def result(self) -> tuple[Finding, ...]:

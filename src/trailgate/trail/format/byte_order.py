@@ -1,6 +1,6 @@
 """The byte order of a trail: one row an order, chosen once a file.
 
-Lengths, indexes and header integers stand in the trail's order; binary column values are always
+Lengths, indexes and header integers are in the trail's order; binary column values are always
 big-endian (trail format §3). A frame is read as one word: ``code`` and ``info`` are its first two
 bytes, whatever the order, and ``lengths`` the last two.
 """

@@ -1,6 +1,6 @@
-"""The text of a DDL record (160): fields named by codes, ",CODE='value'," one behind another.
+"""The text of a DDL record (160): fields named by codes, ",CODE='value'," one after another.
 
-trail format §10.6. Assumed: a backslash in front of ' , = ( ) and of itself is an escape; that these
+trail format §10.6. Assumed: a backslash before ' , = ( ) and of itself is an escape; that these
 characters are escaped is documented, how is not.
 """
 
@@ -76,7 +76,7 @@ def read_ddl(text: bytes) -> dict[str, str]:
 
 
 def _end(text: str, start: int) -> int | None:
-    """Return where the quote stands that ends a value."""
+    """Return where the quote is that ends a value."""
     for found in _END.finditer(text, start):
         before = text[start : found.start()]
         if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
@@ -89,7 +89,7 @@ def ddl_text(fields: Mapping[str, str]) -> bytes:
     codes = {_CODES.get(name, name): value for name, value in fields.items()}
     for code in codes:
         if not _CODE.fullmatch(code):
-            raise EncodeError(f"{code!r} is no field of a DDL record", where=Where(field=code))
+            raise EncodeError(f"{code!r} is not a field of a DDL record", where=Where(field=code))
     order = [code for code in FIELDS if code in codes] + [c for c in codes if c not in FIELDS]
     return "".join(f",{code}='{_SPECIAL.sub(_escape, codes[code])}'," for code in order).encode()
 

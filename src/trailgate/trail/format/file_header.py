@@ -47,7 +47,7 @@ class TrailInfo:
 
 @dataclass(frozen=True, slots=True)
 class MachineInfo:
-    """Group 31: what uname says of the writing machine."""
+    """Group 31: what uname prints of the writing machine."""
 
     sysname: str = ""
     nodename: str = ""
@@ -229,7 +229,7 @@ def header_patches(header: FileHeader) -> list[tuple[int, bytes]]:
     a new file name must be as long as the old one.
     """
     patches = []
-    offset = 2 * FRAME  # behind the frames of F and of group 30, which comes first
+    offset = 2 * FRAME  # after the frames of F and of group 30, which comes first
     for leaf in TRAIL_LEAVES:
         encoded = _encode_leaf(header, header.trail, leaf)
         if leaf.patched and encoded:
@@ -239,7 +239,7 @@ def header_patches(header: FileHeader) -> list[tuple[int, bytes]]:
 
 
 def decode_header(data: Any) -> tuple[FileHeader, int]:
-    """Return the header at the begin of ``data`` (bytes-like) and its length in bytes.
+    """Return the header that begins ``data`` (bytes-like) and its length in bytes.
 
     Raises TruncatedError where ``data`` end inside it and DecodeError where it is none.
     """
@@ -288,7 +288,7 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
     if head and head[0] != FILE_HEADER:
         raise _bad(view, 0, "a file header must begin with 46 (F)", "Is this a trail file?")
     unfinished = len(head) < FRAME
-    # A length such as 03 03 reads alike in both orders: then the signature's frame tells.
+    # A length such as 03 03 reads alike in both orders: then the signature's frame decides.
     for order in sorted(ByteOrder, key=lambda order: not _is_signed(view, order)):
         length = order.number(head[2:])
         unfinished |= length > len(view) and _is_signed(view, order)

@@ -12,6 +12,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import load8
 from trailgate.trail.format.record_layout import (
     AFTER_IMAGE,
     BEFORE_IMAGE,
@@ -52,6 +53,7 @@ from trailgate.trail.format.tokens import (
     USER_TOKENS,
 )
 
+U64 = np.uint64
 MIN_RECORD: Final = 4 * FRAME  # G, H, T or D, Z: less cannot be a record
 # Bits of a record type, by IOType, for ``read_records``.
 KNOWN, CHANGE, NEVER_AFTER, NEVER_BEFORE = 1, 2, 4, 8
@@ -72,7 +74,6 @@ IO_TYPE, IMAGE_CODE, PARTITION, TRANSACTION, CONTINUED = range(5)
 SMALL_COLUMNS: Final = 5
 LONG_COLUMNS: Final = 10
 OUTSIDE: Final = -1
-NO_VALUE: Final = -2
 
 
 @inner
@@ -85,14 +86,16 @@ def _half(data: Octets, at: int, big: bool) -> np.int64:
 @inner
 def _long(data: Octets, at: int, big: bool) -> np.int64:
     """Return the i64 at a place."""
-    value = np.int64(0)
-    if big:
-        for k in range(8):
-            value = (value << 8) | np.int64(data[at + k])
-    else:
-        for k in range(7, -1, -1):
-            value = (value << 8) | np.int64(data[at + k])
-    return value
+    word = load8(data, at)
+    if not big:
+        return np.int64(word)
+    word = ((word >> U64(8)) & U64(0x00FF00FF00FF00FF)) | (
+        (word & U64(0x00FF00FF00FF00FF)) << U64(8)
+    )
+    word = ((word >> U64(16)) & U64(0x0000FFFF0000FFFF)) | (
+        (word & U64(0x0000FFFF0000FFFF)) << U64(16)
+    )
+    return np.int64((word >> U64(32)) | (word << U64(32)))
 
 
 @inner
@@ -207,15 +210,16 @@ def _read_fields(data: Octets, at: int, big: bool, r: int, small: Octets, longs:
 
 
 @inner
-def _walk_parts(data: Octets, place: int, limit: int, big: bool, r: int, longs: Longs) -> int:
-    """Write where the first D, T and U of a record lie; return what is wrong with its parts.
+def _walk_parts(data: Octets, place: int, limit: int, big: bool) -> tuple[int, ...]:
+    """Return what is wrong with the parts of a record, and begin and end of D, T and U.
 
     D, T and U come in this order, each at most once, and there are no others.
     """
-    count = len(longs) // LONG_COLUMNS
     problems = 0
     rank = 0
-    has_data = False
+    seen = 0
+    data_start = data_stop = place
+    tokens_start = tokens_stop = user_start = user_stop = limit
     while place < limit:
         code = data[place]
         start = min(place + FRAME, limit)
@@ -227,22 +231,20 @@ def _walk_parts(data: Octets, place: int, limit: int, big: bool, r: int, longs: 
         if own <= rank:
             problems |= EXTRA_PART
         rank = max(rank, own)
-        if own == 1 and not has_data:
-            has_data = True
-            longs[DATA_START * count + r] = start
-            longs[DATA_STOP * count + r] = stop
-            if data[place + 1] != NORMAL:
-                problems |= DATA_INFO
-            if start == stop:
-                problems |= EMPTY_DATA
-        elif own == 2 and longs[TOKENS_START * count + r] == limit:
-            longs[TOKENS_START * count + r] = start
-            longs[TOKENS_STOP * count + r] = stop
-        elif own == 3 and longs[USER_START * count + r] == limit:
-            longs[USER_START * count + r] = start
-            longs[USER_STOP * count + r] = stop
+        if not seen & (1 << own):
+            if own == 1:
+                data_start, data_stop = start, stop
+                if data[place + 1] != NORMAL:
+                    problems |= DATA_INFO
+                if start == stop:
+                    problems |= EMPTY_DATA
+            elif own == 2:
+                tokens_start, tokens_stop = start, stop
+            elif own == 3:
+                user_start, user_stop = start, stop
+        seen |= 1 << own
         place = stop
-    return problems
+    return problems, data_start, data_stop, tokens_start, tokens_stop, user_start, user_stop
 
 
 @kernel(writes=("small", "longs"))
@@ -267,20 +269,20 @@ def read_records(
         limit = at + lengths[r] - FRAME
         if at < 0 or lengths[r] < FRAME or limit + FRAME > len(data):
             return OUTSIDE
-        for column in range(LONG_COLUMNS):
-            longs[column * count + r] = limit
-        if lengths[r] < SHORTEST:
+        problems, name_end = SHORT, limit
+        parts = (0, limit, limit, limit, limit, limit, limit)
+        if lengths[r] >= SHORTEST:
+            _read_fields(data, at, big, r, small, longs)
+            name_end = at + 2 * FRAME + _half(data, at + 6, big)
+            problems = _header_problems(data, at, limit, name_end)
+        else:
             for column in range(SMALL_COLUMNS):
                 small[column * count + r] = 0
-            longs[IO_TIME * count + r] = 0
-            longs[SAID_LENGTH * count + r] = 0
-            longs[PROBLEMS * count + r] = SHORT
-            faulty += 1
-            continue
-        _read_fields(data, at, big, r, small, longs)
-        name_end = at + 2 * FRAME + _half(data, at + 6, big)
-        problems = _header_problems(data, at, limit, name_end)
-        if problems == 0:
+            for column in (IO_TIME, SAID_LENGTH):
+                longs[column * count + r] = 0
+        if problems:
+            name_end = limit
+        else:
             data_length = longs[SAID_LENGTH * count + r]
             kind = types[small[IO_TYPE * count + r]]
             problems = _field_problems(data, at, name_end, kind, data_length)
@@ -288,12 +290,17 @@ def read_records(
                 problems |= TRANS_IND
             if data_length and name_end + FRAME + data_length > limit:
                 problems |= DATA_OVER
-            longs[NAME_STOP * count + r] = name_end
-            longs[DATA_START * count + r] = name_end
-            longs[DATA_STOP * count + r] = name_end
-            problems |= _walk_parts(data, name_end, limit, big, r, longs)
-            if longs[DATA_STOP * count + r] - longs[DATA_START * count + r] != data_length:
+            parts = _walk_parts(data, name_end, limit, big)
+            problems |= parts[0]
+            if parts[2] - parts[1] != data_length:
                 problems |= DATA_LENGTH
+        longs[NAME_STOP * count + r] = name_end
+        longs[DATA_START * count + r] = parts[1]
+        longs[DATA_STOP * count + r] = parts[2]
+        longs[TOKENS_START * count + r] = parts[3]
+        longs[TOKENS_STOP * count + r] = parts[4]
+        longs[USER_START * count + r] = parts[5]
+        longs[USER_STOP * count + r] = parts[6]
         longs[PROBLEMS * count + r] = problems
         if problems:
             faulty += 1
@@ -302,7 +309,10 @@ def read_records(
 
 @inner
 def _same_bytes(data: Octets, one: int, two: int, size: int) -> bool:
-    for k in range(size):
+    for k in range(0, size - 7, 8):
+        if load8(data, one + k) != load8(data, two + k):
+            return False
+    for k in range(size & ~7, size):
         if data[one + k] != data[two + k]:
             return False
     return True
@@ -339,10 +349,10 @@ def number_names(
             return OUTSIDE
         code = last
         if last < 0 or not _same_name(data, offsets, name_ends, partitions, firsts[last], r):
-            key = np.uint64(2166136261 + by_index)
+            slot = np.int64(by_index)
             for k in range(size):
-                key = (key ^ np.uint64(data[start + k])) * np.uint64(1099511628211)
-            slot = np.int64((key ^ (key >> np.uint64(29))) & np.uint64(mask))
+                slot = (slot * 31 + np.int64(data[start + k])) & 0xFFFFFFFF
+            slot = (slot ^ (slot >> 15)) & mask
             while slots[slot] >= 0 and not _same_name(
                 data, offsets, name_ends, partitions, firsts[slots[slot]], r
             ):
@@ -453,22 +463,32 @@ def list_tokens(
     return count, -1, -1
 
 
-@kernel(writes=("slots",))
-def carry(starts: Longs, indicators: Octets, is_open: bool, slots: Longs) -> int:
-    """Write which value each record has, of values that records carry (``starts`` not negative) or their transaction does.
+@kernel(writes=("carried_starts", "carried_ends", "nulls"))
+def carry(
+    starts: Longs,
+    ends: Longs,
+    indicators: Octets,
+    is_open: bool,
+    carried_starts: Longs,
+    carried_ends: Longs,
+    nulls: Mask,
+) -> int:
+    """Write where the value of each record lies: its own, where ``starts`` is not negative, or that of its transaction.
 
-    The values count from 0; -1 is the value known before the first record, -2 none: a transaction that begins without one.
-    Returns the number of values.
+    ``nulls`` are the records without one: of a transaction that begins without a value, and of one that is open before the first
+    record, up to a value. Returns how many the latter are; they come first.
     """
-    count = 0
-    value = -1
+    before = 0
+    leading, known = True, False
+    at, end = np.int64(0), np.int64(0)
     for r in range(len(starts)):
-        begins = not is_open or indicators[r] == 0 or indicators[r] == 3
         if starts[r] >= 0:
-            value = count
-            count += 1
-        elif begins:
-            value = NO_VALUE
-        slots[r] = value
+            at, end = starts[r], ends[r]
+            leading, known = False, True
+        elif not is_open or indicators[r] == 0 or indicators[r] == 3:
+            leading, known = False, False
+        before += leading
+        carried_starts[r], carried_ends[r] = at, end
+        nulls[r] = not known
         is_open = indicators[r] < 2
-    return count
+    return before

@@ -41,7 +41,7 @@ class TrailTable:
     index: int
     name: str
     table: Table | None = None
-    offset: int = 0  # of the record that says so
+    offset: int = 0  # of the record that defines it
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ _ATTRIBUTES: Final = (
     ("partial_type", "u2"),
 )
 _FLAGS: Final = ("nullable", "key")
-MAX_SCALE: Final = 38  # a greater one is no scale but bytes that fit by accident
+MAX_SCALE: Final = 38  # a greater one is not a scale but bytes that fit by accident
 
 
 def _layout(order: ByteOrder) -> np.dtype[np.void]:

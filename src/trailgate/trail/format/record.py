@@ -1,4 +1,4 @@
-"""One record as a value, with everything that stands in it, and back to the same bytes.
+"""One record as a value, with everything in it, and back to the same bytes.
 
 This is the slow, complete way, for what looks at single records: Logdump, the analyzer, checks, rare
 records. Bulk work reads headers and columns of many records at once (``record_view``).
@@ -58,8 +58,8 @@ class TrailRecord:
 
     ``offset`` is the record's place in its file, ``io_time`` microseconds since 1970 UTC. ``name`` is
     the name area's text, or None where the record names its table by ``table_index``; ``behind_name``
-    are bytes behind the name's NUL, which partition name records alone have. None for
-    ``data``, ``tokens`` or ``user`` says that the record has no such part; ``others`` are parts
+    are bytes after the name's NUL, which partition name records alone have. None for
+    ``data``, ``tokens`` or ``user``: the record has no such part; ``others`` are parts
     of unknown ids.
     """
 

@@ -14,7 +14,7 @@ import numpy as np
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.tokens import FRAME
 
-# Name and type; the order's prefix is put in front of the types.
+# Name and type; the order's prefix is put before the types.
 _ROWS: Final = (
     ("g_id", "u1"),
     ("g_info", "u1"),
@@ -43,7 +43,7 @@ RECORD_HEADS: Final[Mapping[ByteOrder, np.dtype[np.void]]] = MappingProxyType(
     {order: np.dtype([(name, order.value + kind) for name, kind in _ROWS]) for order in ByteOrder}
 )
 NAME_AT: Final = RECORD_HEADS[ByteOrder.BIG].itemsize  # the name area follows
-H_FIXED: Final = 34  # bytes of GHDR in front of the name area
+H_FIXED: Final = 34  # bytes of GHDR before the name area
 INDICATOR: Final = ord("E")
 BEFORE_IMAGE, AFTER_IMAGE = ord("B"), ord("A")
 FROM_LOG, FETCHED = ord("R"), ord("F")

@@ -18,15 +18,15 @@ class Role(IntEnum):
 
     REFUSED = 0  # it may change rows in a way that is not public: to pass over it could lose them
     CHANGE = 1  # an operation, or one of the two images of one
-    LARGE_OBJECT = 2  # a piece of a column of the change in front of it
-    FRAGMENT = 3  # more of the data of the change in front of it
+    LARGE_OBJECT = 2  # a piece of a column of the change before it
+    FRAGMENT = 3  # more of the data of the change before it
     METADATA = 4  # what tables look like
-    ABEND = 5  # what stands in front of it, of an open transaction, comes again behind it
+    ABEND = 5  # what comes before it, of an open transaction, comes again after it
     NOTE = 6  # nothing about rows: passed over, but for its place in a transaction
 
 
 class Prefix(IntEnum):
-    """How a change's data give the length of the before image in front of its after image."""
+    """How a change's data give the length of the before image, which comes before its after image."""
 
     NONE = 0
     SHORT = 2  # u16
@@ -51,7 +51,7 @@ IO_SEQUENCE, IO_UNIFIED_UPDATE, IO_UNIFIED_KEY_UPDATE = 132, 134, 135
 IO_RESTART_ABEND, IO_RESTART_OK, IO_DDL, IO_FRAGMENT, IO_METADATA = 150, 151, 160, 161, 170
 
 _CHANGE, _NOTE = Role.CHANGE, Role.NOTE
-# trail format §7. Names behind 205 and below 20 are those of NonStop systems.
+# trail format §7. Names after 205 and below 20 are those of NonStop systems.
 ROWS: Final = (
     RecordType(1, "TMFAbort"),
     RecordType(2, "TMFCommit"),

@@ -1,4 +1,4 @@
-"""Find where reading can go on behind damage: the next place at which a whole record stands.
+"""Find where reading can continue after damage: the next place at which a whole record begins.
 
 ``records.resync`` asks only for frames, but for four of them. Here a record must be sound inside as well, and only
 one more must follow, so that little between two damaged places is lost.

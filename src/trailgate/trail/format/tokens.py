@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from trailgate.trail.format.byte_order import ByteOrder
 
-FRAME: Final = 4  # bytes in front of a payload
+FRAME: Final = 4  # bytes before a payload
 MAX_LENGTH: Final = 0xFFFF  # a length is u16
 
 FILE_HEADER, RECORD, TRAILER = b"FGZ"

@@ -32,7 +32,7 @@ class Release(NamedTuple):
 
 
 # trail format §4.6. Levels 6 and 7 were seen in trails of these releases; what lies between the
-# named releases, and what comes behind, is not public.
+# named releases, and what comes after, is not public.
 RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
     {
         row.name: row

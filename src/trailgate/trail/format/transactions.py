@@ -1,7 +1,7 @@
 """What records say of transactions: which begin one, which end one, and which are not part of the one around them.
 
 TransInd is 0 first, 1 middle, 2 last, 3 only record (trail format §5). Records of one transaction are contiguous
-(trail format §8), but for those that stand apart: metadata, restart records, and notes such as DDL that are a
+(trail format §8), but for those that are apart: metadata, restart records, and notes such as DDL that are a
 transaction of their own.
 """
 

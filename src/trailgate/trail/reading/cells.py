@@ -51,12 +51,18 @@ def _read_column(
     values = _values(Cells(source, table.name, table.columns[index], found.starts, found.lengths))
     if len(found) == images.count:
         return StateColumn(values)
-    rows = found.records if images.rows is None else images.rows[found.records]
+    rows = _rows(found, images)
     missing = np.ones(images.count, bool)
     missing[rows] = False
     slots = np.zeros(images.count, np.int64)
     slots[rows] = np.arange(len(rows))
     return StateColumn(values.take(pa.array(slots, mask=missing)), missing)
+
+
+def _rows(found: CellPlaces, images: ImageAreas) -> Longs:
+    """Return the operations that have a value."""
+    every = np.arange(images.count) if images.rows is None else images.rows
+    return every if found.areas is None else every[found.areas]
 
 
 def _values(cells: Cells) -> pa.Array:

@@ -1,6 +1,6 @@
 """Recognize an encrypted trail: its records are framed as ever, but no data area holds columns.
 
-trail format §13: ENCRYPTTRAIL encrypts data areas alone. How, and where the header says so, is not public.
+trail format §13: ENCRYPTTRAIL encrypts data areas alone. How, and where the header has it, is not public.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trailgate.trail.values.cell_places import hold_cells
 
 LOOKED_AT: Final = 64  # records
 HINT: Final = (
-    "Records are framed well, but their data are no columns: the trail may be encrypted (ENCRYPTTRAIL). "
+    "Records are framed well, but their data are not columns: the trail may be encrypted (ENCRYPTTRAIL). "
     "Trailgate cannot read an encrypted trail: have a pump write it without encryption"
 )
 

@@ -51,11 +51,13 @@ def _check(source: TrailBytes, operations: Operations, is_continued: Mask) -> No
     fits = (follows == Role.FRAGMENT) | ((role == Role.CHANGE) & (follows == Role.LARGE_OBJECT))
     missing = part & is_continued & ~fits
     if missing.any():
-        raise _about(source, operations, missing, "a record goes on, but no fragment follows it")
+        raise _about(
+            source, operations, missing, "a record is continued, but no fragment follows it"
+        )
     fragment = role == Role.FRAGMENT
     fragment[1:] &= ~(part & is_continued)[:-1]
     if fragment.any():
-        problem = "a fragment stands behind a record that does not go on"
+        problem = "a fragment follows a record that is not continued"
         raise _about(source, operations, fragment, problem)
 
 

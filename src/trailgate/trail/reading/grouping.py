@@ -87,16 +87,16 @@ def _paired(
     """Return the first record of each operation and that of its after image; ``before`` of the changes are before images."""
     if not len(before):
         return changes, changes
-    behind = np.minimum(before + 1, len(changes) - 1)
-    one, two = changes[before], changes[behind]
-    good = (behind > before) & (view.io_type[two] == IO_UPDATE) & ~view.is_before[two]
+    following = np.minimum(before + 1, len(changes) - 1)
+    one, two = changes[before], changes[following]
+    good = (following > before) & (view.io_type[two] == IO_UPDATE) & ~view.is_before[two]
     good &= tables.codes[two] == tables.codes[one]
     good &= (view.indicator[one] < 2) & np.isin(view.indicator[two], (1, 2))
     if not good.all():
         problem = "a before image must be followed by the after image of the same update"
         raise _about(source, view, int(one[int(np.argmin(good))]), problem)
     is_first = np.ones(len(changes), bool)
-    is_first[behind] = False
+    is_first[following] = False
     first = changes[is_first]
     after = first.copy()
     after[np.searchsorted(first, one)] = two
@@ -116,7 +116,7 @@ def _owners(
     if not len(pieces):
         return owner
     if owner[pieces[0]] < 0:
-        problem = "a piece of a change stands without the change it belongs to"
+        problem = "a piece of a change is without the change it belongs to"
         raise _about(source, view, int(pieces[0]), problem)
     changes = np.flatnonzero(role == Role.CHANGE)
     good = same_names(tables, pieces, changes[np.searchsorted(changes, pieces) - 1])

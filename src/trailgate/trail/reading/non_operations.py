@@ -42,16 +42,17 @@ class OperationRecords:
 def without_non_operations(
     source: TrailBytes, view: RecordView, tables: TrailTables, *, tx_open: bool
 ) -> OperationRecords:
-    """Return the records without metadata, restart records and notes that stand alone.
+    """Return the records without metadata, restart records and notes that are a whole transaction.
 
     A note within a transaction (a sequence's) stays, since it may be what begins or ends it; one that is a
     transaction of its own (a DDL record) is not part of the transaction around it. The records are cut where an index gets a
     new meaning. Raises DecodeError at a restart inside a transaction: whoever has the whole file leaves out what was abandoned.
     """
-    dropped = stands_apart(view)
     cut = len(view)
-    if not dropped.any():
+    # Roles from METADATA on are those of records that change no rows.
+    if not (view.role >= Role.METADATA).any():
         return OperationRecords(view, tables, cut)
+    dropped = stands_apart(view)
     decisive = (view.role == Role.METADATA) | (view.role == Role.ABEND)
     for row in np.flatnonzero(decisive).tolist():
         if view.role[row] == Role.ABEND:
@@ -64,6 +65,8 @@ def without_non_operations(
             cut = row
             break
         tables = known
+    if not dropped.any():
+        return OperationRecords(view, tables, cut)
     kept = np.flatnonzero(~dropped[:cut])
     return OperationRecords(view.take(kept), tables, cut, kept)
 
@@ -84,7 +87,7 @@ def _check_closed(source: TrailBytes, view: RecordView, dropped: Mask, *, tx_ope
     if tx_open:
         start = int(view.offsets[len(dropped)])
         raise source.error(
-            "a restart record inside a transaction: what stands in front of it was abandoned",
+            "a restart record inside a transaction: what comes before it was abandoned",
             (start, start + MIN_RECORD),
             hint="Read the trail as a whole, which leaves out the abandoned part",
         )

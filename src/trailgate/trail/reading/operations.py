@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, Image
-from trailgate.model.positions import format_positions
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.format.metadata import TrailTable
 from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE, OP_TYPE_OF, PREFIX_OF

@@ -30,7 +30,7 @@ from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.values.charsets import UTF_8, charset_named
 
 PEEK: Final = 64  # records looked at at once for the end of a chunk
-CHUNK: Final = 1 << 14  # records decoded at once: their integer arrays stay in cache
+CHUNK: Final = 1 << 15  # records decoded at once, no fewer than a portion of a file has
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Decoded:
     state: ReaderState
 
 
-def decode(  # noqa: PLR0913  what is read, where it stands, and what is known
+def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     data: Any,
     definitions: Definitions,
     *,

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Structs
 from trailgate.columnar.gather import gather
+from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
 from trailgate.model.operations_schema import COMMIT_TIME
-from trailgate.model.positions import format_positions
 from trailgate.trail.format.ddl import read_ddl
 from trailgate.trail.format.metadata import TrailTables
 from trailgate.trail.format.record import decode_record
@@ -133,7 +133,7 @@ _TEXTS: Final = (
     (NO_HEADER | NO_INDICATOR, "the record does not begin with its header (48, then 45)"),
     (HEADER_LENGTH, "the record header's length does not fit its record"),
     (PART_OVER, "a part of the record runs over it"),
-    (DATA_LENGTH, "the data are not as long as the header says"),
+    (DATA_LENGTH, "the data are not as long as the header states"),
 )
 
 

@@ -38,21 +38,31 @@ _TEXT_BYTES: Final = _text_bytes()
 
 @dataclass(frozen=True, slots=True)
 class CarriedTexts:
-    """A token's text for each record: its own, or that of its transaction; slot -1 is the last text, -2 null."""
+    """Where each record's text of a token lies, its own or that of its transaction; ``nulls`` have none.
 
-    texts: pa.Array
-    slots: Longs
+    The first ``leading`` records have the text ``before``, known from earlier ones.
+    """
+
+    source: TrailBytes
+    spans: Spans
+    nulls: Mask
+    leading: int
+    before: str | None
 
     def take(self, rows: Longs) -> pa.Array:
-        """Return the texts of some records."""
-        slots = self.slots[rows]
-        index = np.where(slots < 0, len(self.texts) - 1, slots)
-        return self.texts.take(pa.array(index, mask=slots == kernels.NO_VALUE))
+        """Return the texts of some records, ascending."""
+        spans, nulls = self.spans, self.nulls
+        if len(rows) < len(nulls):
+            spans, nulls = spans.take(rows), nulls[rows]
+        texts = _texts(self.source, spans.starts, spans.ends, nulls)
+        leading = int(np.searchsorted(rows, self.leading)) if self.leading else 0
+        if not leading or self.before is None:
+            return texts
+        return pa.concat_arrays([pa.array([self.before] * leading), texts.slice(leading)])
 
     def at(self, row: int) -> str | None:
         """Return the text of a record."""
-        slot = int(self.slots[row])
-        text: str | None = None if slot == kernels.NO_VALUE else self.texts[slot].as_py()
+        text: str | None = self.take(np.array([row]))[0].as_py()
         return text
 
 
@@ -66,11 +76,12 @@ def carried_texts(
     """
     found = find_token(source, view.tokens, code)
     require_tokens(source, view.tokens, found)
-    slots = np.empty(len(view), np.int64)
-    kernels.carry(found.spans.starts, view.indicator, is_open, slots)
-    own = found.spans.take(found.rows)
-    texts = _texts(source, own.starts, own.ends)
-    return CarriedTexts(pa.concat_arrays([texts, pa.array([before], pa.string())]), slots)
+    count = len(view)
+    starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+    nulls = np.empty(count, bool)
+    own = found.spans
+    leading = kernels.carry(own.starts, own.ends, view.indicator, is_open, starts, ends, nulls)
+    return CarriedTexts(source, Spans(starts, ends), nulls, leading, before)
 
 
 def _texts(source: TrailBytes, starts: Longs, ends: Longs, nulls: Mask | None = None) -> pa.Array:
@@ -112,7 +123,8 @@ def token_maps(
     maps = _Maps(found.groups, NAMES.take(pa.array(found.codes)), values)
     if user is not None:
         maps = _with_user(maps, user, operation)
-    offsets = np.searchsorted(maps.owner, np.arange(operations + 1)).astype(np.int32)
+    offsets = np.zeros(operations + 1, np.int32)
+    np.cumsum(np.bincount(maps.owner, minlength=operations), out=offsets[1:])
     return pa.MapArray.from_arrays(pa.array(offsets), maps.keys, maps.items)
 
 

@@ -16,16 +16,20 @@ from trailgate.errors import DecodeError
 from trailgate.model.tables import Table
 from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.values import read_kernels
-from trailgate.trail.values.codec import CELL_HEAD
+from trailgate.trail.values.codec import CELL_HEAD, INDICATOR_BYTES
 
 COLUMN_INDEXES: Final = 1 << 16  # that there can be
+SHORTEST_CELL: Final = CELL_HEAD + INDICATOR_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class CellPlaces:
-    """The values of a column: the record of each, ascending, and where its null indicator is and how long it is."""
+    """The values of a column: the area of each, ascending, and where its null indicator is and how long it is.
 
-    records: Longs
+    ``areas`` None: every area has one.
+    """
+
+    areas: Longs | None
     starts: Longs
     lengths: Longs
 
@@ -34,11 +38,29 @@ class CellPlaces:
 
 
 def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellPlaces]:
-    """Return the values of each column of a table; ``records`` count the areas.
+    """Return the values of each column of a table in data areas; there is at least one area.
 
     Raises DecodeError, with the table, where cells do not fill an area exactly, where an index is not one of
     the table's, or appears twice.
     """
+    first = np.flatnonzero(_count(source, table, areas.take(slice(1))))
+    count, cells = len(areas.starts), len(first)
+    # Most areas are alike. Room for as many cells as the first has is not taken for areas that cannot hold them.
+    if cells * count <= int(areas.sizes.sum()) // SHORTEST_CELL:
+        starts, lengths = (np.empty(cells * count, np.int64) for _ in range(2))
+        if read_kernels.place_alike(
+            source.data, areas.starts, areas.ends, source.big, first, starts, lengths
+        ):
+            found = [CellPlaces(None, starts[:0], lengths[:0])] * len(table.columns)
+            for k, column in enumerate(first.tolist()):
+                own = slice(k * count, (k + 1) * count)
+                found[column] = CellPlaces(None, starts[own], lengths[own])
+            return found
+    return _sorted(source, areas, _count(source, table, areas))
+
+
+def _count(source: TrailBytes, table: Table, areas: Spans) -> Longs:
+    """Return how many values each column has."""
     columns = len(table.columns)
     counts, last = np.zeros(columns, np.int64), np.full(columns, -1, np.int64)
     problem, area, place = read_kernels.count_cells(
@@ -46,15 +68,20 @@ def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellPlace
     )
     if problem:
         raise _error(source, table, problem, (place, int(areas.ends[area])))
+    return counts
+
+
+def _sorted(source: TrailBytes, areas: Spans, counts: Longs) -> list[CellPlaces]:
+    """Return the values of sound areas that differ in their columns."""
     ends = np.cumsum(counts)
     begins = ends - counts
-    total = int(ends[-1]) if columns else 0
-    records, starts, lengths = (np.empty(total, np.int64) for _ in range(3))
+    total = int(counts.sum())
+    rows, starts, lengths = (np.empty(total, np.int64) for _ in range(3))
     read_kernels.place_cells(
-        source.data, areas.starts, areas.ends, source.big, begins.copy(), records, starts, lengths
+        source.data, areas.starts, areas.ends, source.big, begins.copy(), rows, starts, lengths
     )
     return [
-        CellPlaces(records[begin:end], starts[begin:end], lengths[begin:end])
+        CellPlaces(rows[begin:end], starts[begin:end], lengths[begin:end])
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
 

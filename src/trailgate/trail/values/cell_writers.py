@@ -39,7 +39,7 @@ NO_STATES: Final = np.zeros(0, np.uint8)
 class TextBytes:
     """The bytes of a text or binary column: value i is data[offsets[i]:offsets[i + 1]].
 
-    ``data`` have ``SPARE`` bytes after the last value, for loops that read words.
+    ``data`` have ``SPARE`` bytes after the last value, for loops that read words, unless they are ``shared``.
     """
 
     offsets: Offsets
@@ -48,18 +48,23 @@ class TextBytes:
     @classmethod
     def of(cls, values: pa.Array) -> TextBytes:
         """Return the bytes of a column; copied only where they end with their buffer."""
+        found = cls.shared(values)
+        begin, end = int(found.offsets[0]), int(found.offsets[-1])
+        if end + SPARE <= len(found.data):
+            return found
+        spare = np.zeros(SPARE, np.uint8)
+        return cls(found.offsets - begin, np.concatenate([found.data[begin:end], spare]))
+
+    @classmethod
+    def shared(cls, values: pa.Array) -> TextBytes:
+        """Return the bytes of a column where they are, maybe without bytes after them."""
         if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
             values = values.cast(pa.string())
         if not len(values):
-            return cls(np.zeros(1, np.int32), np.zeros(SPARE, np.uint8))
+            return cls(np.zeros(1, np.int32), np.zeros(0, np.uint8))
         _, ends, buffer = values.buffers()
         offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
-        data, begin, end = octets(buffer or b""), int(offsets[0]), int(offsets[-1])
-        if end + SPARE <= len(data):
-            return cls(offsets, data)
-        return cls(
-            offsets - offsets[0], np.concatenate([data[begin:end], np.zeros(SPARE, np.uint8)])
-        )
+        return cls(offsets, octets(buffer or b""))
 
 
 def states_of(found: RecordValues) -> Octets:

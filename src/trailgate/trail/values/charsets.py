@@ -20,7 +20,7 @@ from trailgate.model.types import INTERVAL_TYPES, UTF_8_SUB_TYPES, UTF_16_SUB_TY
 UTF_8: Final = "utf-8"
 UTF_16: Final = "utf-16-be"
 # Assumed: the number that a header gives for the national character set (trail format §4.3, DbNCharset) of a database
-# whose Logdump print says UTF-16BE.
+# whose Logdump print has UTF-16BE.
 UTF_16_NUMBER: Final = 1
 NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture properties §9.3)
 

@@ -7,13 +7,17 @@ it has proven, or checks them itself.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import load8, store8
 from trailgate.trail.values.codec import CELL_HEAD, INDICATOR_BYTES, VARIABLE_HEAD
 from trailgate.trail.values.write_kernels import BETWEEN, BLANK, COLON
 
+HIGH_BITS: Final = np.uint64(0x8080808080808080)
 OVER, BAD_INDEX, NO_INDICATOR, TWICE = range(1, 5)  # problems of ``count_cells``
 
 
@@ -52,6 +56,40 @@ def count_cells(
             counts[column] += 1
             place += CELL_HEAD + length
     return 0, 0, 0
+
+
+@kernel(writes=("places", "lengths"))
+def place_alike(
+    data: Octets,
+    starts: Longs,
+    ends: Longs,
+    big: bool,
+    columns: Longs,
+    places: Longs,
+    lengths: Longs,
+) -> bool:
+    """Write place and length of each value, by column, of areas that have just these columns in this order.
+
+    Returns whether all have, and are sound; where not, ``count_cells`` finds out why.
+    """
+    count = len(starts)
+    for r in range(count):
+        place, end = starts[r], ends[r]
+        if place < 0 or end > len(data):
+            return False
+        for k in range(len(columns)):
+            if place + CELL_HEAD > end or _half(data, place, big) != columns[k]:
+                return False
+            length = _half(data, place + 2, big)
+            place += CELL_HEAD
+            if length < INDICATOR_BYTES or place + length > end:
+                return False
+            places[k * count + r] = place
+            lengths[k * count + r] = length
+            place += length
+        if place != end:
+            return False
+    return True
 
 
 @kernel(writes=("next_cell", "rows", "places", "lengths"))
@@ -252,11 +290,29 @@ def read_integers(
     return len(starts)
 
 
+@inner
+def _copy_bytes(data: Octets, at: int, size: int, out: Octets, to: int) -> np.uint64:
+    """Copy bytes; return all of them ored, eight at a time. ``out`` has room for seven bytes more."""
+    every = np.uint64(0)
+    if at + size + 8 > len(data):
+        for byte in range(size):
+            every |= np.uint64(data[at + byte])
+            out[to + byte] = data[at + byte]
+        return every
+    for byte in range(0, size, 8):
+        word = load8(data, at + byte)
+        store8(out, to + byte, word)
+        over = max(0, byte + 8 - size)
+        every |= word << np.uint64(8 * over)
+    return every
+
+
 @kernel(writes=("texts",))
 def read_datetimes(data: Octets, starts: Longs, nulls: Mask, width: int, texts: Octets) -> int:
     """Write date times as ISO texts, NULL left out; return the first that is not one, or -1.
 
-    The column is one that ``check_fixed`` found sound; ``texts`` has ``width`` bytes for each value that is not NULL.
+    The column is one that ``check_fixed`` found sound; ``texts`` has ``width`` bytes for each value that is not NULL,
+    and ``SPARE`` more.
     """
     to = 0
     for k in range(len(starts)):
@@ -265,11 +321,8 @@ def read_datetimes(data: Octets, starts: Longs, nulls: Mask, width: int, texts: 
         at = starts[k] + INDICATOR_BYTES
         if width > BETWEEN and data[at + BETWEEN] != COLON:
             return k
-        every = np.uint8(0)
-        for byte in range(width):
-            every |= data[at + byte]
-            texts[to + byte] = data[at + byte]
-        if every >= 128:
+        high = _copy_bytes(data, at, width, texts, to)
+        if high & HIGH_BITS:
             return k
         if width > BETWEEN:
             texts[to + BETWEEN] = BLANK

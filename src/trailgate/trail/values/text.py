@@ -62,7 +62,7 @@ def null_cells(cells: Cells, width: int) -> Mask | None:
         cells.source.data, cells.starts, cells.lengths, width, nulls
     )
     if bad >= 0:
-        raise cells.error(f"a value of {width} bytes behind 00 00 or ff ff was expected", bad)
+        raise cells.error(f"a value of {width} bytes after 00 00 or ff ff was expected", bad)
     return nulls if found else None
 
 
@@ -144,6 +144,6 @@ def encode_fixed_bytes_of(target: TargetColumn, found: RecordValues) -> CellWrit
 def fixed_bytes(
     cells: Cells, width: int, nulls: Mask | None
 ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Return the value bytes behind the indicators as a matrix; NULL rows are left out."""
+    """Return the value bytes after the indicators as a matrix; NULL rows are left out."""
     starts = cells.starts if nulls is None else cells.starts[~nulls]
     return rows_at(cells.source.data, starts + INDICATOR_BYTES, width)

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from trailgate.columnar.kernels.words import SPARE
 from trailgate.trail.values import read_kernels
 from trailgate.trail.values.cell_writers import FilledCells
 from trailgate.trail.values.codec import Cells, CellWriter, RecordValues, TargetColumn
@@ -23,12 +24,12 @@ def decode_datetime(cells: Cells) -> pa.Array:
     known = np.ones(len(cells.starts), bool) if nulls is None else ~nulls
     ends = np.zeros(len(known) + 1, np.int32)
     np.cumsum(known * np.int32(width), out=ends[1:])
-    texts = np.empty(int(ends[-1]), np.uint8)
+    texts = np.empty(int(ends[-1]) + SPARE, np.uint8)
     bad = read_kernels.read_datetimes(cells.source.data, cells.starts, ~known, width, texts)
     if bad >= 0:
         raise cells.error("not a date time", bad)
     valid = None if nulls is None else pa.py_buffer(np.packbits(known, bitorder="little"))
-    buffers = [valid, pa.py_buffer(ends), pa.py_buffer(texts)]
+    buffers = [valid, pa.py_buffer(ends), pa.py_buffer(texts[: ends[-1]])]
     return pa.Array.from_buffers(pa.string(), len(known), buffers)
 
 

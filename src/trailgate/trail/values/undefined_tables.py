@@ -36,7 +36,7 @@ MAX_COLUMNS: Final = (
 )
 NOT_DEFINED: Final = "nothing defines the table: its columns are numbered"
 _DATETIME: Final = re.compile(rb"\d{4}-\d\d-\d\d(:\d\d:\d\d:\d\d(\.\d{1,9})?)?", re.ASCII)
-_BETWEEN: Final = 10  # offset of what stands between date and time
+_BETWEEN: Final = 10  # offset of what separates date and time
 _INTEGER_SIZES: Final = (4, 8)
 _HEX: Final = "0x"
 
@@ -62,7 +62,7 @@ def numbered_table(name: str, columns: int) -> Table:
 def columns_used(source: TrailBytes, areas: Spans) -> int:
     """Return one more than the greatest column index in these data areas.
 
-    An area that cells do not fill counts as far as it holds cells: whoever reads it says what is wrong.
+    An area that cells do not fill counts as far as it holds cells: whoever reads it reports what is wrong.
     """
     return int(
         read_kernels.count_columns(source.data, areas.starts, areas.ends, source.big, MAX_COLUMNS)
@@ -77,8 +77,8 @@ def decode_numbered(cells: Cells) -> pa.Array:
     frames = cells.source.order.frames(cells.source.data)[cells.starts]
     counted = frames == cells.source.order.pair(0, cells.lengths - VARIABLE_HEAD)
     ends = cells.starts + cells.lengths
-    behind = np.where(counted, VARIABLE_HEAD, INDICATOR_BYTES)
-    raw = gather(cells.source.buffer, cells.starts + behind, ends, nulls=nulls)
+    skipped = np.where(counted, VARIABLE_HEAD, INDICATOR_BYTES)
+    raw = gather(cells.source.buffer, cells.starts + skipped, ends, nulls=nulls)
     if counted[~nulls].all():
         return _shown(raw, cells.source.charset, counted=True)
     slots = pa.array(np.asarray(counted, bool))
@@ -119,7 +119,7 @@ def _plain(values: pa.Array) -> bool:
 
 
 def _counted(raw: bytes, charset: str) -> str:
-    """Return bytes behind a length: text if they can be, else hex."""
+    """Return bytes after a length: text if they can be, else hex."""
     text = _text(raw, charset)
     return _digits(raw) if text is None else text
 

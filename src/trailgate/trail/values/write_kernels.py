@@ -1,6 +1,6 @@
 """Compiled loops that measure and write cells: one column of many records a call.
 
-Record i takes the value of row ``rows[i]``, and its cell is written at ``places[i]``, which moves on to the end of the cell.
+Record i takes the value of row ``rows[i]``, and its cell is written at ``places[i]``, which becomes the end of the cell.
 ``states`` has an item a row, or none where every row has a value. The loops do not check places: they write the sizes that
 ``add_sizes`` counted from the same arrays, and the body has room for these and ``SPARE`` bytes. So have the bytes of values.
 """
@@ -14,9 +14,9 @@ import numpy as np
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import load8, store8
+from trailgate.trail.values.codec import NULL
 
 PRESENT, NULL_VALUE, MISSING = 0, 1, 2  # states: a value, NULL, not logged (takes no bytes)
-NULL_MARK: Final = 0xFFFF  # the null indicator of NULL (trail format §10.2)
 BETWEEN: Final = 10  # offset of what separates date and time: a blank in ISO, ":" in a trail
 COLON, BLANK = ord(":"), ord(" ")
 SECONDS: Final = 19  # characters of a date time without a fraction
@@ -72,7 +72,7 @@ def write_varying(
         size = np.int64(offsets[row + 1]) - start
         mark = 0
         if state == NULL_VALUE:
-            size, mark = np.int64(0), NULL_MARK
+            size, mark = np.int64(0), NULL
         at = places[record]
         head = _half(column, big) | _half(front + size, big) << 16 | mark << 32
         if counted:

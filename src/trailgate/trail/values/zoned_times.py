@@ -1,4 +1,4 @@
-"""Date times with a time zone behind them in trail form and back: text of at most the column's length."""
+"""Date times with a time zone after them in trail form and back: text of at most the column's length."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ZONE_AT: Final = 21  # of the indicator and a date time to the second
 
 
 def decode_zoned(cells: Cells) -> pa.Array:
-    """Return date times with a zone behind them: ASCII of at most the column's length.
+    """Return date times with a zone after them: ASCII of at most the column's length.
 
     Assumed (trail format §10.2): the text of a date time, then the zone; a shorter zone may make it shorter.
     """

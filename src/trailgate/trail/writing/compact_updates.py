@@ -1,4 +1,4 @@
-"""UPDATERECORDFORMAT COMPACT: what an update did not change is left out of its images.
+"""UPDATERECORDFORMAT COMPACT: images of an update without the columns that it did not change.
 
 trail format §10.4: the before image holds the key and what changed, the after image what changed.
 """

@@ -18,7 +18,7 @@ DATABASE_INDEX: Final = 1  # a file has one database definition
 
 
 def header_of(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
-    """Return a header that says what format its file is in."""
+    """Return a header that names the format of its file."""
     release = RELEASES[trail_format.release]
     producer = replace(header.producer, major_version=release.major, minor_version=release.minor)
     trail = replace(header.trail, compatibility=trail_format.level)
@@ -26,9 +26,9 @@ def header_of(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
 
 
 def file_begin(header: FileHeader, trail_format: TrailFormat, definitions: Definitions) -> bytes:
-    """Return the bytes in front of a file's first operation; raises EncodeError.
+    """Return the bytes before a file's first operation; raises EncodeError.
 
-    Tables are told in the order of the definitions, so that an index means the same in all files of a run.
+    Tables are described in the order of the definitions, so that an index means the same in all files of a run.
     """
     begin = encode_header(header_of(header, trail_format)) if trail_format.has_header else b""
     if not trail_format.by_index:
@@ -72,6 +72,6 @@ def metadata_records(
 
 
 def _indexes(first: int, second: int, trail_format: TrailFormat) -> int:
-    """Return two indexes as they stand in AuditRBA (trail format §5.3)."""
+    """Return two indexes as AuditRBA holds them (trail format §5.3)."""
     order = trail_format.order
     return order.number(order.raw(first, 2) + order.raw(second, 2))

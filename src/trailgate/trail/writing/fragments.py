@@ -106,7 +106,7 @@ def _whole(group: RecordGroup, record: int, before: bytes | None, image: bytes) 
 
 
 def _cut(record: TrailRecord) -> Iterator[TrailRecord]:
-    """Yield a record, or the begin of one that is too long and the fragments that follow it.
+    """Yield a record, or the beginning of one that is too long and the fragments that follow it.
 
     Assumed (trail format §11): a fragment's data are what comes next of the row's, Continued is Y in all but the last.
     """

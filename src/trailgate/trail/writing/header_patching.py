@@ -1,4 +1,4 @@
-"""Change what a file header says of its file, and leave every other byte of it as it is."""
+"""Change what a file header states about its file; every other byte stays as it is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRAIL_GROUP: Final = 0x30
 
 @dataclass(frozen=True, slots=True)
 class HeaderFacts:
-    """What a header says of its own file; the names are those of ``TrailInfo``, None is not known."""
+    """What a header states about its own file; the names are those of ``TrailInfo``, None is not known."""
 
     filename: str
     seqno: int

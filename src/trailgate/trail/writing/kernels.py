@@ -1,7 +1,7 @@
-"""Compiled loops that write what is around the cells of records: headers, frames, tokens, pieces of large objects.
+"""Compiled loops that write what is around the cells of records, and the pieces of large objects.
 
-Each loop writes one part of many records: record i's at ``places[i]``, which moves on to the end of the part. They do not check
-places: the body has room for the sizes that were counted from the same arrays.
+Each loop writes one part of many records: that of record i at ``places[i]``, which becomes the end of the part. The loops do not
+check places: the body has room for the sizes that were counted from the same arrays, and for ``SPARE`` bytes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import load8, store8
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_layout import RECORD_HEADS
 from trailgate.trail.format.tokens import (
@@ -22,15 +23,12 @@ from trailgate.trail.format.tokens import (
     RECORD_INFO,
     TRAILER,
 )
-from trailgate.trail.format.user_tokens import MAX_BYTES, MAX_NAME
 from trailgate.trail.values.write_kernels import copy_bytes
 
 PIECE_BYTES: Final = 2000  # of the printed large object, whose odd piece comes first
 PIECE_HEAD: Final = 20  # column, number of pieces, piece, offset in the value, bytes
 # RecCount has one byte. Assumed: it stays at its greatest number for a value of more pieces, whose own words say how many.
 MAX_COUNT: Final = 255
-USER_TOKEN: Final = -1  # in place of an id: the entry is a user token
-CARRIED_TOKEN: Final = -2  # the entry is not written: its value comes from a column
 MIDDLE: Final = 1  # TransInd
 
 
@@ -64,14 +62,14 @@ def write_heads(
     for record in range(len(places)):
         at, size = places[record], data_sizes[record]
         copy_bytes(body, at, model, 0, head)
-        _write_number(body, at + LENGTH_AT, lengths[record], 2, big)
-        _write_number(body, at + DATA_LENGTH_AT, size, 2, big)
-        _write_number(body, at + TIME_AT, times[record], 8, big)
+        write_number(body, at + LENGTH_AT, lengths[record], 2, big)
+        write_number(body, at + DATA_LENGTH_AT, size, 2, big)
+        write_number(body, at + TIME_AT, times[record], 8, big)
         body[at + TYPE_AT] = types[record]
         body[at + INDICATOR_AT] = indicators[record]
         at += head
         if size > 0:
-            _write_frame(body, at, DATA, NORMAL, size, big)
+            write_frame(body, at, DATA, NORMAL, size, big)
             at += FRAME
         places[record] = at
 
@@ -80,139 +78,16 @@ def write_heads(
 def write_lengths(body: Octets, places: Longs, lengths: Longs, big: bool) -> None:
     """Write a length of two bytes in each record."""
     for record in range(len(places)):
-        _write_number(body, places[record], lengths[record], 2, big)
+        write_number(body, places[record], lengths[record], 2, big)
         places[record] += 2
-
-
-@kernel(writes=("body", "places"))
-def write_area_frames(
-    body: Octets, places: Longs, code: int, sizes: Longs, where_empty: bool, big: bool
-) -> None:
-    """Write the frame of an area; ``where_empty`` also in the records in which it has no bytes."""
-    for record in range(len(places)):
-        if where_empty or sizes[record] > 0:
-            _write_frame(body, places[record], code, NORMAL, sizes[record], big)
-            places[record] += FRAME
 
 
 @kernel(writes=("body", "places"))
 def write_trailers(body: Octets, places: Longs, lengths: Longs, big: bool) -> None:
     """Write the end of each record, which repeats its length."""
     for record in range(len(places)):
-        _write_frame(body, places[record], TRAILER, RECORD_INFO, lengths[record], big)
+        write_frame(body, places[record], TRAILER, RECORD_INFO, lengths[record], big)
         places[record] += FRAME
-
-
-@kernel(writes=("sizes",))
-def add_token_sizes(rows: Longs, shown: Mask, offsets: Offsets, sizes: Longs) -> None:
-    """Add the bytes of one token in the records in which it is ``shown``."""
-    for record in range(len(rows)):
-        if shown[record]:
-            row = rows[record]
-            sizes[record] += FRAME + np.int64(offsets[row + 1]) - np.int64(offsets[row])
-
-
-@kernel(writes=("body", "places"))
-def write_tokens(
-    body: Octets,
-    places: Longs,
-    rows: Longs,
-    shown: Mask,
-    code: int,
-    offsets: Offsets,
-    data: Octets,
-    big: bool,
-) -> None:
-    """Write one token in the records in which it is ``shown``."""
-    for record in range(len(rows)):
-        if not shown[record]:
-            continue
-        at, start = places[record], np.int64(offsets[rows[record]])
-        size = np.int64(offsets[rows[record] + 1]) - start
-        _write_frame(body, at, code, NORMAL, size, big)
-        copy_bytes(body, at + FRAME, data, start, size)
-        places[record] = at + FRAME + size
-
-
-@kernel(writes=("ggs_sizes", "user_sizes"))
-def add_entry_sizes(
-    rows: Longs,
-    entries: Longs,
-    codes: Longs,
-    name_offsets: Offsets,
-    name_data: Octets,
-    value_offsets: Offsets,
-    value_data: Octets,
-    ggs_sizes: Longs,
-    user_sizes: Longs,
-) -> int:
-    """Add the bytes of the tokens of each row's map, from ``entries[row]`` on; return the first bad record or -1.
-
-    A record is bad whose user tokens have a NUL, a name too long or empty, or too many bytes in all.
-    """
-    for record in range(len(rows)):
-        row = rows[record]
-        for entry in range(entries[row], entries[row + 1]):
-            start, end = np.int64(value_offsets[entry]), np.int64(value_offsets[entry + 1])
-            if codes[entry] >= 0:
-                ggs_sizes[record] += FRAME + end - start
-            elif codes[entry] == USER_TOKEN:
-                first, last = np.int64(name_offsets[entry]), np.int64(name_offsets[entry + 1])
-                if not 0 < last - first <= MAX_NAME:
-                    return record
-                if _has_nul(name_data, first, last) or _has_nul(value_data, start, end):
-                    return record
-                user_sizes[record] += last - first + end - start + 2
-        if user_sizes[record] > MAX_BYTES:
-            return record
-    return -1
-
-
-@kernel(writes=("body", "places"))
-def write_entries(
-    body: Octets,
-    places: Longs,
-    rows: Longs,
-    entries: Longs,
-    codes: Longs,
-    infos: Octets,
-    value_offsets: Offsets,
-    value_data: Octets,
-    big: bool,
-) -> None:
-    """Write the GGS tokens of each row's map."""
-    for record in range(len(rows)):
-        row, at = rows[record], places[record]
-        for entry in range(entries[row], entries[row + 1]):
-            if codes[entry] >= 0:
-                start = np.int64(value_offsets[entry])
-                size = np.int64(value_offsets[entry + 1]) - start
-                _write_frame(body, at, codes[entry], np.int64(infos[entry]), size, big)
-                copy_bytes(body, at + FRAME, value_data, start, size)
-                at += FRAME + size
-        places[record] = at
-
-
-@kernel(writes=("body", "places"))
-def write_user_entries(
-    body: Octets,
-    places: Longs,
-    rows: Longs,
-    entries: Longs,
-    codes: Longs,
-    name_offsets: Offsets,
-    name_data: Octets,
-    value_offsets: Offsets,
-    value_data: Octets,
-) -> None:
-    """Write the user tokens of each row's map: name, NUL, value, NUL."""
-    for record in range(len(rows)):
-        row, at = rows[record], places[record]
-        for entry in range(entries[row], entries[row + 1]):
-            if codes[entry] == USER_TOKEN:
-                at = _write_ended(body, at, name_offsets, name_data, entry)
-                at = _write_ended(body, at, value_offsets, value_data, entry)
-        places[record] = at
 
 
 @kernel(writes=("sizes",))
@@ -255,54 +130,41 @@ def write_pieces(
             length = head + FRAME + PIECE_HEAD + size + 2 * FRAME
             last = piece == count
             copy_bytes(body, at, model, 0, head)
-            _write_number(body, at + LENGTH_AT, length, 2, big)
-            _write_number(body, at + DATA_LENGTH_AT, PIECE_HEAD + size, 2, big)
-            _write_number(body, at + TIME_AT, times[value], 8, big)
+            write_number(body, at + LENGTH_AT, length, 2, big)
+            write_number(body, at + DATA_LENGTH_AT, PIECE_HEAD + size, 2, big)
+            write_number(body, at + TIME_AT, times[value], 8, big)
             body[at + INDICATOR_AT] = last_indicators[value] if last else MIDDLE
             body[at + CONTINUED_AT] = 0 if last else 1
             body[at + COUNT_AT] = min(int(count), MAX_COUNT)
             at += head
-            _write_frame(body, at, DATA, NORMAL, PIECE_HEAD + size, big)
+            write_frame(body, at, DATA, NORMAL, PIECE_HEAD + size, big)
             at += FRAME
             for number in (column, count, piece, done, size):
-                _write_number(body, at, number, 4, big)
+                write_number(body, at, number, 4, big)
                 at += 4
-            body[at : at + size] = data[start + done : start + done + size]
+            whole = size & ~7
+            for word in range(0, whole, 8):
+                store8(body, at + word, load8(data, start + done + word))
+            for byte in range(whole, size):  # no bytes need follow the values
+                body[at + byte] = data[start + done + byte]
             at += size
             done += size
-            _write_frame(body, at, GGS_TOKENS, NORMAL, 0, big)
-            _write_frame(body, at + FRAME, TRAILER, RECORD_INFO, length, big)
+            write_frame(body, at, GGS_TOKENS, NORMAL, 0, big)
+            write_frame(body, at + FRAME, TRAILER, RECORD_INFO, length, big)
             at += 2 * FRAME
         places[records[value]] = at
 
 
 @inner
-def _write_number(body: Octets, at: int, number: int, width: int, big: bool) -> None:
+def write_number(body: Octets, at: int, number: int, width: int, big: bool) -> None:
     """Write the last bytes of a number in the byte order of the trail."""
     for byte in range(width):
         body[at + (width - 1 - byte if big else byte)] = (number >> 8 * byte) & 0xFF
 
 
 @inner
-def _write_frame(body: Octets, at: int, code: int, info: int, size: int, big: bool) -> None:
+def write_frame(body: Octets, at: int, code: int, info: int, size: int, big: bool) -> None:
+    """Write the frame of a token."""
     body[at] = code
     body[at + 1] = info
-    _write_number(body, at + 2, size, 2, big)
-
-
-@inner
-def _write_ended(body: Octets, at: int, offsets: Offsets, data: Octets, entry: int) -> int:
-    """Write a text and a NUL; return their end."""
-    start = np.int64(offsets[entry])
-    size = np.int64(offsets[entry + 1]) - start
-    copy_bytes(body, at, data, start, size)
-    body[at + size] = 0
-    return int(at + size + 1)
-
-
-@inner
-def _has_nul(data: Octets, start: int, end: int) -> bool:
-    for at in range(start, end):
-        if data[at] == 0:
-            return True
-    return False
+    write_number(body, at + 2, size, 2, big)

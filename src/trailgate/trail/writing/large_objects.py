@@ -1,6 +1,6 @@
 """Large objects: values in records of their own (116), which follow the record of their image.
 
-That record holds NULL for them; each piece says which part of the value it is (trail format §11).
+That record holds NULL for them; each piece states which part of the value it is (trail format §11).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
             if large is not None and rows is not None:
                 large &= rows
             if large is not None and large.any():
-                values = TextBytes.of(raw)
+                values = TextBytes.shared(raw)
                 found.append(LargeColumn(is_before, index, np.flatnonzero(large), values))
                 image[index] = _null_where(state, large)
     if not found:
@@ -118,9 +118,14 @@ def _large(column: Column, raw: pa.Array) -> Mask:
 
 
 def _null_where(state: StateColumn, large: Mask) -> StateColumn:
-    assert state.values is not None
-    null = pa.scalar(None, state.values.type)
-    return replace(state, values=pc.if_else(pa.array(large), null, state.values))
+    """Return a column with NULL for its large values, whose bytes are not copied."""
+    values = state.values
+    assert values is not None
+    valid = values.is_valid().to_numpy(zero_copy_only=False) & ~large
+    bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    _, offsets, data = values.buffers()
+    shared = [bitmap, offsets.slice(4 * values.offset), data]
+    return replace(state, values=pa.Array.from_buffers(values.type, len(values), shared))
 
 
 class _ValuesOfRecords(NamedTuple):

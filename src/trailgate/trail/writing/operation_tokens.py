@@ -26,7 +26,7 @@ from trailgate.trail.format.tokens import (
 )
 from trailgate.trail.format.user_tokens import user_token_bytes
 from trailgate.trail.values.cell_writers import TextBytes
-from trailgate.trail.writing.kernels import (
+from trailgate.trail.writing.token_kernels import (
     CARRIED_TOKEN,
     USER_TOKEN,
     add_entry_sizes,

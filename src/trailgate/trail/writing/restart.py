@@ -1,4 +1,4 @@
-"""The record that a writer puts behind what it finds when it starts again (trail format §7)."""
+"""The record that a writer that starts again writes after what it finds (trail format §7)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def restart_record(
 ) -> bytes:
     """Return a restart record; ``io_time`` is microseconds since 1970 UTC.
 
-    ``abandoned`` says that the transaction in front of it is not finished and comes again behind it:
-    then it is RestartAbend, else RestartOK.
+    It is RestartAbend if the transaction before it is ``abandoned``, not finished and written again after it, else
+    RestartOK.
     """
     return encode_record(
         TrailRecord(

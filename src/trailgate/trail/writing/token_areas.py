@@ -6,7 +6,7 @@ images, as printed ROWIDs are (trail format §8, §9 and §14).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -14,13 +14,17 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.tokens import FRAME, GGS_TOKENS, LOGCSN, TRANID, USER_TOKENS
 from trailgate.trail.values.cell_writers import TextBytes
-from trailgate.trail.writing.kernels import add_token_sizes, write_area_frames, write_tokens
 from trailgate.trail.writing.operation_tokens import check_size
 from trailgate.trail.writing.record_groups import RecordGroup
+from trailgate.trail.writing.token_kernels import (
+    add_token_sizes,
+    write_area_frames,
+    write_tokens,
+)
 
 # Assumed: a data record without tokens has an empty T group. Every public dump of one has T,
 # on later records for the ROWID alone (trail format §9), which messages do not know.
-EMPTY_TOKENS = True
+EMPTY_TOKENS: Final = True
 
 
 class _CarriedToken(NamedTuple):

@@ -92,7 +92,7 @@ def _writers(
     if updates is UpdateFormat.COMPACT:
         block = compacted(block)
     block, large = part_large(block)
-    # Nothing in a piece says to which image of a record with two it belongs.
+    # Nothing in a piece states to which image of a record with two it belongs.
     separate = np.zeros(len(block), bool)
     for column in large:
         separate[column.rows] = True

@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import distinct
 from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, compile_format, parse_timestamps
 from trailgate.errors import DecodeError
-from trailgate.messages.parsing.bad_messages import refused
+from trailgate.messages.parsing.bad_messages import errors_by_row
 from trailgate.messages.parsing.records import Records
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.properties.rows import SourceKind
-from trailgate.messages.properties.values import Source
+from trailgate.messages.properties.values import ValueSource
 
 HEADERS_HINT: Final = (
     "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
@@ -34,13 +35,13 @@ MESSAGE_ID_HEADERS: Final = {
 }
 
 
-class Sources:
+class MetadataValues:
     """Reads metadata of the records of one batch."""
 
     def __init__(self, options: MetadataOptions, records: Records, now: int) -> None:
         self.options, self.records, self.now = options, records, now
 
-    def text(self, source: Source, generated: pa.Array | None, what: str) -> pa.Array:
+    def text(self, source: ValueSource, generated: pa.Array | None, what: str) -> pa.Array:
         """Return a value for each record; raises BadMessagesError where messages lack the header."""
         values = self.optional(source, generated)
         assert values is not None
@@ -50,12 +51,20 @@ class Sources:
             self.records.refuse(rows, lambda row: self.records.error(row, problem, hint))
         return values
 
-    def _lack(self, source: Source, what: str) -> tuple[str, str]:
+    def codes(self, source: ValueSource, what: str) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different values, and these; raises as ``text`` does."""
+        if source.kind is SourceKind.FIELD:
+            codes, found = self.records.codes(source.name)
+            if None not in found:
+                return codes, found
+        return distinct(self.text(source, None, what))
+
+    def _lack(self, source: ValueSource, what: str) -> tuple[str, str]:
         if source.kind is SourceKind.FIELD:
             return f"the field {source.name} is blank, which is no {what}", ""
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
-    def optional(self, source: Source | None, generated: pa.Array | None) -> pa.Array | None:
+    def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
         """Return a value for each record, null where a message lacks the header."""
         if source is None:
             return None
@@ -69,7 +78,7 @@ class Sources:
             return self._from_headers(self._header(source))
         return generated
 
-    def _header(self, source: Source) -> str:
+    def _header(self, source: ValueSource) -> str:
         if source.kind is SourceKind.MESSAGE_ID:
             name = self.options.message_id or "JMSMessageID"
             return MESSAGE_ID_HEADERS.get(name.casefold(), name)
@@ -111,7 +120,7 @@ class Sources:
         try:
             return parse_timestamps(values, fmt)
         except DecodeError as error:
-            errors = refused(lambda part: parse_timestamps(part, fmt), values, error)
+            errors = errors_by_row(lambda part: parse_timestamps(part, fmt), values, error)
             self._refuse_times({int(rows[at]): errors[at] for at in errors})
 
     def _refuse_times(self, errors: dict[int, DecodeError]) -> NoReturn:
@@ -121,17 +130,29 @@ class Sources:
 
         self.records.refuse(np.fromiter(errors, np.int64, len(errors)), placed)
 
-    def table_names(self) -> pa.Array:
-        """Return each record's SCHEMA.TABLE."""
+    def table_names(self) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different SCHEMA.TABLE, and these."""
         options = self.options
         if options.schemaandtable is not None:
-            return self.text(options.schemaandtable, None, "schemaandtable")
-        parts = [self.text(source, None, "table") for source in options.table]
-        table = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "")
+            return self.codes(options.schemaandtable, "schemaandtable")
+        codes, names = self.codes(options.table[0], "table")
+        for source in options.table[1:]:
+            codes, names = _paired((codes, names), self.codes(source, "table"), "")
         if options.schema is None:
-            return table
-        schema = self.text(options.schema, None, "schema")
-        return pc.binary_join_element_wise(schema, table, ".")
+            return codes, names
+        return _paired(self.codes(options.schema, "schema"), (codes, names), ".")
+
+
+def _paired(
+    left: tuple[Longs, list[str]], right: tuple[Longs, list[str]], between: str
+) -> tuple[Longs, list[str]]:
+    """Return the numbers and texts of two columns joined."""
+    pairs = left[0] * len(right[1]) + right[0]
+    used = np.flatnonzero(np.bincount(pairs, minlength=1))
+    numbers = np.zeros(int(used[-1]) + 1 if len(used) else 1, np.int64)
+    numbers[used] = np.arange(len(used))
+    texts = [divmod(pair, len(right[1])) for pair in used.tolist()]
+    return numbers[pairs], [left[1][a] + between + right[1][b] for a, b in texts]
 
 
 def _header_value(headers: object, name: str) -> str | None:

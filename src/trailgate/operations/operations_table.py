@@ -1,19 +1,16 @@
-"""Change blocks to the operations table and to the typed shape, and back."""
+"""Change blocks to the operations table, and back."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.maps import columns_from_map, state_map
 from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.model.changes import (
-    DELETE,
     OP_TYPES,
     TX_INDICATORS,
     ChangeBatch,
@@ -21,28 +18,17 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
-from trailgate.model.operations_schema import COMMIT_TIME, OPERATIONS_SCHEMA, TYPED_FIELDS
+from trailgate.model.operations_schema import COMMIT_TIME, OPERATIONS_SCHEMA
 from trailgate.model.tables import Definitions, Table
-from trailgate.operations.values import formatter_for, parser_for, typed_for
+from trailgate.operations.block_rows import in_order, letters
+from trailgate.operations.values import formatter_for, parser_for
 
 
 def to_operations(batch: ChangeBatch) -> pa.RecordBatch:
     """Return a batch as the operations table, rows in the batch's order."""
     parts = [_operations_of(block) for block in batch.blocks if len(block)]
     orders = [block.order for block in batch.blocks if len(block)]
-    return _in_order(parts, orders, OPERATIONS_SCHEMA)
-
-
-def _in_order(
-    parts: Sequence[pa.RecordBatch], orders: Sequence[Longs], schema: pa.Schema
-) -> pa.RecordBatch:
-    if not parts:
-        return pa.RecordBatch.from_pylist([], schema=schema)
-    order = orders[0] if len(orders) == 1 else np.concatenate(orders)
-    whole = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-    if (order[1:] > order[:-1]).all():
-        return whole
-    return whole.take(pa.array(np.argsort(order)))
+    return in_order(parts, orders, OPERATIONS_SCHEMA)
 
 
 def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
@@ -59,10 +45,10 @@ def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
 
     columns = {
         "table": pa.repeat(pa.scalar(block.table.name, pa.string()), rows),
-        "op_type": _letters(block.op_type),
+        "op_type": letters(block.op_type),
         "op_ts": pa.array(block.op_ts).view(COMMIT_TIME),
         "tx_id": block.tx_id,
-        "tx_ind": _letters(block.tx_ind),
+        "tx_ind": letters(block.tx_ind),
         "csn": block.csn,
         "seq_id": block.seq_id,
         "position": block.position,
@@ -77,101 +63,6 @@ def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
         for field in OPERATIONS_SCHEMA
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=OPERATIONS_SCHEMA)
-
-
-def _letters(codes: Octets) -> pa.StringArray:
-    """Return ASCII codes as a column of one-letter texts, not copied."""
-    offsets = pa.py_buffer(np.arange(len(codes) + 1, dtype=np.int32))
-    return pa.StringArray.from_buffers(
-        len(codes), offsets, pa.py_buffer(np.ascontiguousarray(codes))
-    )
-
-
-def typed_schema(table: Table) -> pa.Schema:
-    """Return the typed shape of a table: its columns, then ``_op_type`` and the others."""
-    own = [pa.field(column.name, typed_for(column)[0]) for column in table.columns]
-    return pa.schema([*own, *TYPED_FIELDS])
-
-
-def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
-    """Return one table's operations in its typed shape, in the batch's order.
-
-    Values come from the after image, for deletes from the before image. Raises DecodeError for
-    a value that the typed shape cannot hold.
-    """
-    schema = typed_schema(table)
-    wanted = [
-        block
-        for block in batch.blocks
-        if len(block) and block.table.name.casefold() == table.name.casefold()
-    ]
-    if any(block.table.guessed for block in wanted):
-        raise DefinitionError(
-            f"the columns of table {table.name} are numbered, since nothing in the trail defines them",
-            hint="Read it without its types, or give definitions that name it",
-        )
-    for block in wanted:
-        if block.table is not table and typed_schema(block.table) != schema:
-            raise DefinitionError(
-                f"table {table.name} has other columns in the trail than in the definitions",
-                hint="Read it by the trail's own definition, or read operations instead of types",
-            )
-    parts = [_typed_of(block, schema) for block in wanted]
-    return _in_order(parts, [block.order for block in wanted], schema)
-
-
-def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
-    rows = len(block)
-    deletes = block.op_type == DELETE
-    images = [
-        _chosen(before, after, deletes)
-        for before, after in zip(block.before, block.after, strict=True)
-    ]
-    own = []
-    for column, image in zip(block.table.columns, images, strict=True):
-        kind, convert = typed_for(column)
-        own.append(pa.nulls(rows, kind) if image.values is None else convert(image.values))
-    names = [column.name for column in block.table.columns]
-    arrays = [
-        *own,
-        _letters(block.op_type),
-        pa.array(block.op_ts).view(COMMIT_TIME),
-        block.tx_id,
-        block.csn,
-        block.position,
-        _missing_names(names, images, rows),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _chosen(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColumn:
-    """Return the before image's column where rows are deletes, the after image's elsewhere."""
-    if not deletes.any():
-        return after
-    if deletes.all():
-        return before
-    if before.values is None and after.values is None:
-        return after
-    known = after if before.values is None else before
-    assert known.values is not None  # one of them is not, as seen above
-    empty = pa.nulls(len(deletes), known.values.type)
-    values = pc.if_else(
-        pa.array(deletes),
-        empty if before.values is None else before.values,
-        empty if after.values is None else after.values,
-    )
-    rows = len(deletes)
-    return StateColumn(values, np.where(deletes, before.is_missing(rows), after.is_missing(rows)))
-
-
-def _missing_names(names: Sequence[str], images: Sequence[StateColumn], rows: int) -> pa.ListArray:
-    missing = np.stack([image.is_missing(rows) for image in images], axis=1)
-    offsets = np.zeros(rows + 1, np.int32)
-    np.cumsum(missing.sum(axis=1), out=offsets[1:])
-    which = np.nonzero(missing)[1]
-    return pa.ListArray.from_arrays(
-        pa.array(offsets), pa.array(names, pa.string()).take(pa.array(which))
-    )
 
 
 def from_operations(batch: pa.RecordBatch, definitions: Definitions) -> ChangeBatch:

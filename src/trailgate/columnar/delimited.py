@@ -1,0 +1,183 @@
+"""Where the fields of delimited text are: delimiters, quotes and record ends, as integer arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.columnar.kernels import delimited as kernels
+from trailgate.columnar.kernels.gather import MAX_INT32
+from trailgate.columnar.views import octets
+from trailgate.errors import DecodeError, Where
+
+SHOWN: Final = 24  # bytes of context in an error
+BYTES_A_FIELD: Final = 6  # a guess; arrays of fields double where there are more
+
+# What is wrong with a body's quotes, and the hint.
+PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
+    {
+        kernels.UNCLOSED: (
+            "a quoted value is not closed",
+            "Is the message cut off, or is delim.quote or delim.quote.escaped another one?",
+        ),
+        kernels.TRAILING: (
+            "text follows a closing quote",
+            "A quote inside a quoted value must be written as delim.quote.escaped says",
+        ),
+    }
+)
+
+
+class BrokenQuotesError(DecodeError):
+    """The first error of several bodies; ``bodies`` has the error of each broken one."""
+
+    bodies: dict[int, DecodeError]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The delimiters, each one or more bytes.
+
+    ``quote_escaped`` is a quote inside quotes; ``others_escaped`` are the forms in which other delimiters
+    are written in data: a delimiter within one of them is data.
+    """
+
+    field: bytes
+    line: bytes
+    quote: bytes | None = None
+    quote_escaped: bytes | None = None
+    others_escaped: tuple[bytes, ...] = ()
+
+    @property
+    def escaped(self) -> bytes:
+        """Return a quote as it is written inside quotes: doubled unless configured otherwise."""
+        return self.quote_escaped or (self.quote or b"") * 2
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of all records: field i is data[starts[i]:ends[i]], quotes included.
+
+    Record r has the fields bounds[r] to bounds[r + 1] - 1 and is part of body ``body[r]``. ``flags`` say of each
+    field whether it is quoted and has escaped quotes (``kernels.QUOTED``, ``kernels.ESCAPES``).
+    """
+
+    starts: Offsets
+    ends: Offsets
+    flags: Octets
+    bounds: Longs
+    body: Longs
+
+    @property
+    def first(self) -> Longs:
+        """Return the first field of each record."""
+        return self.bounds[:-1]
+
+    @property
+    def count(self) -> Longs:
+        """Return how many fields each record has."""
+        return np.diff(self.bounds)
+
+
+def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> Fields:
+    """Return the fields of the bodies data[starts[i]:ends[i]]: ascending and apart.
+
+    A body's end ends its record, with a line delimiter or without; an empty body has no record. Raises
+    BrokenQuotesError where quotes are not closed or are followed by text.
+    """
+    if len(data) > MAX_INT32:
+        raise DecodeError("more than 2 GiB of text at once", hint="read fewer messages at a time")
+    tokens = _tokens(dialect)
+    room = len(data) // BYTES_A_FIELD + len(starts) + 2
+    broken = np.empty((2, len(starts)), np.int64)
+    problems = np.empty(len(starts), np.uint8)
+    while True:
+        places, flags = np.empty((2, room), np.int32), np.empty(room, np.uint8)
+        records = np.empty((2, room), np.int64)
+        count, found, wrong, _ = kernels.scan(
+            data, starts, ends, *tokens, *places, flags, *records, *broken, problems
+        )
+        if count != kernels.FULL:
+            break
+        room *= 2
+    if count == kernels.OUTSIDE:
+        raise DecodeError(f"a body is not within its {len(data)} bytes")
+    if wrong:
+        where = zip(*broken[:, :wrong].tolist(), problems[:wrong].tolist(), strict=True)
+        raise _broken(
+            {
+                body: _error(data, place, (starts[body], ends[body]), kind)
+                for body, place, kind in where
+            }
+        )
+    bounds, body = records[0, : found + 1], records[1, :found]
+    return Fields(places[0, :count], places[1, :count], flags[:count], bounds, body)
+
+
+class _Tokens(NamedTuple):
+    """A dialect as the scanner takes it."""
+
+    tokens: Octets
+    bounds: Longs
+    kinds: Octets
+    delimiter_bytes: Octets
+    quote_bytes: Octets
+
+
+def _tokens(dialect: Dialect) -> _Tokens:
+    quotes = (dialect.quote, dialect.escaped) if dialect.quote else (b"", b"")
+    every = (dialect.field, dialect.line, *quotes, *dialect.others_escaped)
+    bounds = np.cumsum([0, *map(len, every)])
+    return _Tokens(
+        octets(b"".join(every)),
+        bounds,
+        _kinds(dialect),
+        _firsts(dialect.field, dialect.line, *dialect.others_escaped),
+        _firsts(*quotes),
+    )
+
+
+def _kinds(dialect: Dialect) -> Octets:
+    """Return what begins with each byte value: a delimiter of one byte is known by it alone."""
+    kinds = np.zeros(256, np.uint8)
+    one_byte = {dialect.field: kernels.FIELD_DELIMITER, dialect.line: kernels.LINE_DELIMITER}
+    for token in (dialect.field, dialect.line, *dialect.others_escaped):
+        known = kinds[token[0]] != kernels.NO_DELIMITER or len(token) > 1
+        kinds[token[0]] = kernels.SEVERAL if known else one_byte.get(token, kernels.SEVERAL)
+    if dialect.quote:
+        alone = len(dialect.quote) == 1
+        kinds[dialect.quote[0]] |= kernels.IS_QUOTE if alone else kernels.OPENS_QUOTE
+    return kinds
+
+
+def _firsts(*tokens: bytes) -> Octets:
+    return octets(bytes(sorted({token[0] for token in tokens if token})))
+
+
+def _error(data: Octets, place: int, body: tuple[Any, Any], kind: int) -> DecodeError:
+    raw = data[place : min(place + SHOWN, int(body[1]))].tobytes()
+    problem, hint = PROBLEMS[kind]
+    return DecodeError(problem, where=Where(offset=place - int(body[0]), raw=raw), hint=hint)
+
+
+def _broken(errors: dict[int, DecodeError]) -> BrokenQuotesError:
+    first = next(iter(errors.values()))
+    found = BrokenQuotesError(first.problem, where=first.where, hint=first.hint)
+    found.bodies = errors
+    return found
+
+
+def find_all(data: Octets, token: bytes) -> Longs:
+    """Return where ``token`` occurs, from left to right without overlaps."""
+    room = len(data) // BYTES_A_FIELD + 1
+    while True:
+        places = np.empty(room, np.int64)
+        count = kernels.find(data, octets(token), places)
+        if count != kernels.FULL:
+            return places[:count]
+        room *= 2

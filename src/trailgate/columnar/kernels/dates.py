@@ -1,0 +1,207 @@
+"""Dates and times of compiled formats: text to microseconds, or to ISO text."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.columnar.kernels.compiled import inner, kernel
+
+# The parts of a time, as the fields of a layout number them; a fraction is in units of 10^-12.
+YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
+PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx (capture properties §4.1)
+ZERO: Final = ord("0")
+FRACTION_DIGITS: Final = 12
+TEN: Final = np.uint64(10)
+DIGIT: Final = np.uint8(
+    48
+)  # subtracted from a byte, which leaves more than 9 of all that is no digit
+# Days before each month, of a year that begins in March.
+DAYS_BEFORE: Final = (306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275)
+
+
+@kernel(writes=("part", "micros", "iso"))
+def read_times(
+    data: Octets,
+    offsets: Offsets,
+    layouts: Longs,
+    fields: Longs,
+    literals: Longs,
+    months: Octets,
+    size: int,
+    part: Longs,
+    micros: Longs,
+    iso: Octets,
+) -> int:
+    """Write the times of texts; return the first row that is not one or would lose digits, or -1.
+
+    ``layouts`` has five numbers a layout: its length, and where its fields and literals begin and end. The first layout counts
+    whose digits, letters and literals fit. ``fields`` has part, start, width and whether it is letters; ``literals`` a place and the
+    three bytes that are allowed there. Blanks around a value do not count. With a ``size``, ISO text of
+    so many characters is written, else microseconds since 1970. ``part`` has room for seven numbers.
+    """
+    for row in range(len(offsets) - 1):
+        begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if begin < 0 or end > len(data):
+            return row
+        while begin < end and is_blank(data[begin]):
+            begin += 1
+        while end > begin and is_blank(data[end - 1]):
+            end -= 1
+        found = False
+        for at in range(0, len(layouts), 5):
+            if layouts[at] == end - begin and read_parts(
+                data, begin, layouts[at : at + 5], fields, literals, months, part
+            ):
+                found = True
+                break
+        if not found or not is_time(part):
+            return row
+        if size:
+            if not write_iso(part, iso, row * size, size):
+                return row
+        else:
+            if part[FRACTION] % 1_000_000:
+                return row
+            micros[row] = since_1970(part)
+    return -1
+
+
+@inner
+def is_blank(byte: int) -> bool:
+    """Return whether a byte is a blank, tab or line end."""
+    return bool(byte == 32 or byte == 9 or byte == 13 or byte == 10)
+
+
+@inner
+def read_parts(
+    data: Octets,
+    begin: int,
+    layout: Longs,
+    fields: Longs,
+    literals: Longs,
+    months: Octets,
+    part: Longs,
+) -> bool:
+    """Return whether a value fits a layout of its length; write its parts."""
+    for at in range(layout[3], layout[4]):
+        byte = data[begin + literals[4 * at]]
+        if (
+            byte != literals[4 * at + 1]
+            and byte != literals[4 * at + 2]
+            and byte != literals[4 * at + 3]
+        ):
+            return False
+    part[YEAR], part[MONTH], part[DAY] = 1970, 1, 1
+    part[HOUR] = part[MINUTE] = part[SECOND] = part[FRACTION] = 0
+    for at in range(layout[1], layout[2]):
+        good = True
+        which, start, width = fields[4 * at], begin + fields[4 * at + 1], fields[4 * at + 2]
+        number = np.int64(0)
+        if fields[4 * at + 3]:
+            number = np.int64(month_of(data, start, months))
+            if number == 0:
+                return False
+        else:
+            first, second = data[start] - DIGIT, data[start + width - 1] - DIGIT
+            good = first < 10 and second < 10
+            number = np.int64(first)
+            for place in range(start + 1, start + width - 1):
+                digit = data[place] - DIGIT
+                good = good and digit < 10
+                number = np.int64(number * 10 + digit)
+            if width > 1:
+                number = np.int64(number * 10 + second)
+        if not good:
+            return False
+        if which == YEAR and width == 2:
+            number += 2000 if number < PIVOT else 1900
+        if which == FRACTION:
+            for _ in range(width, FRACTION_DIGITS):
+                number *= 10
+        part[which] = number
+    return True
+
+
+@inner
+def month_of(data: Octets, start: int, months: Octets) -> int:
+    """Return the month that three letters name in either case, 0 for none."""
+    for month in range(12):
+        same = True
+        for at in range(3):
+            same = same and data[start + at] & 0xDF == months[3 * month + at]
+        if same:
+            return month + 1
+    return 0
+
+
+@inner
+def is_time(part: Longs) -> bool:
+    """Return whether the parts are a day of the calendar and a time of it."""
+    year, month, day = part[YEAR], part[MONTH], part[DAY]
+    if year < 1 or month < 1 or month > 12 or day < 1 or day > 31:
+        return False
+    if day > 28:
+        last = 31
+        if month == 2:
+            leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+            last = 29 if leap else 28
+        elif month == 4 or month == 6 or month == 9 or month == 11:
+            last = 30
+        if day > last:
+            return False
+    return bool(part[HOUR] < 24 and part[MINUTE] < 60 and part[SECOND] < 60)
+
+
+@inner
+def since_1970(part: Longs) -> int:
+    """Return microseconds since 1970 of the proleptic Gregorian calendar."""
+    # Days from a year that begins in March, so that the leap day is its last.
+    past = 1 if part[MONTH] <= 2 else 0
+    year = np.uint32(part[YEAR] - past)
+    days = 365 * np.int64(year) + year // np.uint32(4) - year // np.uint32(100)
+    days += np.int64(year // np.uint32(400))
+    days += DAYS_BEFORE[part[MONTH] - 1] + part[DAY] - 1 - 719_468
+    seconds = ((days * 24 + part[HOUR]) * 60 + part[MINUTE]) * 60 + part[SECOND]
+    return int(seconds * 1_000_000 + part[FRACTION] // 1_000_000)
+
+
+@inner
+def write_iso(part: Longs, iso: Octets, to: int, size: int) -> bool:
+    """Write YYYY-MM-DD HH:MI:SS.ffffff, of ``size`` characters; return whether nothing was lost."""
+    century = part[YEAR] // 100
+    write_two(iso, to, century)
+    write_two(iso, to + 2, part[YEAR] - century * 100)
+    for which in range(MONTH, SECOND + 1):
+        at = 2 + 3 * which
+        if at < size:
+            iso[to + at - 1] = 45 if which < HOUR else 32 if which == HOUR else 58
+            write_two(iso, to + at, part[which])
+        elif part[which] != (1 if which < HOUR else 0):
+            return False
+    if size > 19:
+        iso[to + 19] = 46
+    rest = np.uint64(part[FRACTION])
+    if rest == 0:
+        for at in range(20, size):
+            iso[to + at] = ZERO
+        return True
+    for at in range(19 + FRACTION_DIGITS, 19, -1):
+        digit = rest % TEN
+        rest //= TEN
+        if at < size:
+            iso[to + at] = ZERO + digit
+        elif digit:
+            return False
+    return True
+
+
+@inner
+def write_two(out: Octets, to: int, number: int) -> None:
+    """Write a number as two digits."""
+    rest = np.uint32(number)
+    tens = rest // np.uint32(10)
+    out[to] = ZERO + tens
+    out[to + 1] = ZERO + rest - tens * np.uint32(10)

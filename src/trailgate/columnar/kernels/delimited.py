@@ -1,0 +1,414 @@
+"""Delimited text to the places of its fields, for delimiters and quotes of any length.
+
+A quote opens a quoted value only at the start of a field; elsewhere it is data. Inside a quoted
+value delimiters are data, and the escaped quote does not close it. Of two delimiters that begin at one byte the longer one counts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import copy_value, first_mark, marks64
+
+# The rows of ``bounds``: a token is tokens[bounds[row]:bounds[row + 1]].
+FIELD, LINE, QUOTE, ESCAPED_QUOTE, OTHERS = range(5)
+# What a byte begins: one of these (``SEVERAL``: it takes more bytes to know), and whether a quote or
+# one of several bytes.
+NO_DELIMITER, FIELD_DELIMITER, LINE_DELIMITER, SEVERAL = range(4)
+IS_QUOTE, OPENS_QUOTE = 4, 8
+QUOTED: Final = 1  # flags of a field
+ESCAPES: Final = 2
+UNCLOSED: Final = 1  # problems of a body
+TRAILING: Final = 2
+BLOCK: Final = 256  # rows
+FULL: Final = -1
+OUTSIDE: Final = -2
+
+
+@kernel(writes=("starts", "ends", "flags", "first", "body", "broken", "broken_at", "problem"))
+def scan(
+    data: Octets,
+    body_starts: Longs,
+    body_ends: Longs,
+    tokens: Octets,
+    bounds: Longs,
+    kinds: Octets,
+    delimiter_bytes: Octets,
+    quote_bytes: Octets,
+    starts: Offsets,
+    ends: Offsets,
+    flags: Octets,
+    first: Longs,
+    body: Longs,
+    broken: Longs,
+    broken_at: Longs,
+    problem: Octets,
+) -> tuple[int, int, int, int]:
+    """Write the fields of the bodies; return how many fields, records and broken bodies, and all flags ored.
+
+    Bodies ascend and do not overlap. ``kinds`` has an item a byte value, ``delimiter_bytes`` are the first bytes of delimiters and escapes of
+    delimiters, ``quote_bytes`` those of quotes and escaped quotes (none: text has no quotes). Record r
+    has the fields first[r] to before first[r + 1] and belongs to body[r]; ``first`` has an item more than records. A broken body
+    has no records, but a place and a problem.
+    Returns ``FULL`` fields where the arrays of fields are too short, ``OUTSIDE`` where a body is not within the data.
+    """
+    fields = records = wrong = seen = last = 0
+    field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
+    quote_size = bounds[QUOTE + 1] - bounds[QUOTE]
+    escaped, escaped_size = bounds[ESCAPED_QUOTE], bounds[OTHERS] - bounds[ESCAPED_QUOTE]
+    base = -64  # of the 64 bytes whose marks are known
+    delimiters = quotes = np.uint64(0)
+    for number in range(len(body_starts)):
+        at, end = body_starts[number], body_ends[number]
+        if at < last or end < at or end > len(data):
+            return OUTSIDE, 0, 0, 0
+        last = end
+        fields_before, records_before, begin = fields, records, fields
+        trouble = trouble_at = 0
+        more = False  # a field delimiter came before: a field begins, even at the body's end
+        while at < end or more:
+            if fields + 1 >= len(starts):
+                return FULL, 0, 0, 0
+            place = at
+            flag = 0
+            kind = NO_DELIMITER
+            if at < end and is_quote(data, at, end, tokens, bounds, kinds):
+                # To the end of the quoted value: the first quote that is not an escaped one.
+                flag = QUOTED
+                place += quote_size
+                closed = False
+                while place < end:
+                    if place - base >= 64:
+                        base = place
+                        delimiters = marks(data, base, delimiter_bytes)
+                        quotes = marks(data, base, quote_bytes)
+                    left = quotes >> np.uint64(place - base)
+                    if left == 0:
+                        place = base + 64
+                        continue
+                    place += first_mark(left)
+                    if place >= end:
+                        break
+                    if is_token(data, place, end, tokens, escaped, escaped_size):
+                        flag |= ESCAPES
+                        place += escaped_size
+                    elif is_quote(data, place, end, tokens, bounds, kinds):
+                        closed = True
+                        break
+                    else:
+                        place += 1
+                if not closed:
+                    trouble, trouble_at = UNCLOSED, at
+                    break
+                place += quote_size
+                if place < end:
+                    kind = kinds[data[place]] & SEVERAL
+                    if kind == SEVERAL:
+                        kind = delimiter(data, place, end, tokens, bounds)
+                    if kind == NO_DELIMITER:
+                        trouble, trouble_at = TRAILING, place - quote_size
+                        break
+            else:
+                # To the next delimiter that is not part of an escape.
+                while place < end:
+                    if place - base >= 64:
+                        base = place
+                        delimiters = marks(data, base, delimiter_bytes)
+                        quotes = marks(data, base, quote_bytes)
+                    left = delimiters >> np.uint64(place - base)
+                    if left == 0:
+                        place = base + 64
+                        continue
+                    place += first_mark(left)
+                    if place >= end:
+                        break
+                    kind = kinds[data[place]] & SEVERAL
+                    if kind != SEVERAL:
+                        break
+                    skipped = escape(data, place, end, tokens, bounds)
+                    if skipped == 0:
+                        kind = delimiter(data, place, end, tokens, bounds)
+                        if kind != NO_DELIMITER:
+                            break
+                    place += max(skipped, 1)
+                    kind = NO_DELIMITER
+                place = min(place, end)
+            starts[fields], ends[fields], flags[fields] = at, place, flag
+            seen |= flag
+            fields += 1
+            if kind == FIELD_DELIMITER:
+                at = place + field_size
+                more = True
+            else:
+                first[records], body[records] = begin, number
+                records += 1
+                begin = fields
+                at = place + line_size if kind == LINE_DELIMITER else end
+                more = False
+        if trouble:
+            broken[wrong], broken_at[wrong], problem[wrong] = number, trouble_at, trouble
+            wrong += 1
+            fields, records = fields_before, records_before
+    first[records] = fields
+    return fields, records, wrong, seen
+
+
+@inner
+def is_token(data: Octets, place: int, end: int, tokens: Octets, token: int, size: int) -> bool:
+    """Return whether the token tokens[token:token + size] begins at a place and ends before ``end``."""
+    if place + size > end:
+        return False
+    for at in range(size):
+        if data[place + at] != tokens[token + at]:
+            return False
+    return True
+
+
+@inner
+def is_quote(
+    data: Octets, place: int, end: int, tokens: Octets, bounds: Longs, kinds: Octets
+) -> bool:
+    """Return whether a quote begins at a place before ``end``."""
+    kind = kinds[data[place]]
+    if not kind & OPENS_QUOTE:
+        return bool(kind & IS_QUOTE)
+    size = bounds[QUOTE + 1] - bounds[QUOTE]
+    return bool(is_token(data, place, end, tokens, bounds[QUOTE], size))
+
+
+@inner
+def delimiter(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) -> int:
+    """Return which delimiter begins at a place; of two the longer one."""
+    field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
+    is_field = is_token(data, place, end, tokens, bounds[FIELD], field_size)
+    if is_field and line_size <= field_size:
+        return FIELD_DELIMITER
+    if is_token(data, place, end, tokens, bounds[LINE], line_size):
+        return LINE_DELIMITER
+    return FIELD_DELIMITER if is_field else NO_DELIMITER
+
+
+@inner
+def escape(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) -> int:
+    """Return the length of the escape of a delimiter that begins at a place, 0 for none."""
+    for row in range(OTHERS, len(bounds) - 1):
+        size = bounds[row + 1] - bounds[row]
+        if is_token(data, place, end, tokens, bounds[row], size):
+            return size
+    return 0
+
+
+@inner
+def marks(data: Octets, base: int, wanted: Octets) -> np.uint64:
+    """Return a bit for each of the 64 bytes from ``base`` that is one of those wanted."""
+    found = np.uint64(0)
+    if base + 64 <= len(data):
+        if len(wanted):  # one or two, mostly: no loop for these
+            found = marks64(data, base, wanted[0]) | marks64(data, base, wanted[len(wanted) - 1])
+        for which in range(1, len(wanted) - 1):
+            found |= marks64(data, base, wanted[which])
+        return found
+    for at in range(len(data) - base):
+        for which in range(len(wanted)):
+            if data[base + at] == wanted[which]:
+                found |= np.uint64(1) << np.uint64(at)
+    return found
+
+
+@kernel(writes=("offsets", "nulls", "seen"))
+def measure_fields(
+    data: Octets,
+    starts: Offsets,
+    ends: Offsets,
+    flags: Octets,
+    first: Longs,
+    places: Longs,
+    quote: Octets,
+    escaped: Octets,
+    null: Octets,
+    offsets: Offsets,
+    nulls: Mask,
+    seen: Octets,
+) -> int:
+    """Write Arrow's offsets of the fields first[row] + place, without quotes and escapes: a column a place.
+
+    ``offsets`` has all of the first column, then all of the second; so has ``nulls``, which is empty, or marks the unquoted fields that
+    are the text ``null``. ``seen`` has the flags of each column ored. Returns how many are null, -1 for a field that does not exist.
+    """
+    count = 0
+    rows = len(first)
+    for number in range(len(places)):
+        offsets[number * (rows + 1)] = 0
+    for row in range(rows):
+        for number in range(len(places)):
+            field = first[row] + places[number]
+            if field < 0 or field >= len(starts):
+                return -1
+            begin, flag = np.int64(starts[field]), flags[field]
+            size = np.int64(ends[field]) - begin
+            seen[number] |= flag
+            if flag & QUOTED:
+                size -= 2 * len(quote)
+                if flag & ESCAPES:
+                    begin += len(quote)
+                    size = np.int64(unescaped_size(data, begin, begin + size, quote, escaped))
+            if len(nulls):
+                same = not flag & QUOTED and size == len(null)
+                for at in range(len(null)):
+                    same = same and data[begin + at] == null[at]
+                nulls[number * rows + row] = same
+                if same:
+                    count += 1
+                    size = np.int64(0)
+            slot = number * (rows + 1) + row
+            offsets[slot + 1] = offsets[slot] + size
+    return count
+
+
+@kernel(writes=("out",))
+def copy_fields(
+    data: Octets,
+    starts: Offsets,
+    ends: Offsets,
+    flags: Octets,
+    first: Longs,
+    places: Longs,
+    quote: Octets,
+    escaped: Octets,
+    offsets: Offsets,
+    bases: Longs,
+    out: Octets,
+) -> None:
+    """Copy the values of fields that ``measure_fields`` found, each column from its base in ``out``.
+
+    After each column there are ``SPARE`` bytes. Some rows of all columns are copied, then the next rows, so that what is
+    known of their fields stays in cache.
+    """
+    rows = len(first)
+    for begin in range(0, rows, BLOCK):
+        stop = min(rows, begin + BLOCK)
+        for number in range(len(places)):
+            slot, base = number * (rows + 1), bases[number]
+            at = np.int64(offsets[slot + begin])
+            for row in range(begin, stop):
+                field = first[row] + places[number]
+                end = np.int64(offsets[slot + row + 1])
+                start, flag = np.int64(starts[field]), flags[field]
+                if flag & QUOTED:
+                    start += len(quote)
+                if flag & ESCAPES:
+                    stop_at = ends[field] - len(quote)
+                    unescape(data, start, stop_at, quote, escaped, out, base + at)
+                else:
+                    copy_value(data, start, end - at, out, base + at)
+                at = end
+
+
+@inner
+def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: Octets) -> int:
+    """Return the length of a value with its escaped quotes undone."""
+    size = end - start
+    while start < end:
+        if is_token(data, start, end, escaped, 0, len(escaped)):
+            size += len(quote) - len(escaped)
+            start += len(escaped)
+        else:
+            start += 1
+    return size
+
+
+@inner
+def unescape(
+    data: Octets, start: int, end: int, quote: Octets, escaped: Octets, out: Octets, at: int
+) -> None:
+    """Write a value with its escaped quotes undone."""
+    while start < end:
+        if is_token(data, start, end, escaped, 0, len(escaped)):
+            for byte in range(len(quote)):
+                out[at + byte] = quote[byte]
+            at += len(quote)
+            start += len(escaped)
+        else:
+            out[at] = data[start]
+            at += 1
+            start += 1
+
+
+@kernel(writes=("codes", "known"))
+def code_fields(
+    data: Octets,
+    starts: Offsets,
+    ends: Offsets,
+    first: Longs,
+    place: int,
+    codes: Longs,
+    known: Longs,
+) -> int:
+    """Write a number for each different text of the fields first[row] + place, in order of occurrence.
+
+    ``known`` gets a row of each. Returns how many there are; ``FULL`` for more than it has room for, ``OUTSIDE`` for a
+    field that does not exist.
+    """
+    count = code = 0
+    for row in range(len(first)):
+        field = first[row] + place
+        if field < 0 or field >= len(starts):
+            return OUTSIDE
+        # Mostly it is the text of the row before; else they are few.
+        for step in range(count + 1):
+            if step > 0:
+                code = step - 1
+            if count and same_text(data, starts, ends, field, first[known[code]] + place):
+                break
+        else:
+            if count == len(known):
+                return FULL
+            code = count
+            known[count] = row
+            count += 1
+        codes[row] = code
+    return count
+
+
+@inner
+def same_text(data: Octets, starts: Offsets, ends: Offsets, field: int, other: int) -> bool:
+    """Return whether two fields have the same bytes."""
+    begin, beside = np.int64(starts[field]), np.int64(starts[other])
+    size = ends[field] - begin
+    if ends[other] - beside != size:
+        return False
+    for at in range(size):
+        if data[begin + at] != data[beside + at]:
+            return False
+    return True
+
+
+@kernel(writes=("places",))
+def find(data: Octets, token: Octets, places: Longs) -> int:
+    """Write where a token occurs, from left to right without overlaps; return how often, or ``FULL``."""
+    count = 0
+    place = 0
+    begins = token[:1]
+    while place + len(token) <= len(data):
+        left = marks(data, place, begins)
+        base, free = place, place
+        while left != 0:
+            place = base + first_mark(left)
+            left &= left - np.uint64(1)
+            if place < free or place + len(token) > len(data):
+                continue
+            same = True
+            for at in range(1, len(token)):
+                same = same and data[place + at] == token[at]
+            if same:
+                if count == len(places):
+                    return FULL
+                places[count] = place
+                count += 1
+                free = place + len(token)
+        place = max(base + 64, free)
+    return count

@@ -1,0 +1,34 @@
+"""Positions of operations: 20 digits whose text order is the operations' order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs
+from trailgate.columnar.kernels.positions import DIGITS, write_positions
+from trailgate.errors import OptionError
+
+
+def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
+    """Return 10 digits of file number and 10 of byte offset, one text a row.
+
+    Raises OptionError for a number that is negative or has more than 10 digits.
+    """
+    rows, width = len(offsets), 2 * DIGITS
+    texts = np.empty(rows * width, np.uint8)
+    files = np.ascontiguousarray(np.broadcast_to(np.asarray(numbers, np.int64), (rows,)))
+    if write_positions(files, np.ascontiguousarray(offsets, np.int64), texts) >= 0:
+        raise OptionError(f"a position's part is not of 1 to {DIGITS} digits")
+    ends = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(texts))
+
+
+def parse_position(text: str) -> tuple[int, int]:
+    """Return (file number, byte offset) of a position; raises OptionError."""
+    if len(text) != 2 * DIGITS or not (text.isascii() and text.isdigit()):
+        raise OptionError(
+            f"{text!r} is not a position",
+            hint=f"A position is {DIGITS} digits of file number and {DIGITS} of byte offset",
+        )
+    return int(text[:DIGITS]), int(text[DIGITS:])

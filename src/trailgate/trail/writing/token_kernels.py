@@ -1,0 +1,162 @@
+"""Compiled loops that write the tokens of records, in the way of ``kernels``: each one part of many records.
+
+Tokens come from columns of operations, and from the entries of their maps: those of row i are ``entries[i]`` to
+``entries[i + 1]``, each with a code: the id of a GGS token, ``USER_TOKEN`` or ``CARRIED_TOKEN``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.trail.format.tokens import FRAME, NORMAL
+from trailgate.trail.format.user_tokens import MAX_BYTES, MAX_NAME
+from trailgate.trail.values.write_kernels import copy_bytes
+from trailgate.trail.writing.kernels import write_frame
+
+USER_TOKEN: Final = -1  # the entry is a user token
+CARRIED_TOKEN: Final = -2  # the entry is not written: its value is that of a column
+
+
+@kernel(writes=("body", "places"))
+def write_area_frames(
+    body: Octets, places: Longs, code: int, sizes: Longs, where_empty: bool, big: bool
+) -> None:
+    """Write the frame of an area; ``where_empty`` also in the records in which it has no bytes."""
+    for record in range(len(places)):
+        if where_empty or sizes[record] > 0:
+            write_frame(body, places[record], code, NORMAL, sizes[record], big)
+            places[record] += FRAME
+
+
+@kernel(writes=("sizes",))
+def add_token_sizes(rows: Longs, shown: Mask, offsets: Offsets, sizes: Longs) -> None:
+    """Add the bytes of one token in the records in which it is ``shown``."""
+    for record in range(len(rows)):
+        if shown[record]:
+            row = rows[record]
+            sizes[record] += FRAME + np.int64(offsets[row + 1]) - np.int64(offsets[row])
+
+
+@kernel(writes=("body", "places"))
+def write_tokens(
+    body: Octets,
+    places: Longs,
+    rows: Longs,
+    shown: Mask,
+    code: int,
+    offsets: Offsets,
+    data: Octets,
+    big: bool,
+) -> None:
+    """Write one token in the records in which it is ``shown``."""
+    for record in range(len(rows)):
+        if not shown[record]:
+            continue
+        at, start = places[record], np.int64(offsets[rows[record]])
+        size = np.int64(offsets[rows[record] + 1]) - start
+        write_frame(body, at, code, NORMAL, size, big)
+        copy_bytes(body, at + FRAME, data, start, size)
+        places[record] = at + FRAME + size
+
+
+@kernel(writes=("ggs_sizes", "user_sizes"))
+def add_entry_sizes(
+    rows: Longs,
+    entries: Longs,
+    codes: Longs,
+    name_offsets: Offsets,
+    name_data: Octets,
+    value_offsets: Offsets,
+    value_data: Octets,
+    ggs_sizes: Longs,
+    user_sizes: Longs,
+) -> int:
+    """Add the bytes of the tokens of each row's map, from ``entries[row]`` on; return the first bad record or -1.
+
+    A record is bad whose user tokens have a NUL, a name too long or empty, or too many bytes in all.
+    """
+    for record in range(len(rows)):
+        row = rows[record]
+        for entry in range(entries[row], entries[row + 1]):
+            start, end = np.int64(value_offsets[entry]), np.int64(value_offsets[entry + 1])
+            if codes[entry] >= 0:
+                ggs_sizes[record] += FRAME + end - start
+            elif codes[entry] == USER_TOKEN:
+                first, last = np.int64(name_offsets[entry]), np.int64(name_offsets[entry + 1])
+                if not 0 < last - first <= MAX_NAME:
+                    return record
+                if _has_nul(name_data, first, last) or _has_nul(value_data, start, end):
+                    return record
+                user_sizes[record] += last - first + end - start + 2
+        if user_sizes[record] > MAX_BYTES:
+            return record
+    return -1
+
+
+@kernel(writes=("body", "places"))
+def write_entries(
+    body: Octets,
+    places: Longs,
+    rows: Longs,
+    entries: Longs,
+    codes: Longs,
+    infos: Octets,
+    value_offsets: Offsets,
+    value_data: Octets,
+    big: bool,
+) -> None:
+    """Write the GGS tokens of each row's map."""
+    for record in range(len(rows)):
+        row, at = rows[record], places[record]
+        for entry in range(entries[row], entries[row + 1]):
+            if codes[entry] >= 0:
+                start = np.int64(value_offsets[entry])
+                size = np.int64(value_offsets[entry + 1]) - start
+                write_frame(body, at, codes[entry], np.int64(infos[entry]), size, big)
+                copy_bytes(body, at + FRAME, value_data, start, size)
+                at += FRAME + size
+        places[record] = at
+
+
+@kernel(writes=("body", "places"))
+def write_user_entries(
+    body: Octets,
+    places: Longs,
+    rows: Longs,
+    entries: Longs,
+    codes: Longs,
+    name_offsets: Offsets,
+    name_data: Octets,
+    value_offsets: Offsets,
+    value_data: Octets,
+) -> None:
+    """Write the user tokens of each row's map: name, NUL, value, NUL."""
+    for record in range(len(rows)):
+        row, at = rows[record], places[record]
+        for entry in range(entries[row], entries[row + 1]):
+            if codes[entry] == USER_TOKEN:
+                at = _write_ended(body, at, name_offsets, name_data, entry)
+                at = _write_ended(body, at, value_offsets, value_data, entry)
+        places[record] = at
+
+
+@inner
+def _write_ended(body: Octets, at: int, offsets: Offsets, data: Octets, entry: int) -> int:
+    """Write a text and a NUL; return their end."""
+    start = np.int64(offsets[entry])
+    size = np.int64(offsets[entry + 1]) - start
+    copy_bytes(body, at, data, start, size)
+    body[at + size] = 0
+    return int(at + size + 1)
+
+
+@inner
+def _has_nul(data: Octets, start: int, end: int) -> bool:
+    for at in range(start, end):
+        if data[at] == 0:
+            return True
+    return False

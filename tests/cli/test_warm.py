@@ -1,0 +1,94 @@
+"""``trailgate warm``: all loops are compiled ahead, once for all processes that share a cache."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trailgate.cli.main import run
+from trailgate.cli.warm import kernel_modules, kernels
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def test_every_kernel_is_found() -> None:
+    """Kernels are found by the names of their modules, so no other module may have one."""
+    with_kernels = {
+        ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        for path in SOURCE.rglob("*.py")
+        if re.search(r"^@kernel\(", path.read_text(), re.MULTILINE)
+    }
+
+    assert with_kernels
+    assert with_kernels <= set(kernel_modules())
+    assert {kernel.function.__module__ for kernel in kernels()} == with_kernels
+
+
+@pytest.mark.slow
+def test_warm_says_what_it_compiled_and_where_it_is_kept(tmp_path: Path) -> None:
+    first, second = warm(tmp_path), warm(tmp_path)
+
+    assert re.match(r"(\d+) loops: \1 compiled in [\d.]+ s, 0 found compiled\n", first)
+    assert re.match(r"(\d+) loops: 0 compiled in [\d.]+ s, \1 found compiled\n", second)
+    assert first.splitlines()[1] == second.splitlines()[1] == f"cache: {tmp_path}"
+
+
+def warm(folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "trailgate", "warm"],
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "NUMBA_CACHE_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_processes_that_start_at_once_share_a_cache(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    program = "from trailgate.cli.main import main; main()"
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "NUMBA_CACHE_DIR": str(folder)}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, "warm"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    finished = [(process.communicate(), process.returncode) for process in running]
+
+    assert [code for _, code in finished] == [0, 0, 0], finished
+    assert " 0 compiled in " in warm(folder)
+
+
+def test_compiling_is_said_on_stderr_and_only_then(tmp_path: Path) -> None:
+    """What is printed is the log of the kernels' module; results go to stdout alone."""
+    program = (
+        "import logging; from trailgate.cli import main as program\n"
+        "program.run = lambda _: logging.getLogger("
+        "'trailgate.columnar.kernels.compiled').info('compiling loops') or 0\n"
+        "program.main(['x'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert (done.stdout, done.stderr) == ("", "compiling loops\n")
+
+
+def test_warm_needs_no_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["warm", "--help"]) == 0
+    assert "ahead" in capsys.readouterr().out

