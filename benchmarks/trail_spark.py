@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.spark import session
+from trailgate.spark.arrow_frames import read_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 from trailgate.trail.writing.writer import encode
 
@@ -34,6 +35,14 @@ def run(*, quick: bool) -> list[Figure]:
             reader.load(prefix).write.parquet(parquet)
             frames = (reader.load(prefix), spark.read.parquet(parquet))
             figures += _compared(shape, frames, (rows, folder))
+            by_arrow = read_trail(spark, prefix, table=options.get("table"))
+            figures.append(_beside("mapInArrow", shape, (by_arrow, frames[1]), rows))
+            names = frames[0].columns[:3]
+            few = reader.schema(frames[0].select(*names).schema).load(prefix)
+            part = frames[1].select(*names)
+            figures.append(_beside("three columns", shape, (few, part), rows))
+            few = read_trail(spark, prefix, table=options.get("table"), columns=names)
+            figures.append(_beside("three columns, mapInArrow", shape, (few, part), rows))
     spark.stop()
     return figures
 
@@ -46,6 +55,14 @@ def _write(prefix: str, files: int) -> None:
             file.write(header)
             file.write(body)
     Path(f"{prefix}.def").write_bytes(write_sourcedefs(DEFINITIONS))
+
+
+def _beside(what: str, shape: str, frames: tuple[DataFrame, DataFrame], rows: int) -> Figure:
+    ours, parquet = (
+        rows / fastest(frame.write.format("noop").mode("overwrite").save, RUNS) / 1e6
+        for frame in frames
+    )
+    return Figure(f"trail -> noop, {shape}, {what}", ours, "M rows/s", "Parquet -> noop", parquet)
 
 
 def _compared(
