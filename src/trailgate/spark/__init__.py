@@ -13,19 +13,32 @@ from typing import TYPE_CHECKING, Any
 from trailgate.errors import MissingDependencyError
 
 if TYPE_CHECKING:
+    from trailgate.spark.arrow_frames import read_messages, read_records, read_trail
     from trailgate.spark.capture_job import capture_runner
     from trailgate.spark.captured_frame import capture
     from trailgate.spark.copybook_column import decode_copybook
     from trailgate.spark.local_session import session
     from trailgate.spark.registration import register
 
-__all__ = ["capture", "capture_runner", "decode_copybook", "register", "session"]
+__all__ = [
+    "capture",
+    "capture_runner",
+    "decode_copybook",
+    "read_messages",
+    "read_records",
+    "read_trail",
+    "register",
+    "session",
+]
 
 _MODULES = MappingProxyType(
     {
         "capture": "trailgate.spark.captured_frame",
         "capture_runner": "trailgate.spark.capture_job",
         "decode_copybook": "trailgate.spark.copybook_column",
+        "read_messages": "trailgate.spark.arrow_frames",
+        "read_records": "trailgate.spark.arrow_frames",
+        "read_trail": "trailgate.spark.arrow_frames",
         "register": "trailgate.spark.registration",
         "session": "trailgate.spark.local_session",
     }
