@@ -15,7 +15,7 @@ from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
 from trailgate.trail.checking.transactions import is_apart
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.transactions import begins_of
+from trailgate.trail.records.transactions import begins_of
 
 SUSPECT: Final = "the next record continues the transaction after its end"
 

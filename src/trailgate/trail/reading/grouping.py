@@ -12,10 +12,10 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask
 from trailgate.trail.format.record_types import IO_UPDATE, Role
-from trailgate.trail.format.record_view import RecordView
-from trailgate.trail.format.trail_bytes import TrailBytes
-from trailgate.trail.format.transactions import begins_of, ends_of
 from trailgate.trail.reading.record_tables import RecordTables, same_names
+from trailgate.trail.records.record_view import RecordView
+from trailgate.trail.records.trail_bytes import TrailBytes
+from trailgate.trail.records.transactions import begins_of, ends_of
 
 SHOWN = 64  # bytes of a record that an error shows
 

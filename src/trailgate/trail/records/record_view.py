@@ -16,9 +16,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets, Structs
 from trailgate.columnar.views import rows_at
 from trailgate.errors import DecodeError
-from trailgate.trail.format import kernels
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import RecordPlaces
 from trailgate.trail.format.record_layout import (
     BEFORE_IMAGE,
     BY_TABLE,
@@ -26,10 +24,12 @@ from trailgate.trail.format.record_layout import (
     RECORD_HEADS,
     SHORTEST,
 )
-from trailgate.trail.format.record_problems import REFUSED, UNREADABLE, first_problem
 from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, Role, type_name
 from trailgate.trail.format.times import JULIAN_EPOCH
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.records import kernels
+from trailgate.trail.records.framing import RecordPlaces
+from trailgate.trail.records.record_problems import REFUSED, UNREADABLE, first_problem
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 
 def _types() -> Octets:
