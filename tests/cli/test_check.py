@@ -91,7 +91,7 @@ def test_many_files_and_findings_fit_on_a_screen(
     [
         (["nowhere/ot"], 1, "no trail files here"),
         ([], 2, "PATH"),
-        (["OT", "--salvage", "s3://bucket/new"], 2, "is no prefix"),
+        (["OT", "--salvage", "s3://bucket/new"], 2, "is not a prefix"),
     ],
 )
 def test_errors_have_their_codes(

@@ -186,7 +186,7 @@ def test_the_trail_itself_is_not_written_over(tmp_path: Path) -> None:
 
 
 def test_a_target_must_be_a_local_prefix(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="is no prefix"):
+    with pytest.raises(OptionError, match="is not a prefix"):
         salvage(str(tmp_path / "ot"), "s3://bucket/new")
 
 

@@ -54,7 +54,7 @@ def prepare(
     options, prefix = options or CaptureOptions(), str(target)
     source = find_messages(path, options.message_per_line)
     if URI.match(prefix) or not Path(prefix).name:
-        raise OptionError(f"{prefix!r} is no trail", hint="Name a prefix as dirdat/ot")
+        raise OptionError(f"{prefix!r} is not a trail", hint="Name a prefix as dirdat/ot")
     manifest = read_manifest(prefix)
     check_trail(prefix, manifest, options)
     definitions = _merged(prefix, capture)

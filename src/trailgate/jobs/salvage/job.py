@@ -44,7 +44,7 @@ class Salvaged:
 def salvage(path: str, out: str, definitions: str | None = None) -> Salvaged:
     """Return what of a trail is whole, written to a new trail ``out``.
 
-    Raises StorageError where something is there already, and OptionError where ``out`` is no prefix.
+    Raises StorageError where something is there already, and OptionError where ``out`` is not a prefix.
     """
     prefix = _prefix(out)
     trail = look_at(path, definitions)
@@ -61,7 +61,9 @@ def salvage(path: str, out: str, definitions: str | None = None) -> Salvaged:
 
 def _prefix(out: str) -> str:
     if URI.match(out) or not Path(out).name:
-        raise OptionError(f"{out!r} is no prefix of a trail on a local disk", hint="As dirdat/ot")
+        raise OptionError(
+            f"{out!r} is not a prefix of a trail on a local disk", hint="As dirdat/ot"
+        )
     return out
 
 
@@ -123,7 +125,7 @@ def _published(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
 
 
 def _stays(found: Finding) -> bool:
-    """Tell whether a finding is an error that stays when sizes and numbers are filled in."""
+    """Return whether a finding is an error that stays when sizes and numbers are filled in."""
     return found.severity is Severity.ERROR and found.kind not in (SIZE.name, SEQNO.name)
 
 

@@ -30,7 +30,7 @@ class Pending:
     transaction: str | None
     headed: bool
     closed: bool = False
-    counted: bool = True  # a restart record is no transaction
+    counted: bool = True  # a restart record is not a transaction
     fault: str = ""
     parts: list[ByteRange] = field(default_factory=list)
 

@@ -15,9 +15,7 @@ from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.trails import TrailSplit, read_split, wanted_table
 
-AHEAD: Final = (
-    16  # files that a task is told of behind its split; most transactions end in the first
-)
+AHEAD: Final = 16  # files after its split that a task is given; most transactions end in the first
 
 
 class TrailPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed

@@ -22,7 +22,7 @@ Offset = dict[str, Any]
 
 
 class TrailTail(DataSourceStreamReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Tails a trail over its files; hands on whole transactions only."""
+    """Tails a trail over its files; returns whole transactions only."""
 
     def __init__(self, options: TrailOptions, schema: StructType) -> None:
         self.options = options

@@ -10,7 +10,7 @@ from typing import Final
 from trailgate.errors import StorageError, Where
 
 VERSION: Final = 1
-HINT: Final = "Without its checkpoint a trail cannot be gone on with: begin a new one"
+HINT: Final = "Without its checkpoint a trail cannot be continued: begin a new one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Checkpoint:
     """The end of the last transaction that was committed, and the source's position there.
 
     ``begun`` is the last file that the writer ever began: it is noted before the file is made, so
-    files from ``file`` to there are this writer's. Offset 0 says that file does not count yet.
+    files from ``file`` to there are this writer's. With offset 0 that file does not count yet.
     """
 
     level: int

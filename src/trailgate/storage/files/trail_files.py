@@ -33,8 +33,8 @@ class TrailPlace(NamedTuple):
 class TrailFiles:
     """The files of a trail in order, and what its tables look like.
 
-    ``growing`` says that nothing vouches for the end of the last file: an unfinished record
-    there has not been written yet. ``cut_off`` says that the trail goes on behind the last of these files.
+    ``growing``: nothing vouches for the end of the last file, so an unfinished record there has
+    not been written yet. ``cut_off``: the trail continues after the last of these files.
     """
 
     prefix: str
@@ -139,7 +139,7 @@ def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[Tra
 def _published(file: TrailFile, listed: dict[str, Published]) -> TrailFile:
     size = listed[name_of(file.path)].size
     if file.size < size:
-        problem = f"the file has {file.size} bytes, its manifest says {size}"
+        problem = f"the file has {file.size} bytes, its manifest states {size}"
         raise StorageError(problem, where=Where(source=file.path))
     return replace(file, size=size)
 

@@ -1,7 +1,7 @@
-"""A live trail: changes are added in place, and a writer that was broken off goes on where it must.
+"""A live trail: changes are added in place, and a writer that was interrupted continues where it must.
 
 What ``append`` wrote is visible to readers when it returns; it lasts, with the source's position, when
-``commit`` returns. What happens at a start, and why, is told in docs/recovery.md.
+``commit`` returns. docs/recovery.md describes what happens at a start, and why.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LONGEST_CSN: Final = 128  # bytes: the file header has no room for more
 
 
 class TrailAppender:
-    """Adds change batches to a trail in its place. ``recovered`` says where the source goes on.
+    """Adds change batches to a trail in its place. ``recovered`` is where the source continues.
 
     Transactions may span batches. One writer holds a trail at a time. Raises StorageError where
     the trail is not one that an appender began, or another writer holds it.
@@ -96,7 +96,7 @@ class TrailAppender:
             self._trail.last = mark_of(batch, batch.rows - 1)
 
     def commit(self, source_position: str) -> None:
-        """Return when all that was appended lasts, and with it where the source goes on behind it.
+        """Return when all that was appended lasts, and with it where the source continues after it.
 
         Raises TransactionError inside a transaction.
         """
@@ -112,7 +112,7 @@ class TrailAppender:
     @contextmanager
     def _steps(self) -> Iterator[None]:
         if self._broken:
-            problem = "writing was broken off before: open the trail again"
+            problem = "writing was interrupted before: open the trail again"
             raise StorageError(problem, where=Where(source=self._prefix))
         self._broken = True
         yield
@@ -130,14 +130,14 @@ class TrailAppender:
         return replace(block, table=known)
 
     def _ends_inside(self, batch: ChangeBatch) -> bool:
-        """Return whether a batch ends inside a transaction; raises where it does not go on with the trail."""
+        """Return whether a batch ends inside a transaction; raises where it does not continue the trail."""
         indicators = batch.tx_indicators()
         begins = np.isin(indicators, (BEGIN, WHOLE))
         closed = np.concatenate([[not self._inside], np.isin(indicators, (END, WHOLE))])
         wrong = begins != closed[:-1]
         if wrong.any():
             row = int(np.argmax(wrong))
-            problem = "begins inside another one" if begins[row] else "goes on that did not begin"
+            problem = "begins inside another one" if begins[row] else "continues that did not begin"
             raise TransactionError(f"a transaction {problem}", where=Where(record=row))
         return not closed[-1]
 

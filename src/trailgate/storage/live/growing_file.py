@@ -103,7 +103,7 @@ class GrowingFile:
         self.number, self.size, self._last = self.number + 1, 0, None
 
     def close(self) -> None:
-        """Let go of the file; it can be gone on with."""
+        """Release the file; it can be continued."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -30,7 +30,7 @@ from trailgate.trail.writing.restart import restart_record
 
 
 def known_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
-    """Return a trail's checkpoint, None where no trail is; raises where it cannot be gone on with."""
+    """Return a trail's checkpoint, None where there is no trail; raises where it cannot be continued."""
     where = Where(source=prefix)
     if manifest_path(prefix).exists():
         hint = "Add to it as it was made: by a capture, or by writing with Spark"
@@ -38,7 +38,7 @@ def known_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
     known = read_checkpoint(prefix)
     if known is None:
         if files_on_disk(prefix):
-            hint = "Begin a new one: only a trail that was begun so can be gone on with"
+            hint = "Begin a new one: only a trail that was begun so can be continued"
             raise StorageError("the trail has no checkpoint", where=where, hint=hint)
         return None
     if known.digits != options.seq_digits:
@@ -76,7 +76,7 @@ class LiveTrail:
         self.last = self._checkpoint.last
 
     def recover(self) -> Recovered:
-        """Make the trail fit to be added to, and return where the source goes on."""
+        """Make the trail fit to be added to, and return where the source continues."""
         modes = {Recovery.APPEND: self._append_mode, Recovery.OVERWRITE: self._overwrite_mode}
         return modes[self._options.mode]()
 
@@ -101,7 +101,7 @@ class LiveTrail:
         )
 
     def _append_mode(self) -> Recovered:
-        """Keep what is there but a torn record, and put a restart record behind it."""
+        """Keep what is there but a torn record, and put a restart record after it."""
         tail = follow(self._prefix, self._checkpoint)
         self.last = tail.last
         self.files.number = tail.file

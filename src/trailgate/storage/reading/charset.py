@@ -16,7 +16,7 @@ UTF_8_NUMBER: Final = 0x20000000
 def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
     """Return the character set of the source: as the header has it, else as the definitions have.
 
-    Where neither tells, it is UTF-8. Raises OptionError for a name that is not known.
+    Where neither has one, it is UTF-8. Raises OptionError for a name that is not known.
     """
     named = definitions.database.character_set
     if (header is not None and header.database.charset == UTF_8_NUMBER) or not named:

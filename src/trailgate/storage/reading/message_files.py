@@ -17,7 +17,7 @@ from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.reading.even_cuts import even_cuts
 
 SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
-LONGEST: Final = 256 << 20  # a message is held in memory: who has longer ones says so
+LONGEST: Final = 256 << 20  # a message is held in memory: longer ones are an option
 
 
 class MessagePlace(NamedTuple):
@@ -41,7 +41,7 @@ class MessageFile:
 
 @dataclass(frozen=True, slots=True)
 class MessageFiles:
-    """Message files in order; ``per_line`` says that each line of a file is a message."""
+    """Message files in order; ``per_line``: each line of a file is a message."""
 
     path: str
     files: tuple[MessageFile, ...]

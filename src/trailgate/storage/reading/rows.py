@@ -51,7 +51,7 @@ def _above(csn: pa.Array, bound: str) -> pa.Array:
 def _compared(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
     """Return a comparison with a bound: as numbers where both are digits, else as text.
 
-    Numbers of any length: without zeros in front, the longer one is greater.
+    Numbers of any length: without leading zeros, the longer one is greater.
     """
     as_text = holds(csn, bound)
     if not (bound.isascii() and bound.isdigit()):

@@ -1,7 +1,7 @@
 """Splits: which transactions a task owns, read to their end in flat memory.
 
 A split is a range of a trail and owns the transactions that begin in it. Whoever owns a transaction
-reads it to its end, behind the split's end and into later files if it must.
+reads it to its end, after the split's end and into later files if it must.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FILE_COST: Final = 256 << 10  # bytes that could be read while a file is opened
 class TrailSplit:
     """The transactions that begin in [start, end).
 
-    ``whole`` takes the range as it stands, whatever its first record is: right for the begin of
+    ``whole`` takes the range as it is, whatever its first record is: right for the beginning of
     a trail, where nobody else would take the rest of an earlier transaction.
     """
 

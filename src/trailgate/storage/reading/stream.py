@@ -1,6 +1,6 @@
-"""A growing trail as a stream: where a batch may end, so that only whole transactions are handed on.
+"""A growing trail as a stream: where a batch may end, so that only whole transactions are returned.
 
-A place in the stream stands behind the end of a transaction. What is behind the last such place
+A place in the stream is at the end of a transaction. What follows the last such place
 waits, however much it is: a transaction that is open, or one that a restart record undid.
 """
 
@@ -19,8 +19,8 @@ from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.transaction_spans import first_end, last_begin, last_end
 
 EARLIEST, LATEST = "earliest", "latest"
-CHECKED: Final = 32  # bytes in front of a place that must stay: fewer than any record has
-BEFORE_ALL: Final = TrailPlace(-1, 0)  # the begin of a trail that has no file yet
+CHECKED: Final = 32  # bytes before a place that must stay: fewer than any record has
+BEFORE_ALL: Final = TrailPlace(-1, 0)  # where a trail begins that has no file yet
 
 
 def starting_position(text: str) -> str:
@@ -36,9 +36,9 @@ def starting_position(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """A place in a stream, and a check sum of the bytes in front of it.
+    """A place in a stream, and a check sum of the bytes before it.
 
-    By the check sum a trail that was written anew is told from the one that was handed on.
+    The check sum distinguishes a trail that was written anew from the one that was read before.
     """
 
     place: TrailPlace
@@ -95,12 +95,12 @@ class TrailStream:
         return _offset(trail, found or trail.begin)
 
     def stop_at_present_end(self) -> None:
-        """Let no later batch go on behind what is there now."""
+        """Let no later batch continue after what is there now."""
         trail = self._find()
         self._target = BEFORE_ALL if trail is None else trail.end
 
     def latest(self, start: StreamOffset, limit: BatchLimit = NO_LIMIT) -> StreamOffset:
-        """Return where the next batch ends; ``start`` where there is nothing whole to hand on."""
+        """Return where the next batch ends; ``start`` where there is nothing whole to return."""
         trail = self._find()
         if trail is None:
             _check_begun(trail, start)
@@ -132,7 +132,7 @@ class TrailStream:
         return trail.until(end.place), plan_splits(trail, split_bytes, (begin, end.place))
 
     def _end(self, trail: TrailFiles, begin: TrailPlace, wanted: TrailPlace) -> TrailPlace | None:
-        """Return the last end of a transaction up to a place, else the first one behind it."""
+        """Return the last end of a transaction up to a place, else the first one after it."""
         since, until = self._barren
         # A writer may take its last file back and begin it again.
         floor = until if since == begin and until <= trail.end else begin
@@ -161,7 +161,7 @@ def _limited(trail: TrailFiles, begin: TrailPlace, limit: BatchLimit) -> TrailPl
 
 
 def _offset(trail: TrailFiles, place: TrailPlace) -> StreamOffset:
-    """Return a place as an offset; the end of a finished file is the begin of the next one.
+    """Return a place as an offset; the end of a finished file is the beginning of the next one.
 
     So a file that was read to its end may be removed.
     """
@@ -186,25 +186,27 @@ HINT: Final = (
 
 def _check_begun(trail: TrailFiles | None, start: StreamOffset) -> None:
     if trail is None and start.place != BEFORE_ALL:
-        raise StorageError("the trail that was handed on is not there any more", hint=HINT)
+        raise StorageError("the trail that was read before is not there any more", hint=HINT)
 
 
 def _check(trail: TrailFiles, offset: StreamOffset) -> None:
-    """Raise where the trail is not the one, up to an offset, that was handed on."""
+    """Raise where the trail is not the one, up to an offset, that was read before."""
     number, place = offset.place
     if offset.place in (BEFORE_ALL, (trail.end.number + 1, 0)):
-        return  # nothing is handed on of a file that is not there yet, or not again
+        return  # nothing was read of a file that is not there yet, or not again
     if number < trail.begin.number:
         raise _changed(trail.prefix, f"file number {number} was removed before it was read")
     if number > trail.end.number:
-        problem = f"the trail was cut back: file number {number}, handed on before, is not there"
+        problem = f"the trail was cut back: file number {number}, read before, is not there"
         raise _changed(trail.prefix, problem)
     file = trail.file(number)
     if place > file.size:
-        problem = f"the trail was cut back to byte {file.size}, up to byte {place} was handed on"
+        problem = (
+            f"the trail was cut back to byte {file.size}, up to byte {place} it was read before"
+        )
         raise _changed(file.path, problem)
     if _check_sum(file, place) != offset.check:
-        problem = f"the trail was written anew in front of byte {place}, which was handed on"
+        problem = f"the trail was written anew before byte {place}, which was read before"
         raise _changed(file.path, problem)
 
 

@@ -102,9 +102,9 @@ class TrailFileReader:
     def tables(
         self, until: int, start: int | None = None, tables: TrailTables = NO_TABLES
     ) -> TrailTables:
-        """Return what the metadata records in front of a place tell; nothing else is decoded.
+        """Return what the metadata records before a place define; nothing else is decoded.
 
-        ``tables`` is what those in front of ``start`` have told.
+        ``tables`` is what those before ``start`` define.
         """
         begin = self.begin if start is None else start
         for place in range(begin, min(until, self.file.size), SCAN):

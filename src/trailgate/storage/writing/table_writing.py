@@ -103,7 +103,7 @@ def prepare_writing(path: Address, options: TableOptions) -> Target:
 def write_part(target: Target, stem: str, batches: Iterable[pa.RecordBatch]) -> StagedPart:
     """Stage the operations of one part in their order; raises with the row in its part."""
     if not target.staging.is_dir():
-        # A task that outlives its job must not leave anything behind.
+        # A task that outlives its job must leave no files.
         problem = "the staging folder is not there: the write was given up"
         raise StorageError(problem, where=Where(source=str(target.staging)))
     writer, encoding = target.writer(stem), target.encoding()

@@ -56,7 +56,7 @@ def local_prefix(address: Address) -> str:
     """Return a prefix on a local disk as an absolute path; raises OptionError for anything else."""
     store, path = locate(address)
     if store.type_name != "local" or URI.match(path) or not Path(path).name:
-        raise OptionError(f"{address} is no prefix of a trail on a local disk")
+        raise OptionError(f"{address} is not a prefix of a trail on a local disk")
     return str(Path(path).absolute())
 
 
