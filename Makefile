@@ -7,11 +7,11 @@ READY := $(VENV)/.ready
 EXTRAS := dev,docs,spark,cli,jre
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check fix docs bench clean
+.PHONY: help demo test test-fast test-kernels check fix docs bench clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
-		printf 'make %-10s %s\n' "$$name" "$$what"; done
+		printf 'make %-12s %s\n' "$$name" "$$what"; done
 
 demo: $(READY) ## capture the sample messages into a trail and show it
 	@$(BIN)/trailgate warm
@@ -22,6 +22,12 @@ test: $(READY) ## all tests, the ones on a real Spark too
 
 test-fast: $(READY) ## the tests that need no Spark and no minutes
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" --hypothesis-profile fast
+
+test-kernels: $(READY) ## the compiled loops with their bounds checked, then as plain Python
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/python -m pytest -q -n auto --dist worksteal \
+		-m "not spark and not slow" --hypothesis-profile fast tests/columnar tests/cobol tests/messages tests/trail
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" \
+		--hypothesis-profile fast tests/columnar tests/cobol/values tests/messages/delimited tests/trail
 
 check: $(READY) ## lint, format, types, and the imports between rooms
 	$(BIN)/ruff check
@@ -40,7 +46,7 @@ bench: $(READY) ## measure, each figure beside its yardstick
 	$(BIN)/python -m benchmarks
 
 clean: ## remove .venv and the tools' caches
-	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .numba-bounds
 
 # Debian keeps ensurepip in a package of its own. Without it, pip of the system (python3-pip)
 # installs into the environment from outside; without that too, say which package is missing.

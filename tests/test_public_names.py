@@ -6,20 +6,20 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Callable
+from enum import Enum
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 import trailgate
 from trailgate import errors
+from trailgate.jobs.record_files.keywords import RecordKeywords
 from trailgate.jobs.record_files.options import OPTIONS as RECORD_OPTIONS
-from trailgate.jobs.record_files.reading import read_records
 from trailgate.options import Options
 from trailgate.storage.reading.options import OPTIONS as TRAIL_OPTIONS
-from trailgate.storage.reading.trails import read_trail
 
 SOURCE = Path(__file__).parents[1] / "src"
 HEAVY = ("numpy", "pyarrow", "numba", "pyspark", "pandas", "typer", "rich", "lxml")
@@ -107,8 +107,9 @@ def test_the_version_is_that_of_the_package() -> None:
 @pytest.mark.parametrize(
     ("function", "options", "own"),
     [
-        (read_trail, TRAIL_OPTIONS, {"path", "limit", "threads"}),
-        (read_records, RECORD_OPTIONS, {"path"}),
+        (trailgate.read_trail, TRAIL_OPTIONS, {"path", "limit", "threads"}),
+        (trailgate.read_records, RECORD_OPTIONS, {"path"}),
+        (trailgate.write_records, RECORD_OPTIONS, {"batches", "path"}),
     ],
 )
 def test_the_keywords_are_the_options_with_their_defaults(
@@ -121,12 +122,22 @@ def test_the_keywords_are_the_options_with_their_defaults(
         default = parameters[row.name].default
         if default is None:
             assert not row.default, row.name
-        elif row.name != "shape":  # the command line's depends on what it prints
+        else:
             assert row.value(default) == row.default, row.name
 
 
+def test_the_words_of_a_typed_keyword_are_those_of_its_option() -> None:
+    hints = get_type_hints(RecordKeywords)
+    for row in RECORD_OPTIONS:
+        texts = [text for text in get_args(hints.get(row.name)) if isinstance(text, str)]
+        for text in texts:
+            row.value(text)
+        if isinstance(row.default, Enum):
+            assert set(texts) == {one.value for one in type(row.default)}, row.name
+
+
 @pytest.mark.parametrize("module", ["trailgate", "trailgate.spark"])
-def test_no_public_function_takes_any_keyword(module: str) -> None:
+def test_every_public_function_lists_its_keywords(module: str) -> None:
     pytest.importorskip("pyspark")
     loaded: ModuleType = __import__(module, fromlist=["__all__"])
     for name in loaded.__all__:

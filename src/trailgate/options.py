@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from inspect import Parameter, signature
+from typing import Any, Final, NamedTuple, TypeVar
 
 from trailgate.errors import OptionError, did_you_mean
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def instance(*types: type) -> Callable[[Any], Any]:
@@ -90,6 +93,28 @@ class Options:
         known = [row.spelled for row in self]
         hint = did_you_mean(_folded(name), known) or f"Known: {', '.join(known)}"
         return OptionError(f"the format {self.what} has no option {name}", hint=hint)
+
+
+def listed(keywords: type[Any], options: Options) -> Callable[[Function], Function]:
+    """Return a decorator that lists typed keywords and their defaults in a function's signature, for help and completion."""
+    defaults = {row.name: row.default for row in options}
+    named = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=getattr(defaults[name], "value", defaults[name]),
+            annotation=getattr(hint, "__forward_arg__", hint),
+        )
+        for name, hint in keywords.__annotations__.items()
+    ]
+
+    def decorated(function: Function) -> Function:
+        plain = signature(function)
+        own = [one for one in plain.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        vars(function)["__signature__"] = plain.replace(parameters=[*own, *named])
+        return function
+
+    return decorated
 
 
 def _folded(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The format language of dates and times, compiled to where each part stands in a value.
+"""The format language of dates and times, compiled to the place of each part in a value.
 
 Source: capture properties §4.1.
 """
@@ -29,7 +29,7 @@ class Part(Enum):
 
 
 class Field(NamedTuple):
-    """Where one part stands; three letters where ``letters`` says so."""
+    """The place of one part; with ``letters``, three letters."""
 
     part: Part
     start: int
@@ -42,7 +42,7 @@ class Layout(NamedTuple):
 
     length: int
     fields: tuple[Field, ...]
-    literals: tuple[tuple[int, bytes], ...]  # position, the bytes that may stand there
+    literals: tuple[tuple[int, bytes], ...]  # position, the bytes allowed there
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ _SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A
 def compile_format(text: str) -> DateFormat:
     """Return a compiled format; raises OptionError for what the language does not know.
 
-    Tokens: YYYY YY M MM MMM D DD HH MI SS, F repeated or Fn; MM behind HH is minutes; M and D are
+    Tokens: YYYY YY M MM MMM D DD HH MI SS, F repeated or Fn; MM after HH is minutes; M and D are
     of one or two digits. All else is literal. A fraction at the end of a format takes any number
     of digits (fields of 22 and 23 characters share the one documented format with FF).
     """
@@ -131,7 +131,7 @@ def _fraction(word: str, text: str) -> _Token:
 
 
 def _minutes(tokens: list[_Token]) -> list[_Token]:
-    """Return the tokens with an MM behind HH read as minutes, as the manuals' examples do."""
+    """Return the tokens with an MM after HH read as minutes, as the manuals' examples do."""
     parts = [token.part for token in tokens]
     if Part.HOUR not in parts or Part.MINUTE in parts:
         return tokens
@@ -153,7 +153,7 @@ def _check(tokens: list[_Token], text: str) -> None:
         literal_digit = following.literal[:1].isdigit()
         if len(this.widths) > 1 and (following.part is not None or literal_digit):
             raise OptionError(
-                f"date format {text!r} has a one-or-two-digit part without a separator behind it",
+                f"date format {text!r} has a one-or-two-digit part without a separator after it",
                 hint="Write MM or DD",
             )
     if Part.FRACTION in parts and Part.SECOND not in parts:

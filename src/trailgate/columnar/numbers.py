@@ -14,7 +14,7 @@ from trailgate.errors import DecodeError
 
 # One notation of a number: sign, digits with at most one point, exponent of ten.
 NUMBER: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-# Zeros that carry no value: in front, and behind the last digit of a fraction.
+# Zeros without a value: before a number, and after the last digit of a fraction.
 _LEADING_ZEROS: Final = r"^([+-]?)0+([0-9])"
 _TRAILING_ZEROS: Final = r"^([+-]?[0-9]*\.[0-9]*?)0+$"
 _ZERO_POWER: Final = r"^[+-]?(0+(\.0*)?|\.0+)[eE][+-]?[0-9]+$"  # zero, whatever the power of ten

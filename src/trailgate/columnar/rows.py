@@ -1,4 +1,4 @@
-"""Rows of a string column: which one fails, how they look as a byte matrix, where nulls stand."""
+"""Rows of a string column: which one fails, their bytes and offsets, rows without nulls."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Capture:
     """What is needed to parse messages: options, definitions and rules; it travels to workers.
 
     ``now`` is what ``*ts`` gives, in microseconds since 1970 UTC. ``first_file`` is added to the
-    numbers of source files, so that generated ids go on where an earlier run ended.
+    numbers of source files, so that generated ids continue where an earlier run ended.
     """
 
     options: MetadataOptions
@@ -104,7 +104,7 @@ class Capture:
     ) -> Parsed:
         """Return the operations of the messages, transactions chained on from ``state``.
 
-        Never raises for a bad message: it stands in ``problems``, with those that are known to
+        Never raises for a bad message: it is in ``problems``, with those that are known to
         be ``unreadable`` already and have empty bodies.
         """
         isolated = isolate_bad(self._parser, messages)

@@ -9,8 +9,8 @@ from typing import Final, Self
 
 from trailgate.errors import OptionError
 
-# A wildcard stands for characters of one part of a name: it never takes a point.
-_WILDCARDS: Final = {"*": "[^.]*", "?": "[^.]"}
+_WILDCARDS: Final = {"*": ".*", "?": "."}  # within one part of a name
+NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')
 EVERY: Final = "*"  # alone: every table, however many parts its name has
 
 
@@ -31,11 +31,26 @@ class TablePatterns:
         return cls(patterns)
 
     def fits(self, name: str) -> bool:
-        """Return whether a table is meant."""
-        return EVERY in self.patterns or _compiled(self.patterns).fullmatch(name) is not None
+        """Return whether a pattern has the parts of a table's name."""
+        return any(_fits(pattern, name, whole=True) for pattern in self.patterns)
+
+    def fits_end(self, name: str) -> bool:
+        """Return whether a pattern has the last parts of a name: it may leave out the catalog."""
+        return any(_fits(pattern, name, whole=False) for pattern in self.patterns)
+
+
+def _fits(pattern: str, name: str, *, whole: bool) -> bool:
+    if pattern == EVERY:
+        return True
+    wanted, parts = _compiled(pattern), [part.strip('"') for part in NAME_PART.findall(name)]
+    if len(wanted) > len(parts) or (whole and len(wanted) < len(parts)):
+        return False
+    compared = zip(wanted, parts[len(parts) - len(wanted) :], strict=True)
+    return all(expression.fullmatch(part) for expression, part in compared)
 
 
 @cache
-def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    wholes = ("".join(_WILDCARDS.get(c, re.escape(c)) for c in pattern) for pattern in patterns)
-    return re.compile("|".join(f"(?:{whole})" for whole in wholes), re.IGNORECASE)
+def _compiled(pattern: str) -> tuple[re.Pattern[str], ...]:
+    parts = (part.strip('"') for part in NAME_PART.findall(pattern))
+    wholes = ("".join(_WILDCARDS.get(c, re.escape(c)) for c in part) for part in parts)
+    return tuple(re.compile(whole, re.IGNORECASE | re.DOTALL) for whole in wholes)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 
+from trailgate.jobs.record_files.keywords import RecordKeywords
+from trailgate.jobs.record_files.options import OPTIONS
+from trailgate.options import listed
 from trailgate.spark.expected_rows import as_expected
 from trailgate.storage.files.addresses import Address
 
@@ -60,11 +63,12 @@ def read_messages(  # noqa: PLR0913  one parameter an option
     return _frame(spark, MessageCaptureSource, path, options)
 
 
+@listed(RecordKeywords, OPTIONS)
 def read_records(
     spark: SparkSession,
     path: Address,
     copybook: Address | None = None,
-    **options: str | bytes | int | Iterable[str],
+    **options: Unpack[RecordKeywords],
 ) -> DataFrame:
     """Return the records of files; the options are those of the format ``copybook``."""
     from trailgate.spark.copybook_source import CopybookSource  # noqa: PLC0415

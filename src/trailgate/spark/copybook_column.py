@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -12,42 +11,22 @@ from pyspark.sql.functions import arrow_udf, col
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from trailgate.cobol.records.record_bytes import records_at
+from trailgate.jobs.record_files.keywords import CopybookKeywords
 from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
+from trailgate.options import listed
 from trailgate.storage.files.addresses import Address
 
 
-def decode_copybook(  # noqa: PLR0913  one parameter an option
-    column: Column | str,
-    copybook: Address | None = None,
-    *,
-    copybook_text: str | None = None,
-    copy_path: str | Iterable[Address] = (),
-    record: str | None = None,
-    kinds: str | None = None,
-    columns: str | Iterable[str] | None = None,
-    shape: Literal["tree", "flat"] = "tree",
-    depending: Literal["real", "most"] = "real",
-    errors: Literal["stop", "column"] = "stop",
-    raw: bool = False,
-    trim: bool = True,
-    blank: Literal["error", "null"] = "error",
-    code_page: str = "cp037",
-    code_pages: str | Mapping[str, str] | None = None,
-    integers: Literal["int64", "decimal", "text"] = "int64",
-    binary: Literal["big", "little"] = "big",
-    native: Literal["big", "little"] = "big",
-    binary_sizes: Literal["ibm", "smallest"] = "ibm",
-    floats: Literal["ibm", "ieee"] = "ibm",
-    signs: Literal["strict", "lenient"] = "lenient",
-    source_format: Literal["fixed", "free", "auto"] = "auto",
+@listed(CopybookKeywords, OPTIONS)
+def decode_copybook(
+    column: Column | str, copybook: Address | None = None, **options: Unpack[CopybookKeywords]
 ) -> Column:
     """Return a struct column of the records that a binary column holds, one a row.
 
     The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A null row gives a
     null struct.
     """
-    named = locals()
-    chosen = CopybookOptions.of({row.name: named[row.name] for row in OPTIONS if row.name in named})
+    chosen = CopybookOptions.of({"copybook": copybook, **options})
     schema = from_arrow_schema(chosen.decoder().schema)
     exact = to_arrow_schema(schema, timezone="UTC")
 

@@ -10,8 +10,7 @@ import pytest
 
 from trailgate.cobol.records.decoding import Depending, Shape
 from trailgate.errors import DecodeError, DefinitionError, OptionError
-from trailgate.jobs.record_files.options import CopybookOptions
-from trailgate.jobs.record_files.reading import read_all_records, read_records
+from trailgate.jobs.record_files.reading import read_records
 
 COPYBOOK = """
        01  HEADER.
@@ -131,9 +130,7 @@ def test_wrong_options_are_named(
     data = tmp_path / "data"
     data.write_bytes(b"".join(DETAILS))
     with pytest.raises(OptionError, match=message):
-        read_all_records(
-            data, CopybookOptions.of({"copybook": str(copybook), **options})
-        ).read_all()
+        rows(data, copybook, **options)
 
 
 def test_a_wrong_copybook_is_named_with_its_file(tmp_path: Path) -> None:

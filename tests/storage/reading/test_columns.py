@@ -85,6 +85,6 @@ def test_values_of_other_columns_are_not_decoded(prefix: Path) -> None:
 
 def test_a_projection_knows_what_it_needs() -> None:
     assert Projection.of(None).needed is None
-    assert Projection.of(None, ["table", "tokens"]).needed == frozenset()
+    assert Projection.of(None, ["table", "tokens"]).needed == frozenset[str]()
     assert Projection.of(ORDERS, ["NAME", "_op_ts"]).needed == frozenset({"name"})
     assert Projection.of(ORDERS, ["_missing"]).needed is None

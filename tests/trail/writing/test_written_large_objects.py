@@ -82,7 +82,11 @@ def test_pieces_have_no_tokens_and_count_to_255() -> None:
         ({"NDOC": "x" * 2000}, 0),
         ({"NDOC": "x" * 2001}, 3),
     ],
-    ids=str,
+    ids=lambda value: (
+        "-".join(f"{k}-{len(v)}" for k, v in value.items())
+        if isinstance(value, dict)
+        else str(value)
+    ),
 )
 def test_what_is_long_by_its_definition_or_for_a_cell_stands_in_pieces(
     after: dict[str, Any], pieces: int

@@ -17,7 +17,7 @@ FRACTION_DIGITS: Final = 12
 TEN: Final = np.uint64(10)
 DIGIT: Final = np.uint8(
     48
-)  # subtracted from a byte, which leaves more than 9 of all that is no digit
+)  # subtracted from a byte, which leaves more than 9 of anything but a digit
 # Days before each month, of a year that begins in March.
 DAYS_BEFORE: Final = (306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275)
 

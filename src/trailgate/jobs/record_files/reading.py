@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from typing import Unpack
 
 import pyarrow as pa
 
@@ -11,10 +11,11 @@ from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.record_bytes import records_at
 from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.errors import TrailgateError
+from trailgate.jobs.record_files.keywords import RecordKeywords
 from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
+from trailgate.options import listed
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.reading.record_files import (
-    SPLIT_BYTES,
     RecordSplit,
     find_record_files,
     plan_record_splits,
@@ -22,40 +23,9 @@ from trailgate.storage.reading.record_files import (
 )
 
 
-def read_records(  # noqa: PLR0913  one parameter an option
-    path: Address,
-    copybook: Address | None = None,
-    *,
-    copybook_text: str | None = None,
-    copy_path: str | Iterable[Address] = (),
-    record: str | None = None,
-    kinds: str | None = None,
-    columns: str | Iterable[str] | None = None,
-    shape: Literal["tree", "flat"] = "tree",
-    depending: Literal["real", "most"] = "real",
-    errors: Literal["stop", "column"] = "stop",
-    raw: bool = False,
-    trim: bool = True,
-    blank: Literal["error", "null"] = "error",
-    code_page: str = "cp037",
-    code_pages: str | Mapping[str, str] | None = None,
-    integers: Literal["int64", "decimal", "text"] = "int64",
-    binary: Literal["big", "little"] = "big",
-    native: Literal["big", "little"] = "big",
-    binary_sizes: Literal["ibm", "smallest"] = "ibm",
-    floats: Literal["ibm", "ieee"] = "ibm",
-    signs: Literal["strict", "lenient"] = "lenient",
-    source_format: Literal["fixed", "free", "auto"] = "auto",
-    record_format: Literal["fixed", "line", "rdw", "bdw", "length-field"] = "fixed",
-    record_length: int | None = None,
-    delimiter: str | bytes = b"\n",
-    little_endian: bool = False,
-    adjustment: int = 0,
-    length_offset: int = 0,
-    length_width: Literal[1, 2, 4, 8] = 4,
-    skip_first: int = 0,
-    skip_last: int = 0,
-    split_bytes: int = SPLIT_BYTES,
+@listed(RecordKeywords, OPTIONS)
+def read_records(
+    path: Address, copybook: Address | None = None, **options: Unpack[RecordKeywords]
 ) -> pa.RecordBatchReader:
     """Return a reader of the records of a file, or of a folder's files by name, as columns.
 
@@ -63,9 +33,7 @@ def read_records(  # noqa: PLR0913  one parameter an option
     StorageError at once; the reader raises DecodeError with file, record, byte offset, field and raw bytes where a
     field does not hold a value.
     """
-    named = locals()
-    options = CopybookOptions.of({row.name: named[row.name] for row in OPTIONS})
-    return read_all_records(path, options)
+    return read_all_records(path, CopybookOptions.of({"copybook": copybook, **options}))
 
 
 def read_all_records(path: Address, options: CopybookOptions) -> pa.RecordBatchReader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Unpack
 
 import pyarrow as pa
 from pyarrow import fs
@@ -11,22 +11,27 @@ from pyarrow import fs
 from trailgate.cobol.records.encoding import RecordEncoder, framed
 from trailgate.cobol.records.record_kinds import layout_named
 from trailgate.errors import EncodeError, OptionError, StorageError, Where
-from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.jobs.record_files.keywords import RecordKeywords
+from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
+from trailgate.options import listed
 from trailgate.storage.files.addresses import Address, locate
 
 _UNFINISHED = ".unfinished"
 
 
+@listed(RecordKeywords, OPTIONS)
 def write_records(
-    batches: Iterable[pa.RecordBatch], path: Address, copybook: Address, **options: Any
+    batches: Iterable[pa.RecordBatch],
+    path: Address,
+    copybook: Address | None = None,
+    **options: Unpack[RecordKeywords],
 ) -> int:
     """Write flat columns as a new file of records, and return how many.
 
     ``options`` are those of ``read_records``, which reads the file with them again; ``kinds`` and records to skip cannot be
     written. Raises EncodeError with record and field for a value that does not fit; there is no file then.
     """
-    texts = {name: str(value) for name, value in options.items()}
-    chosen = CopybookOptions.of({"copybook": str(copybook), **texts})
+    chosen = CopybookOptions.of({"copybook": copybook, **options})
     if chosen.kinds is not None or chosen.framing.skip_first or chosen.framing.skip_last:
         raise OptionError("kinds, skipFirst and skipLast are for reading")
     encoder = RecordEncoder(layout_named(chosen.layouts, chosen.record), chosen.records)

@@ -1,4 +1,4 @@
-"""How the columns of a delimited record lie: names, befores and afters, in turn or in blocks."""
+"""The order of fields in a delimited record: names, befores and afters, in turn or in blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FieldNumber = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class ColumnPairing:
-    """Where the name, before and after of column i stand, counted from a record's first field."""
+    """The fields of column i's name, before and after value, counted from a record's first field."""
 
     columns: int
     name: FieldNumber | None

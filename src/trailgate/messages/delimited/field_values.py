@@ -1,4 +1,4 @@
-"""Values of delimited fields: quotes off, escapes undone, nulls told apart from empty text."""
+"""Values of delimited fields: quotes off, escapes undone, nulls distinct from empty text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trailgate.messages.parsing.messages import MessageBatch
 
 
 class FieldValues:
-    """Takes the values of fields out of a batch's bytes, a column at a time."""
+    """Copies the values of fields from a batch's bytes, a column at a time."""
 
     def __init__(self, data: Octets, fields: Fields, options: DelimitedOptions) -> None:
         self.data, self.fields, self.options = data, fields, options
@@ -40,7 +40,7 @@ class FieldValues:
     def check_text(self, messages: MessageBatch) -> None:
         """Check once that all bodies are UTF-8; raises BadMessagesError where some are not.
 
-        Delimiters that are no ASCII may cut text: then each column is checked by itself.
+        Delimiters that are not ASCII may cut text: then each column is checked by itself.
         """
         options = self.options
         quotes = (options.quote or b"") + (options.quote_escaped or b"")

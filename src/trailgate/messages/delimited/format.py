@@ -70,7 +70,7 @@ class DelimitedFormat:
     def layouts(
         self,
         records: DelimitedRecords,
-        tables: Sequence[Table],  # noqa: ARG002  the number of fields tells it alone
+        tables: Sequence[Table],  # noqa: ARG002  the number of fields decides
         table_of: Longs,  # noqa: ARG002
     ) -> Longs:
         """Return how many fields each record has."""

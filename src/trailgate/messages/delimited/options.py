@@ -1,4 +1,4 @@
-"""What the delimited parser is told: the ``delim.*`` properties, typed and checked together."""
+"""The options of the delimited parser: the ``delim.*`` properties, typed and checked together."""
 
 from __future__ import annotations
 

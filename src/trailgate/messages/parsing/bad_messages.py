@@ -1,4 +1,4 @@
-"""What is wrong with messages of a batch, told of many at once, so that each is parsed but once."""
+"""The errors of many messages of a batch at once, so that each message is parsed only once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def errors_by_row(
 ) -> dict[int, DecodeError]:
     """Return the error of each row that ``convert`` refuses; ``error`` is that of the column.
 
-    An error tells the first bad row of what was tried. How much is tried at once follows from how
+    An error has the first bad row of what was tried. How much is tried at once follows from how
     far the last bad rows lay apart, so that both few and many cost little.
     """
     coded = values.dictionary_encode()

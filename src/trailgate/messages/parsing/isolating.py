@@ -1,7 +1,7 @@
 """Good messages parsed, bad ones with their errors: all or nothing for a message.
 
-Where a check tells all bad messages at once they are left out, and the rest is parsed again.
-Only an error that tells no more than itself makes the batch be halved, until it stands alone.
+Where a check finds all bad messages at once they are left out, and the rest is parsed again.
+Only for an error of one place is the batch halved, until the bad message is alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trailgate.messages.transactions.raw_operations import RawOperations
 
 @dataclass(slots=True)
 class Isolated:
-    """What came of messages: operations of the good ones, in order, and problems of the others."""
+    """The results of messages: operations of the good ones, in order, and problems of the others."""
 
     parts: list[RawOperations] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)

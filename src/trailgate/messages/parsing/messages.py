@@ -1,4 +1,4 @@
-"""Messages in bulk: bodies in one buffer, headers, and where each stands in its source."""
+"""Messages in bulk: bodies in one buffer, headers, and the place of each in its source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trailgate.arrays import Longs
 class MessageBatch:
     """Consecutive messages: message i has the body data[starts[i]:ends[i]].
 
-    Bodies ascend and do not overlap. ``files`` and ``offsets`` say where each stands: the
+    Bodies ascend and do not overlap. ``files`` and ``offsets`` are the place of each: the
     number of its source file and its byte offset there. ``headers`` is None where the source
     has none.
     """

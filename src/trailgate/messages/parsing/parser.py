@@ -1,6 +1,6 @@
 """Messages to operations, a batch at a time: the way that all formats share.
 
-A format tells records, their header fields and their images; what the header says is read here.
+A format finds records, their header fields and their images; the header's values are read here.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ class MessageParser:
         letters = np.zeros(max(1, len(found)), np.uint8)
         for code, value in enumerate(found):
             letters[code] = ord(meanings.get(value.encode(), "\0"))
-        told: Octets = letters[codes]
-        unknown = np.flatnonzero(told == 0)
+        meant: Octets = letters[codes]
+        unknown = np.flatnonzero(meant == 0)
         if len(unknown):
             known = ", ".join(repr(v.decode(errors="replace")) for v in meanings)
 
@@ -162,7 +162,7 @@ class MessageParser:
                 return sources.records.error(row, problem, f"Known: {known}")
 
             sources.records.refuse(unknown, error)
-        return told
+        return meant
 
     def _wanted(self, records: Records, tables: list[Table], table_of: Longs) -> Longs:
         """Return the records whose table is captured."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 from trailgate.errors import OptionError, Where, nearest
+from trailgate.model.table_patterns import NAME_PART, TablePatterns
 
 _ALL_TABLES: Final = ("*.*",)
 _ENDED_BY_SEMICOLON: Final = frozenset({"TABLE", "MAP", "SEQUENCE"})
-_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')
 _QUOTED: Final = r""""[^"]*"|'[^']*'"""
 _COMMENT: Final = re.compile(rf"{_QUOTED}|((?:(?<=\s)|^)--)")
 _SEMICOLON: Final = re.compile(rf"{_QUOTED}|(;)")
@@ -36,11 +35,11 @@ class CaptureRules:
 
     def wants(self, table_name: str) -> bool:
         """Return whether a table is captured; patterns are compared without case."""
-        if any(_matches(pattern, table_name) for pattern in self.excluded):
+        if TablePatterns(self.excluded).fits_end(table_name):
             return False
         # A fixed-width record without a schema has a name of one part, which *.* would not match.
         every = self.tables == _ALL_TABLES
-        return every or any(_matches(pattern, table_name) for pattern in self.tables)
+        return every or TablePatterns(self.tables).fits_end(table_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class _Statement:
 
     @property
     def end(self) -> int | None:
-        """Return where the parameter's text ends, or None if it goes on in the next line."""
+        """Return where the parameter's text ends, or None if it continues in the next line."""
         if self.keyword in _ENDED_BY_SEMICOLON:
             found = _first_mark(_SEMICOLON, self.text)
             return None if found is None else found + 1
@@ -161,7 +160,7 @@ def _uncommented(line: str) -> str:
 
 
 def _first_mark(pattern: re.Pattern[str], text: str) -> int | None:
-    """Return where the pattern's group first stands outside quotes."""
+    """Return where the pattern's group first occurs outside quotes."""
     return next((found.start(1) for found in pattern.finditer(text) if found.group(1)), None)
 
 
@@ -233,7 +232,7 @@ def _tableexclude(draft: _Draft, statement: _Statement) -> None:
 
 def _pattern(statement: _Statement) -> tuple[str, str]:
     pattern, rest = _first(statement, "a table name")
-    parts = _PART.findall(pattern)
+    parts = NAME_PART.findall(pattern)
     if ".".join(parts) != pattern or (len(parts) < 2 and pattern != "*"):
         raise statement.error(f"expected SCHEMA.TABLE after {statement.keyword}, found {pattern}")
     return pattern, rest
@@ -305,20 +304,3 @@ _REASONS: Final[Mapping[str, str]] = MappingProxyType(
         "SEQUENCE": "messages carry no sequences",
     }
 )
-
-
-def _matches(pattern: str, name: str) -> bool:
-    """Return whether a pattern fits; it may leave out leading parts such as the catalog."""
-    wanted, parts = _PART.findall(pattern), _PART.findall(name)
-    if pattern == "*":
-        return True
-    if len(wanted) > len(parts):
-        return False
-    compared = zip(wanted, parts[len(parts) - len(wanted) :], strict=True)
-    return all(_compiled(p.strip('"')).fullmatch(part.strip('"')) for p, part in compared)
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    text = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
-    return re.compile(text, re.IGNORECASE | re.DOTALL)

@@ -2,7 +2,7 @@
 
 Without an indicator the operations of one message are one transaction. With one, a transaction
 may hold several messages, or a message several transactions; they are contiguous and never
-interleaved. What stands or falls together is a unit, see ``messages/transactions/units.py``.
+interleaved. Messages that are captured or refused together are a unit, see ``messages/transactions/units.py``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TransactionState:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the next message goes on with the unit before it."""
+        """Return whether the next message continues the unit before it."""
         return self.tx_id is not None or self.broken
 
 
@@ -215,7 +215,7 @@ def _walk(raw: RawOperations, unit: Longs, state: TransactionState) -> _Walk:
 def _check_bounds(
     raw: RawOperations, walk: _Walk, unit: Longs, bad: dict[int, Problem], state: TransactionState
 ) -> None:
-    """Note messages in which an operation begins inside a transaction or goes on outside one."""
+    """Note messages in which an operation begins inside a transaction or continues outside one."""
     wrong = np.where(walk.opens, walk.depth != 0, walk.depth != 1)
     if state.broken and len(wrong):
         wrong &= unit[raw.message] != 0
@@ -275,7 +275,7 @@ def _open_after(
     bad: dict[int, Problem],
     state: TransactionState,
 ) -> TransactionState:
-    """Return the state after messages behind whose last one a transaction may be open."""
+    """Return the state after messages whose last one may leave a transaction open."""
     last_unit = int(unit[-1]) if len(unit) else 0
     inherited = last_unit == 0 and state.broken
     if inherited or any(m >= 0 and unit[m] == last_unit for m in bad):

@@ -1,6 +1,6 @@
-"""Units: what stands or falls together where transactions may span messages (decision 0012).
+"""Units: the messages that are captured or refused together where transactions may span messages (decision 0012).
 
-A unit begins at a message that begins a transaction, and at one that follows on a message behind
+A unit begins at a message that begins a transaction, and at one that follows a message after
 which nothing is open. So a message that cannot be read takes no finished transaction with it.
 """
 
@@ -18,7 +18,7 @@ from trailgate.model.changes import BEGIN, END, WHOLE
 class UnitMarks:
     """By message: whether it ``opens`` a transaction with its first operation or ``starts`` a unit.
 
-    ``closed`` says that nothing is open behind the last message.
+    ``closed`` says that nothing is open after the last message.
     """
 
     opens: Mask
@@ -37,7 +37,7 @@ def unit_marks(
 ) -> UnitMarks:
     """Return the marks of messages, of their operations' indicators and messages.
 
-    Whether something is open behind a message its last operation tells; a message without any
+    Whether something is open after a message is known from its last operation; a message without any
     leaves it as it was. Behind an unreadable message something may be open.
     """
     indicator, message = operations
@@ -45,11 +45,11 @@ def unit_marks(
     first[1:] = last[:-1] = message[1:] != message[:-1]
     opens = np.zeros(messages, bool)
     opens[message[first]] = np.isin(indicator[first], (BEGIN, WHOLE))
-    told = np.zeros(messages + 1, bool)  # slot 0 is before all messages
+    known = np.zeros(messages + 1, bool)  # slot 0 is before all messages
     closed = np.zeros(messages + 1, bool)
-    told[0], closed[0] = True, not is_open
-    told[unreadable + 1] = True
-    told[message[last] + 1] = True
+    known[0], closed[0] = True, not is_open
+    known[unreadable + 1] = True
+    known[message[last] + 1] = True
     closed[message[last] + 1] = np.isin(indicator[last], (END, WHOLE))
-    closed = closed[np.maximum.accumulate(np.where(told, np.arange(messages + 1), 0))]
+    closed = closed[np.maximum.accumulate(np.where(known, np.arange(messages + 1), 0))]
     return UnitMarks(opens, opens | closed[:-1], bool(closed[-1]))

@@ -35,7 +35,7 @@ def check_data(found: Inspected, source: TrailBytes) -> None:
     if len(pieces):
         size = view.data.sizes[pieces]
         # The last of the head's words is the size of what follows.
-        words = source.order.frames(source.data)
+        words = source.order.words(source.data, "u4")
         last = np.minimum(view.data.starts[pieces] + PIECE_HEAD - FRAME, view.data.ends[pieces])
         given = words[last]
         found.note(kinds.PIECE, pieces[(size < PIECE_HEAD) | (given + PIECE_HEAD != size)])

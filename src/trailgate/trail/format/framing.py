@@ -65,7 +65,7 @@ def _found(data: Octets, start: int, order: ByteOrder) -> RecordPlaces:
     room = max(0, len(data) - start) // MIN_RECORD
     offsets, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
     big = order is ByteOrder.BIG
-    count, end = kernels.find_frames(data, start, big, _RECORD_INFO, offsets, lengths)
+    count, end, _ = kernels.find_frames(data, start, big, _RECORD_INFO, offsets, lengths)
     # Copies: views would keep the room for the most records that there could be.
     return RecordPlaces(offsets[:count].copy(), lengths[:count].copy(), end)
 

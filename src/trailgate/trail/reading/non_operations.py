@@ -68,7 +68,10 @@ def without_non_operations(
     if not dropped.any():
         return OperationRecords(view, tables, cut)
     kept = np.flatnonzero(~dropped[:cut])
-    return OperationRecords(view.take(kept), tables, cut, kept)
+    together = len(kept) and kept[-1] - kept[0] == len(kept) - 1
+    # Metadata records mostly come first: then the columns are shared.
+    rows = slice(int(kept[0]), int(kept[-1]) + 1) if together else kept
+    return OperationRecords(view.take(rows), tables, cut, kept)
 
 
 def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:

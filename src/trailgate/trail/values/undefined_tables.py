@@ -74,7 +74,7 @@ def decode_numbered(cells: Cells) -> pa.Array:
     head = words(cells.source.data, "u2")[cells.starts]
     nulls = np.asarray(head == NULL, bool)
     cells.require(nulls | (head == 0), "a null indicator must be 00 00 or ff ff")
-    frames = cells.source.order.frames(cells.source.data)[cells.starts]
+    frames = cells.source.order.words(cells.source.data, "u4")[cells.starts]
     counted = frames == cells.source.order.pair(0, cells.lengths - VARIABLE_HEAD)
     ends = cells.starts + cells.lengths
     skipped = np.where(counted, VARIABLE_HEAD, INDICATOR_BYTES)
