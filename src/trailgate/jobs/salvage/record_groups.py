@@ -63,18 +63,18 @@ class RecordGroups:
         whole = headed & closes[lasts] & ~faulty
         suspect = np.append(headless[1:], [False]) if len(at) else headless
         return cls(
-            firsts,
-            headed & ~headless,
-            whole & ~suspect,
-            headless,
-            ~restart[firsts],
-            restart[firsts],
-            closes,
-            apart,
-            apart & bad,
-            reason,
-            bad,
-            tuple(kind for kind, _ in errors),
+            firsts=firsts,
+            headed=headed & ~headless,
+            whole=whole & ~suspect,
+            headless=headless,
+            counted=~restart[firsts],
+            restart=restart[firsts],
+            closes=closes,
+            apart=apart,
+            dropped_apart=apart & bad,
+            reason=reason,
+            bad=bad,
+            kinds=tuple(kind for kind, _ in errors),
         )
 
     @property

@@ -68,7 +68,16 @@ def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: b
     first, after = _paired(source, view, tables, changes, np.flatnonzero(is_before))
     owner = _owners(source, view, tables, first, count)
     begins, ends = _borders(view, count, first)
-    return Operations(view, tables, first, after, owner, begins, ends, count)
+    return Operations(
+        view=view,
+        tables=tables,
+        first=first,
+        after=after,
+        owner=owner,
+        begins=begins,
+        ends=ends,
+        records=count,
+    )
 
 
 def last_change(operations: Operations, records: Longs) -> Longs:

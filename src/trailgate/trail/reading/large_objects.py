@@ -105,7 +105,15 @@ def _read_heads(source: TrailBytes, operations: Operations, rows: Longs) -> _Pie
     _require(source, operations, (rows, ~rowless), "a truncate has no large objects")
     order = np.lexsort((head[2], head[3], head[0], record))
     column, total, number, offset, size = (word[order] for word in head)
-    return _Pieces(rows[order], record[order], column, total, number, offset, size)
+    return _Pieces(
+        rows=rows[order],
+        record=record[order],
+        column=column,
+        total=total,
+        number=number,
+        offset=offset,
+        size=size,
+    )
 
 
 def _check(source: TrailBytes, operations: Operations, pieces: _Pieces, begins: Mask) -> None:

@@ -102,21 +102,21 @@ class RecordView:
     def take(self, rows: Longs | slice) -> RecordView:
         """Return some of the records; a slice shares the columns."""
         return RecordView(
-            self.offsets[rows],
-            self.lengths[rows],
-            self._end(rows),
-            self.io_type[rows],
-            self.image[rows],
-            self.partition[rows],
-            self.indicator[rows],
-            self.continued[rows],
-            self.io_time[rows],
-            self.data_length[rows],
-            self.name_ends[rows],
-            self.data.take(rows),
-            self.tokens.take(rows),
-            self.user.take(rows),
-            self.problems[rows],
+            offsets=self.offsets[rows],
+            lengths=self.lengths[rows],
+            end=self._end(rows),
+            io_type=self.io_type[rows],
+            image=self.image[rows],
+            partition=self.partition[rows],
+            indicator=self.indicator[rows],
+            continued=self.continued[rows],
+            io_time=self.io_time[rows],
+            data_length=self.data_length[rows],
+            name_ends=self.name_ends[rows],
+            data=self.data.take(rows),
+            tokens=self.tokens.take(rows),
+            user=self.user.take(rows),
+            problems=self.problems[rows],
         )
 
     def _end(self, rows: Longs | slice) -> int:
