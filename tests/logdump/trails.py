@@ -109,7 +109,7 @@ def partitioned() -> bytes:
     partition = little(
         170,
         name="P1",
-        behind_name=LITTLE.raw(75234, 8) + LITTLE.raw(1, 4),
+        after_name=LITTLE.raw(75234, 8) + LITTLE.raw(1, 4),
         partition=0x80,
         node=4,
         audit_rba=LITTLE.number(b"\x01\x00\x02\x00"),

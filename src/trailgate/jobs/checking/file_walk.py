@@ -71,7 +71,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class FileEnded:
-    """The end of a file, with what its metadata told."""
+    """The end of a file, with the tables of its metadata."""
 
     number: int
     file: TrailFile

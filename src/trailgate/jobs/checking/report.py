@@ -68,7 +68,7 @@ def checked(
     """
     totals: FileTotals | None = None
     begun: FileBegun | None = None
-    told_tables = trail.definitions is not None
+    listed_tables = trail.definitions is not None
     is_open = False
     for step in steps(trail, files):
         if watch is not None:
@@ -79,7 +79,7 @@ def checked(
         elif isinstance(step, FileEnded):
             assert totals is not None
             assert begun is not None
-            told_tables |= bool(step.tables.tables)
+            listed_tables |= bool(step.tables.tables)
             check_header(begun, totals, findings)
             check_count(trail, totals, findings)
             yield totals, begun
@@ -93,7 +93,7 @@ def checked(
             tell(step, totals.file, findings)
     if is_open and totals is not None:
         findings.add(Finding(kinds.OPEN.name, name_of(totals.file.path), totals.file.size))
-    if not told_tables:
+    if not listed_tables:
         findings.add(Finding(kinds.NO_DEFINITIONS.name))
 
 
@@ -101,7 +101,7 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
     """Add the findings of a portion or a gap."""
     name = name_of(file.path)
     if isinstance(step, Gap) and step.start == step.end:
-        return  # told as a size that is wrong
+        return  # reported as a wrong size
     if isinstance(step, Gap):
         kind = kinds.CUT if step.end >= file.size else kinds.FRAMING
         following = None if step.end >= file.size else step.end

@@ -73,7 +73,7 @@ def for_transaction_begin(session: Session, _arguments: Arguments) -> Iterator[R
 def _is_at_border(portion: Portion, border: int) -> Mask:
     """Return which records are the first, or the last, of their transactions."""
     indicator = portion.view.indicator
-    found: Mask = ((indicator == border) | (indicator == ONLY)) & ~portion.aside
+    found: Mask = ((indicator == border) | (indicator == ONLY)) & ~portion.apart
     return found
 
 

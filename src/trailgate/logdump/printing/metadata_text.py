@@ -66,7 +66,7 @@ def _partition(shown: ShownRecord) -> Iterator[str]:
 
 
 def _partition_tail(record: TrailRecord) -> str:
-    raw = record.behind_name
+    raw = record.after_name
     if len(raw) != PARTITION_TAIL:
         return f"  {raw.hex(' ')}" if raw else ""
     number, flags = record.order.number(raw[:8]), record.order.number(raw[8:])

@@ -66,7 +66,7 @@ class Portion:
         return names_of(find_names(self.source, self.view), lambda: self.around.tables(self.end))
 
     @cached_property
-    def aside(self) -> Mask:
+    def apart(self) -> Mask:
         """Return which records neither open nor end a transaction."""
         found: Mask = stands_apart(self.view) & (self.view.indicator == ONLY)
         return found
@@ -74,7 +74,7 @@ class Portion:
     @cached_property
     def numbers(self) -> Numbers:
         """Return which transaction each record belongs to."""
-        return number_transactions(self.view.indicator, self.aside)
+        return number_transactions(self.view.indicator, self.apart)
 
     @cached_property
     def transactions(self) -> Transactions:

@@ -63,13 +63,13 @@ def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table
             header = reader.header if file.size else None
             if header is None or header.trail.compatibility < METADATA_LEVEL:
                 break
-            found = _told(reader, name.casefold())
+            found = _defined_in(reader, name.casefold())
             if found is not None:
                 return found
     return trail.definitions.table(name)
 
 
-def _told(reader: TrailFileReader, name: str) -> Table | None:
+def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
     tables = NO_TABLES
     for place in range(reader.begin, reader.file.size, SCAN):
         tables = reader.tables(min(place + SCAN, reader.file.size), place, tables)

@@ -35,7 +35,7 @@ CHUNK: Final = 1 << 15  # records decoded at once, no fewer than a portion of a 
 
 @dataclass(frozen=True, slots=True)
 class ReaderState:
-    """What later records inherit: the file's byte order, the tables told, the transaction last seen.
+    """What later records inherit: the file's byte order, the tables known, the transaction last seen.
 
     None: not known (reading began inside a transaction), or not in the trail. ``charset`` is what the source's
     texts are in, by one of the names in ``charsets``. Tables that are not ``wanted`` are left out, and other

@@ -46,7 +46,7 @@ class TrailTable:
 
 @dataclass(frozen=True, slots=True)
 class TrailTables:
-    """The table and partition indexes that a file's metadata records have told so far."""
+    """The table and partition indexes of a file's metadata records so far."""
 
     tables: Mapping[int, TrailTable] = field(default_factory=dict)
     partitions: Mapping[tuple[int, int], str] = field(default_factory=dict)
