@@ -77,7 +77,7 @@ def test_records_have_the_rows_of_the_format(spark: SparkSession, tmp_path: Path
 def test_an_unknown_option_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     prefix = write_trail(tmp_path / "ot", FILES)
     with pytest.raises(OptionError, match="Did you mean"):
-        read_records(spark, prefix, tmp_path / "x", **{"code_pag": "ascii"})  # type: ignore[arg-type]
+        read_records(spark, prefix, tmp_path / "x", code_pag="ascii")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("way", ["schema", "columns"])
