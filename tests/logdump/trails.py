@@ -9,9 +9,9 @@ from typing import Any, Final
 from trailgate.model.tables import Column, Table
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
-from trailgate.trail.format.metadata import table_data
-from trailgate.trail.format.record import Token, TrailRecord, encode_record
 from trailgate.trail.format.tokens import LOGCSN, ORAROWID, TRANID
+from trailgate.trail.records.metadata import table_data
+from trailgate.trail.records.record import Token, TrailRecord, encode_record
 
 START: Final = 1_767_225_600_000_000  # 2026-01-01 UTC
 B, A = ord("B"), ord("A")

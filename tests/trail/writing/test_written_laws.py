@@ -21,7 +21,7 @@ from trail.written_formats import (
     written,
 )
 from trailgate.trail.format.record_types import ROLE_OF, Role
-from trailgate.trail.format.trail_format import TrailFormat
+from trailgate.trail.writing.trail_format import TrailFormat
 
 MODEST = settings(
     max_examples=examples(60),

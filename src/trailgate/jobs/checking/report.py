@@ -107,14 +107,14 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
         following = None if step.end >= file.size else step.end
         findings.add(
             Finding(
-                kind.name,
-                name,
-                step.start,
-                "" if step.problem == UNFINISHED else step.problem,
-                step.end - step.start,
-                step.before,
-                step.raw,
-                following,
+                kind=kind.name,
+                file=name,
+                offset=step.start,
+                detail="" if step.problem == UNFINISHED else step.problem,
+                length=step.end - step.start,
+                before=step.before,
+                raw=step.raw,
+                next=following,
             )
         )
     elif isinstance(step, Portion):
@@ -133,15 +133,15 @@ def _finding(step: Portion, name: str, kind: Kind, row: int) -> Finding:
     type_ = type_name(int(found.view.io_type[row])) if found.view.readable[row] else ""
     before = step.data[max(0, at - AROUND) : at].tobytes()
     return Finding(
-        kind.name,
-        name,
-        step.base + at,
-        f"{type_} {table}".strip(),
-        length,
-        before,
-        step.data[at : at + min(SHOWN, length)].tobytes(),
-        step.base + at + length,
-        transaction_at(step, row),
+        kind=kind.name,
+        file=name,
+        offset=step.base + at,
+        detail=f"{type_} {table}".strip(),
+        length=length,
+        before=before,
+        raw=step.data[at : at + min(SHOWN, length)].tobytes(),
+        next=step.base + at + length,
+        transaction=transaction_at(step, row),
     )
 
 

@@ -21,7 +21,7 @@ from trailgate.logdump.syntax.codes import METADATA_KINDS, type_codes
 from trailgate.logdump.syntax.times import read_time
 from trailgate.logdump.syntax.values import one_of, read_number
 from trailgate.trail.format.record_types import IO_METADATA
-from trailgate.trail.format.transactions import FIRST, LAST, ONLY
+from trailgate.trail.records.transactions import FIRST, LAST, ONLY
 
 
 def for_header(session: Session, arguments: Arguments) -> Iterator[Result]:

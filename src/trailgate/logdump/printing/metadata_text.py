@@ -15,8 +15,8 @@ from trailgate.logdump.session.results import ShownRecord
 from trailgate.logdump.session.settings import MetadataForm
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TYPES
-from trailgate.trail.format.metadata import TDR_VERSION, MetadataKind
-from trailgate.trail.format.record import TrailRecord
+from trailgate.trail.records.metadata import TDR_VERSION, MetadataKind
+from trailgate.trail.records.record import TrailRecord
 
 STAR: Final = "*"
 PARTITION_TAIL: Final = 12  # assumed (trail format §12): a u64 id and u32 flags

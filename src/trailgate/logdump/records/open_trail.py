@@ -16,19 +16,19 @@ from trailgate.logdump.records.transaction_numbers import NONE, open_at
 from trailgate.storage.files.listing import stored_file
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import (
+from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID
+from trailgate.trail.records.framing import (
     RecordPlaces,
     find_sound,
     find_typed,
     length_at,
     resync,
 )
-from trailgate.trail.format.metadata import TrailTables
-from trailgate.trail.format.record import TrailRecord, decode_record
-from trailgate.trail.format.record_types import IO_METADATA
-from trailgate.trail.format.record_view import view_records
-from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID
-from trailgate.trail.format.trail_bytes import trail_bytes
+from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.record import TrailRecord, decode_record
+from trailgate.trail.records.record_view import view_records
+from trailgate.trail.records.trail_bytes import trail_bytes
 
 PORTION: Final = 4 << 20
 SMALL: Final = 64 << 10  # the first portion of a command that may end at its first record

@@ -17,16 +17,16 @@ from trailgate.errors import DecodeError
 from trailgate.logdump.records.names import Names, names_of
 from trailgate.logdump.records.token_columns import Transactions, read_transactions
 from trailgate.logdump.records.transaction_numbers import Numbers, number_transactions
-from trailgate.trail.format.metadata import TrailTables
-from trailgate.trail.format.record_problems import (
+from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.record_problems import (
     HEADER_LENGTH,
     NO_HEADER,
     UNREADABLE,
     first_problem,
 )
-from trailgate.trail.format.record_view import RecordView, find_names
-from trailgate.trail.format.trail_bytes import TrailBytes
-from trailgate.trail.format.transactions import ONLY, stands_apart
+from trailgate.trail.records.record_view import RecordView, find_names
+from trailgate.trail.records.trail_bytes import TrailBytes
+from trailgate.trail.records.transactions import ONLY, stands_apart
 
 
 class Surroundings(Protocol):

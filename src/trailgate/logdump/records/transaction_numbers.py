@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.trail.format.transactions import FIRST, LAST, MIDDLE, ONLY
+from trailgate.trail.records.transactions import FIRST, LAST, MIDDLE, ONLY
 
 BEFORE: Final = 0  # number of the transaction that is open before the records
 NONE: Final = -1

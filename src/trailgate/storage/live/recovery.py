@@ -16,13 +16,13 @@ from trailgate.storage.files.checkpoint import HINT, Checkpoint, TransactionMark
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import find_sound
-from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.record_view import RecordView, view_records
 from trailgate.trail.format.tokens import LOGCSN, TRANID
-from trailgate.trail.format.trail_bytes import trail_bytes
-from trailgate.trail.format.transactions import LAST, begins_of, ends_of, is_restart
+from trailgate.trail.records.framing import find_sound
+from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record_view import RecordView, view_records
+from trailgate.trail.records.trail_bytes import trail_bytes
+from trailgate.trail.records.transactions import LAST, begins_of, ends_of, is_restart
 
 PORTION: Final = 4 << 20  # read at once: memory stays flat however long a transaction is
 

@@ -12,10 +12,10 @@ from trailgate.errors import TrailgateError
 from trailgate.model.tables import Definitions
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.inspected import Inspected
-from trailgate.trail.format.metadata import MetadataKind, TrailTables
-from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.trail_bytes import TrailBytes
+from trailgate.trail.records.metadata import MetadataKind, TrailTables
+from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.trail_bytes import TrailBytes
 
 WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
 

@@ -15,7 +15,6 @@ from trailgate.arrays import Octets
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, EncodeError, TruncatedError, Where
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import length_at
 from trailgate.trail.format.record_layout import (
     AFTER_IMAGE,
     BY_PARTITION,
@@ -39,6 +38,7 @@ from trailgate.trail.format.tokens import (
     outer_object,
     token,
 )
+from trailgate.trail.records.framing import length_at
 
 NO_NODE: Final = 0xFF  # OrigNode of data records
 

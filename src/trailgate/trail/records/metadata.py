@@ -18,8 +18,8 @@ from trailgate.errors import EncodeError
 from trailgate.model.tables import Column, Database, Table
 from trailgate.model.types import TYPES
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record import TrailRecord
 from trailgate.trail.format.tokens import MAX_LENGTH
+from trailgate.trail.records.record import TrailRecord
 
 FIRST_INDEX: Final = 1  # table indexes count from one (trail format §12)
 METADATA_LEVEL: Final = 5  # 12.2, the first level with these records (trail format §4.6)
