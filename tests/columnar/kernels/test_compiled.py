@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.kernels.compiled import kernel
+from trailgate.columnar.kernels import compiled
+from trailgate.columnar.kernels.compiled import Kernel, kernel
 
 SOURCE = str(Path(__file__).parents[3] / "src")
 
@@ -85,3 +86,23 @@ def test_where_no_cache_can_be_written_it_is_compiled_all_the_same(tmp_path: Pat
     )
 
     assert (done.stdout.strip(), done.stderr) == ("7", "")
+
+
+def test_the_first_bytes_are_worked_on_without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "INTERPRETED", 1 << 16)
+    counting = Kernel(find_byte.function, find_byte.writes)
+    few, many = np.frombuffer(b"a,b,c", np.uint8), np.frombuffer(b"a,b," * (1 << 15), np.uint8)
+    places = np.zeros(len(many), np.int64)
+
+    assert counting(few, ord(","), places[:8]) == 2
+    assert "compiled" not in vars(counting)
+    assert counting(many, ord(","), places) == 1 << 16
+    assert "compiled" in vars(counting)
+
+
+def test_an_interpreted_kernel_cannot_write_where_a_compiled_one_could_not() -> None:
+    def overwrite(data: Octets) -> None:
+        data[0] = 1
+
+    with pytest.raises(ValueError, match="read-only"):
+        Kernel(overwrite, ())(np.zeros(1, np.uint8))

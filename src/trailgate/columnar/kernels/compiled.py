@@ -4,7 +4,8 @@ A kernel is a plain function over one-dimensional arrays and numbers. Its annota
 loop checks no types and no bounds, so the arrays of every call are compared with them first. A kernel cannot write into an array
 that it does not name in ``writes``: those are passed read-only, and code that assigns to them does not compile.
 
-It is compiled at its first call, and kept on disk for the next process: beside its module, in ``NUMBA_CACHE_DIR``, or in the
+The first few bytes that a kernel gets in a process are worked on by the function as it is written: compiling it takes longer than that. With more
+of them it is compiled, and kept on disk for the next process: beside its module, in ``NUMBA_CACHE_DIR``, or in the
 user's cache folder; where none of these can be written it is compiled in each process. numba sees a change of the file that a kernel is in,
 not of other files: functions that a kernel calls (``inner``) belong in its own file.
 """
@@ -13,12 +14,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import cached_property
-from types import MappingProxyType
+from functools import cache, cached_property
+from types import FunctionType, MappingProxyType
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
-import numba
 import numpy as np
+
+INTERPRETED: Final = (
+    1 << 16
+)  # bytes of arrays that a kernel works on before it is compiled: some milliseconds
 
 # Kernels allocate nothing, so numba need not count references to arrays: atomic operations in
 # the middle of a loop, wherever it calls another function, which made some loops 7 times as slow.
@@ -41,7 +45,11 @@ class _Array(NamedTuple):
             raise TypeError(f"{name}: expected one dimension without gaps")
         if self.writes and not flags.writeable:
             raise TypeError(f"{name}: the kernel writes to it, and it is read-only")
-        if self.writes or not numba.config.DISABLE_JIT:  # compiled for read-only arrays
+        return value
+
+    def guarded(self, value: Any) -> Any:
+        """Return the array so that only a kernel that names it can write to it, as a compiled one could."""
+        if self.writes or not value.flags.writeable:
             return value
         view = value.view()
         view.flags.writeable = False
@@ -50,6 +58,8 @@ class _Array(NamedTuple):
     @property
     def type(self) -> Any:
         """Return numba's type."""
+        import numba  # noqa: PLC0415  heavy, and not needed for a few bytes
+
         base = numba.from_dtype(self.dtype)
         return numba.types.Array(base, 1, "C", readonly=not self.writes)
 
@@ -67,9 +77,15 @@ class _Scalar(NamedTuple):
             raise TypeError(f"{name}: expected {self.kind.__name__}, got {_kind(value)}")
         return self.kind(value)
 
+    def guarded(self, value: Any) -> Any:
+        """Return the number."""
+        return value
+
     @property
     def type(self) -> Any:
         """Return numba's type."""
+        import numba  # noqa: PLC0415  as above
+
         return {bool: numba.boolean, int: numba.int64, float: numba.float64}[self.kind]
 
 
@@ -78,9 +94,42 @@ def _kind(value: Any) -> str:
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that kernels of the same file call; its code becomes part of theirs."""
-    compiled: Callable[..., Any] = numba.njit(forceinline=True, **_OPTIONS)(function)
-    return compiled
+    """Mark a function that kernels call; compiled, its code becomes part of theirs."""
+    setattr(function, _MARK, False)
+    return function
+
+
+def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark an inner function that is compiled to the one of its name in ``instructions``, not to its own loop."""
+    setattr(function, _MARK, True)
+    return function
+
+
+_MARK: Final = "_is_instruction"
+
+
+@cache
+def _compiled_inner(function: Callable[..., Any]) -> Any:
+    import numba  # noqa: PLC0415  as above
+
+    if getattr(function, _MARK) and not numba.config.BOUNDSCHECK:
+        from trailgate.columnar.kernels import instructions  # noqa: PLC0415  as above
+
+        return getattr(instructions, function.__name__)
+    return numba.njit(forceinline=True, **_OPTIONS)(_calling_compiled(function))
+
+
+def _calling_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with compiled forms of the inner functions that it calls."""
+    assert isinstance(function, FunctionType)
+    named = ((name, function.__globals__.get(name)) for name in function.__code__.co_names)
+    called = {name: _compiled_inner(value) for name, value in named if hasattr(value, _MARK)}
+    if not called:
+        return function
+    known = {**function.__globals__, **called}
+    bound = FunctionType(function.__code__, known, function.__name__, function.__defaults__)
+    bound.__module__, bound.__qualname__ = function.__module__, function.__qualname__
+    return bound
 
 
 class Kernel:
@@ -88,6 +137,7 @@ class Kernel:
 
     def __init__(self, function: Callable[..., Any], writes: tuple[str, ...]) -> None:
         self.function, self.writes = function, writes
+        self.interpreted = 0  # bytes
         self.__name__, self.__doc__ = function.__name__, function.__doc__
 
     def __call__(self, *arguments: Any) -> Any:
@@ -98,7 +148,20 @@ class Kernel:
         checked = [
             passed(name, value) for (name, passed), value in zip(contract, arguments, strict=True)
         ]
+        if self.interpreted <= INTERPRETED:
+            self.interpreted += sum(getattr(value, "nbytes", 0) for value in checked)
+            if self.interpreted <= INTERPRETED:
+                return self._as_written(checked)
         return self.compiled(*checked)
+
+    def _as_written(self, arguments: list[Any]) -> Any:
+        rows = self.contract.values()
+        guarded = [row.guarded(value) for row, value in zip(rows, arguments, strict=True)]
+        with np.errstate(over="ignore"):  # numbers wrap, as they do in a compiled loop
+            found = self.function(*guarded)
+        if isinstance(found, tuple):
+            return tuple(map(_as_number, found))
+        return _as_number(found)
 
     @cached_property
     def contract(self) -> dict[str, _Array | _Scalar]:
@@ -116,9 +179,11 @@ class Kernel:
     @cached_property
     def compiled(self) -> Callable[..., Any]:
         """Return the compiled function: from the cache, or compiled now."""
-        dispatcher = _jitted(self.function)
-        if dispatcher is self.function:  # NUMBA_DISABLE_JIT: the function as it is written
-            return dispatcher
+        import numba  # noqa: PLC0415  as above
+
+        if numba.config.DISABLE_JIT:
+            return lambda *arguments: self._as_written(list(arguments))
+        dispatcher = _jitted(_calling_compiled(self.function))
         dispatcher.compile(tuple(row.type for row in self.contract.values()))
         dispatcher.disable_compile()
         if not dispatcher.stats.cache_hits:
@@ -131,6 +196,11 @@ class Kernel:
         stats = getattr(self.compiled, "stats", None)  # None: NUMBA_DISABLE_JIT
         hit = stats is None or bool(stats.cache_hits)
         return Cached(hit, None if stats is None else stats.cache_path)
+
+
+def _as_number(value: Any) -> Any:
+    """Return Python's number for numpy's, as a compiled loop returns it."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 class Cached(NamedTuple):
@@ -147,6 +217,8 @@ def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
 
 
 def _jitted(function: Callable[..., Any]) -> Any:
+    import numba  # noqa: PLC0415  as above
+
     try:
         return numba.njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # no folder for the cache can be written

@@ -7,6 +7,7 @@ from typing import Any
 
 from trailgate.errors import StorageError
 from trailgate.storage.files.checkpoint import TransactionMark
+from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.storage.live.disk import Disk, WrittenFile
 from trailgate.storage.live.recovery import file_path
 from trailgate.trail.format.file_header import FileHeader, encode_header
@@ -60,9 +61,9 @@ class GrowingFile:
         self.size, self._fresh = len(data) + len(self._metadata), True
 
     def resume(
-        self, place: tuple[int, int], header: FileHeader | None, last: TransactionMark | None
+        self, place: TrailPlace, header: FileHeader | None, last: TransactionMark | None
     ) -> None:
-        """Go on at a place of a file that stays up to there; ``last`` is its last change."""
+        """Continue at a place of a file that stays up to there; ``last`` is its last change."""
         number, size = place
         self._file = self._disk.open(file_path(self._prefix, number, self._digits))
         self._file.truncate(size)

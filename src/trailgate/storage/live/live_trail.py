@@ -17,7 +17,7 @@ from trailgate.storage.files.checkpoint import (
 )
 from trailgate.storage.files.listing import files_on_disk
 from trailgate.storage.files.manifest import manifest_path
-from trailgate.storage.files.trail_files import TrailFile
+from trailgate.storage.files.trail_files import TrailFile, TrailPlace
 from trailgate.storage.live.disk import Disk
 from trailgate.storage.live.growing_file import GrowingFile
 from trailgate.storage.live.options import AppendOptions, Recovery
@@ -106,7 +106,7 @@ class LiveTrail:
         self.last = tail.last
         self.files.number = tail.file
         if tail.offset and tail.path:
-            self._continue_file(tail.path, (tail.file, tail.offset), tail.current)
+            self._continue_file(tail.path, TrailPlace(tail.file, tail.offset), tail.current)
         elif tail.torn and tail.path:
             self._disk.remove(tail.path)
         if tail.offset or tail.file:
@@ -114,9 +114,7 @@ class LiveTrail:
         position = self._checkpoint.source_position
         return Recovered(position, tail.transactions, tail.last, tail.is_open)
 
-    def _continue_file(
-        self, path: Path, place: tuple[int, int], last: TransactionMark | None
-    ) -> None:
+    def _continue_file(self, path: Path, place: TrailPlace, last: TransactionMark | None) -> None:
         """Take up the last file; close it where a new one has to follow."""
         header = _header_of(path, place)
         self.files.resume(place, header, last)
@@ -157,7 +155,7 @@ class LiveTrail:
             if file.number > known.file or not known.offset:
                 self._disk.remove(Path(file.path))
         if known.offset:
-            place = (known.file, known.offset)
+            place = TrailPlace(known.file, known.offset)
             header = _header_of(Path(files[0].path), place)
             self.files.resume(place, header, known.last)
             self.files.reopen()
@@ -182,7 +180,7 @@ def _template(prefix: str, options: AppendOptions) -> FileHeader:
     return header_of(header, options.trail_format)
 
 
-def _header_of(path: Path, place: tuple[int, int]) -> FileHeader | None:
+def _header_of(path: Path, place: TrailPlace) -> FileHeader | None:
     with TrailFileReader(TrailFile(str(path), *place)) as reader:
         return reader.header
 

@@ -18,10 +18,9 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
-from trailgate.storage.reading.charset import usual_charset
 from trailgate.storage.reading.restarts import Restarts
 from trailgate.storage.reading.tables import EarlierTables
-from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
+from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader, usual_charset
 from trailgate.storage.reading.transaction_spans import Stretch, bounds_of, next_begin
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted

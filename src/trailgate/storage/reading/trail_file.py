@@ -8,7 +8,8 @@ from typing import Final, Self
 
 from trailgate.arrays import Octets
 from trailgate.columnar.views import octets
-from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
+from trailgate.model.tables import Definitions
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.trail.format.byte_order import ByteOrder
@@ -20,10 +21,13 @@ from trailgate.trail.records.metadata import NO_TABLES, TrailTables
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_view import RecordView, view_records
 from trailgate.trail.records.trail_bytes import trail_bytes
+from trailgate.trail.values.charsets import UTF_8, charset_named
 
 LONGEST: Final = 64 << 10  # no object of a trail is longer
 SEARCH: Final = 256 << 10  # holds at least four records, which is what resync looks for
 SCAN: Final = 4 << 20  # read at once where only rare records are looked for
+# Assumed: this number in the header is UTF-8. The others of the printed headers are not public.
+UTF_8_NUMBER: Final = 0x20000000
 
 
 class TrailFileReader:
@@ -116,3 +120,18 @@ class TrailFileReader:
                         decode_record(data, offset, order=self.order, base=place)
                     )
         return tables
+
+
+def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
+    """Return the character set of the source: as the header has it, else as the definitions have.
+
+    Where neither has one, it is UTF-8. Raises OptionError for a name that is not known.
+    """
+    named = definitions.database.character_set
+    if (header is not None and header.database.charset == UTF_8_NUMBER) or not named:
+        return UTF_8
+    try:
+        return charset_named(named)
+    except OptionError as error:
+        error.hint = f"The definitions name it; the option charset overrules them. {error.hint}"
+        raise
