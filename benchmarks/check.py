@@ -12,8 +12,8 @@ from trailgate.columnar.views import octets
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.jobs.checking.report import check_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
-from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.tokens import FRAME
+from trailgate.trail.records.record import decode_record
 from trailgate.trail.writing.writer import encode
 
 RECORDS, FEW = 1_000_000, 200_000

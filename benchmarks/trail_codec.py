@@ -26,10 +26,10 @@ from trailgate.model.changes import (
 )
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import find_records
-from trailgate.trail.format.metadata import METADATA_LEVEL, TrailTable, TrailTables
-from trailgate.trail.format.trail_format import TrailFormat
 from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.records.framing import find_records
+from trailgate.trail.records.metadata import METADATA_LEVEL, TrailTable, TrailTables
+from trailgate.trail.writing.trail_format import TrailFormat
 from trailgate.trail.writing.writer import encode
 
 RECORDS = 500_000

@@ -15,7 +15,7 @@ from trailgate.columnar.views import octets
 from trailgate.model.changes import ABSENT, UPDATE, WHOLE, ChangeBatch, StateColumn
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.trail_format import LEVEL_3, TrailFormat, UpdateFormat
+from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode
 
 RECORDS: Final = 200_000

@@ -10,8 +10,8 @@ from sample_trail import DEFINITIONS, NOTES, START
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
-from trailgate.trail.format.metadata import table_data
-from trailgate.trail.format.record import Token, TrailRecord, encode_record
+from trailgate.trail.records.metadata import table_data
+from trailgate.trail.records.record import Token, TrailRecord, encode_record
 
 FIRST, MIDDLE, LAST, ONLY = range(4)
 

@@ -29,7 +29,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 def options_of(command: str) -> list[str]:
     """Return the long options of a command, as its help would list them."""
     typer = pytest.importorskip("typer")
-    module = pytest.importorskip(f"trailgate.cli.{command}")
+    module = pytest.importorskip(f"trailgate.cli.commands.{command}")
     program = typer.Typer(add_completion=False)
     program.command(command)(module.command)
     parameters = typer.main.get_command(program).params

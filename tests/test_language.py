@@ -1,20 +1,17 @@
 """Phrases that do not read well in English stay out of sources and documents.
 
-Each row is a pattern and what to write instead. ``language_exceptions.toml`` counts, for each file, the phrases that are still
-there; it only shrinks. After removing some, or to see them: ``python tests/test_language.py``, which writes it anew.
+Each row is a pattern and what to write instead.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-EXCEPTIONS: Final = Path(__file__).with_name("language_exceptions.toml")
 PHRASES: Final[Mapping[str, str]] = MappingProxyType(
     {
         r"\b[Bb]ehind\b": "after",
@@ -67,31 +64,5 @@ def found(path: Path) -> list[str]:
     ]
 
 
-def counts() -> dict[str, int]:
-    """Return the number of phrases of each file that has any."""
-    numbers = {path.relative_to(ROOT).as_posix(): len(found(path)) for path in files()}
-    return {name: number for name, number in numbers.items() if number}
-
-
 def test_no_phrase_returns() -> None:
-    allowed = tomllib.loads(EXCEPTIONS.read_text())
-    worse = [
-        line
-        for path in files()
-        if len(lines := found(path)) > allowed.get(path.relative_to(ROOT).as_posix(), 0)
-        for line in lines
-    ]
-
-    assert worse == []
-
-
-def test_the_exceptions_only_shrink() -> None:
-    """If this fails, files have become better: python tests/test_language.py."""
-    allowed, now = tomllib.loads(EXCEPTIONS.read_text()), counts()
-
-    assert [name for name, number in allowed.items() if number > now.get(name, 0)] == []
-
-
-if __name__ == "__main__":
-    EXCEPTIONS.write_text("".join(f'"{name}" = {number}\n' for name, number in counts().items()))
-    print("\n".join(line for path in files() for line in found(path)))  # noqa: T201
+    assert [line for path in files() for line in found(path)] == []

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from trailgate.storage.live.appender import AppendOptions, Recovered, Recovery, TrailAppender
     from trailgate.storage.reading.trails import read_trail
     from trailgate.trail.format.byte_order import ByteOrder
-    from trailgate.trail.format.trail_format import TrailFormat, UpdateFormat
+    from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 
 __version__ = "0.1.0"
 
@@ -99,9 +99,9 @@ _MODULES = MappingProxyType(
         "Table": "trailgate.model.tables",
         "TrailAppender": "trailgate.storage.live.appender",
         "TrailFiles": "trailgate.storage.files.trail_files",
-        "TrailFormat": "trailgate.trail.format.trail_format",
+        "TrailFormat": "trailgate.trail.writing.trail_format",
         "TransactionState": "trailgate.messages.capture",
-        "UpdateFormat": "trailgate.trail.format.trail_format",
+        "UpdateFormat": "trailgate.trail.writing.trail_format",
         "capture_files": "trailgate.jobs.capture.files",
         "find_trail": "trailgate.storage.files.trail_files",
         "load_capture": "trailgate.jobs.capture.loading",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.cli.assumptions import Assumption, as_markdown, read_assumptions
+from trailgate.cli.commands.assumptions import Assumption, as_markdown, read_assumptions
 from trailgate.cli.main import run
 
 ROOT = Path(__file__).parents[2]

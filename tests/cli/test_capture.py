@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.cli.demo import unpack
+from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
 from trailgate.trail.format.file_header import decode_header
 

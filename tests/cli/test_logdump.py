@@ -20,7 +20,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from trailgate.cli import logdump
+from trailgate.cli.commands import logdump
 from trailgate.cli.logdump_completion import completer
 from trailgate.logdump.conversation import Conversation
 from trailgate.logdump.syntax.times import EPOCH

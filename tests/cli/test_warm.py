@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from trailgate.cli.commands.warm import kernel_modules, kernels
 from trailgate.cli.main import run
-from trailgate.cli.warm import kernel_modules, kernels
 
 SOURCE = Path(__file__).parents[2] / "src"
 

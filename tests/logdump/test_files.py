@@ -12,7 +12,7 @@ from trailgate.logdump.conversation import Conversation
 from trailgate.logdump.session.results import Counts, Failure, Listing, Note, Result, ShownHeader
 from trailgate.storage.files.listing import stored_file
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.trail.format.record import encode_record
+from trailgate.trail.records.record import encode_record
 
 
 def note(results: list[Result]) -> Note:

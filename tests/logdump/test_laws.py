@@ -23,7 +23,7 @@ from trailgate.logdump.records import open_trail
 from trailgate.logdump.records.transaction_numbers import number_transactions
 from trailgate.logdump.session.results import Counts, Failure, Note
 from trailgate.trail.format.file_header import FileHeader, encode_header
-from trailgate.trail.format.record import TrailRecord, encode_record
+from trailgate.trail.records.record import TrailRecord, encode_record
 
 # Neither a slash nor a point: no path leads out of the folder.
 LETTERS = st.text("abcxyzABZ0123456789 \"',;:=<>!*?[]-", max_size=12)

@@ -9,9 +9,9 @@ from typing import Any, Final
 from trailgate.model.tables import Column, Table
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
-from trailgate.trail.format.metadata import table_data
-from trailgate.trail.format.record import Token, TrailRecord, encode_record
 from trailgate.trail.format.tokens import LOGCSN, ORAROWID, TRANID
+from trailgate.trail.records.metadata import table_data
+from trailgate.trail.records.record import Token, TrailRecord, encode_record
 
 START: Final = 1_767_225_600_000_000  # 2026-01-01 UTC
 B, A = ord("B"), ord("A")
@@ -109,7 +109,7 @@ def partitioned() -> bytes:
     partition = little(
         170,
         name="P1",
-        behind_name=LITTLE.raw(75234, 8) + LITTLE.raw(1, 4),
+        after_name=LITTLE.raw(75234, 8) + LITTLE.raw(1, 4),
         partition=0x80,
         node=4,
         audit_rba=LITTLE.number(b"\x01\x00\x02\x00"),

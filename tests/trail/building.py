@@ -10,9 +10,9 @@ from oracles import trail_naive as naive
 from trail.batches import by_index
 from trailgate.model.tables import Table
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.metadata import table_data
-from trailgate.trail.format.record import Token, TrailRecord, encode_record
 from trailgate.trail.format.record_layout import BEFORE_IMAGE, BY_TABLE, FIELD_COMP
+from trailgate.trail.records.metadata import table_data
+from trailgate.trail.records.record import Token, TrailRecord, encode_record
 
 BIG, LITTLE = ByteOrder.BIG, ByteOrder.LITTLE
 INSERT, DELETE, UPDATE, FULL_UPDATE, TRUNCATE = 5, 3, 15, 10, 100

@@ -12,8 +12,8 @@ from trail.batches import operations_of
 from trail.format.test_trail_header import case_bytes
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader, decode_header, encode_header
-from trailgate.trail.format.record import TrailRecord, encode_record
 from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.records.record import TrailRecord, encode_record
 
 pytestmark = pytest.mark.assumed
 TRANS_INDS = "BMEW"

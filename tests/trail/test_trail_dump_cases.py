@@ -14,13 +14,13 @@ from trail.test_trail_cases import cases
 from trailgate.columnar.views import octets
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import RecordPlaces
-from trailgate.trail.format.record import decode_record, encode_header_area
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.record_view import find_names, require_sound, view_records
 from trailgate.trail.format.tokens import DATA, HEADER, outer_object, token
-from trailgate.trail.format.trail_bytes import trail_bytes
 from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.records.framing import RecordPlaces
+from trailgate.trail.records.record import decode_record, encode_header_area
+from trailgate.trail.records.record_view import find_names, require_sound, view_records
+from trailgate.trail.records.trail_bytes import trail_bytes
 
 
 def read(body: bytes, order: ByteOrder, definitions: Definitions) -> list[dict[str, Any]]:

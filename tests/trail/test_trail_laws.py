@@ -18,8 +18,8 @@ from trail.batches import batch_of, compared, naive_records, operations_of
 from trail.operation_strategies import DEFINITIONS, runs
 from trailgate.errors import TrailgateError, TruncatedError
 from trailgate.trail.format.file_header import FileHeader, decode_header, encode_header
-from trailgate.trail.format.framing import find_records, resync
 from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.records.framing import find_records, resync
 from trailgate.trail.writing.writer import encode
 
 MODEST = settings(

@@ -12,10 +12,10 @@ from trail.operation_strategies import DEFINITIONS as PLAIN
 from trail.operation_strategies import TEXT, runs
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record import TrailRecord, decode_record
-from trailgate.trail.format.trail_format import NEWER_LEVEL, TrailFormat, UpdateFormat
 from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.writing.file_beginning import metadata_bytes
+from trailgate.trail.writing.trail_format import NEWER_LEVEL, TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import Encoded, encode
 
 LARGE = Table(

@@ -95,7 +95,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 
 
 def _imported(name: str) -> Callable[..., object]:
-    module = importlib.import_module(f"trailgate.cli.{name}")
+    module = importlib.import_module(f"trailgate.cli.commands.{name}")
     function: Callable[..., object] = module.command
     return function
 

@@ -17,7 +17,7 @@ from trailgate.errors import OptionError
 
 
 class Part(Enum):
-    """What a run of digits (or the letters of a month) says."""
+    """What a run of digits (or the letters of a month) means."""
 
     YEAR = "year"
     MONTH = "month"
@@ -38,7 +38,7 @@ class Field(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """One way a format's values can look: all of one length, each part at one place."""
+    """One way a format's values can look: all of one length, each part at a fixed offset."""
 
     length: int
     fields: tuple[Field, ...]

@@ -27,7 +27,7 @@ PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
         ),
         kernels.TRAILING: (
             "text follows a closing quote",
-            "A quote inside a quoted value must be written as delim.quote.escaped says",
+            "A quote inside a quoted value must be written as delim.quote.escaped states",
         ),
     }
 )

@@ -119,7 +119,7 @@ def columns_from_map(
 
     Values are None where every row misses the column, the mask is None where none does. A null
     map misses every column. Names are compared without case. Raises DecodeError, with the row as
-    its record, for a key that is not among the names or stands twice in one map.
+    its record, for a key that is not among the names or occurs twice in one map.
     """
     rows = len(maps)
     keys, items, row_of = _entries(maps)
@@ -164,7 +164,7 @@ def _twice(which: Longs, row_of: Longs, names: Sequence[str]) -> DecodeError:
     slot = int(again[np.argmin(row_of[again])])
     name = names[int(which[slot])]
     where = Where(record=int(row_of[slot]), field=name, raw=name.encode())
-    return DecodeError(f"column {name} stands twice in one row", where=where)
+    return DecodeError(f"column {name} occurs twice in one row", where=where)
 
 
 def _picked(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask | None]:

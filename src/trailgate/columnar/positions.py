@@ -19,7 +19,7 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
     texts = np.empty(rows * width, np.uint8)
     files = np.ascontiguousarray(np.broadcast_to(np.asarray(numbers, np.int64), (rows,)))
     if write_positions(files, np.ascontiguousarray(offsets, np.int64), texts) >= 0:
-        raise OptionError(f"a position's part is not of 1 to {DIGITS} digits")
+        raise OptionError(f"a part of a position has 1 to {DIGITS} digits")
     ends = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(texts))
 

@@ -88,20 +88,20 @@ class ChangeBlock:
             return None if values is None else values.take(index)
 
         return ChangeBlock(
-            self.table,
-            self.order[rows],
-            self.op_type[rows],
-            self.op_ts[rows],
-            self.tx_ind[rows],
-            picked(self.tx_id),
-            picked(self.csn),
-            picked(self.seq_id),
-            picked(self.position),
-            tuple(column.take(rows) for column in self.before),
-            tuple(column.take(rows) for column in self.after),
-            picked(self.tx_owner),
-            picked(self.tx_name),
-            picked(self.tokens),
+            table=self.table,
+            order=self.order[rows],
+            op_type=self.op_type[rows],
+            op_ts=self.op_ts[rows],
+            tx_ind=self.tx_ind[rows],
+            tx_id=picked(self.tx_id),
+            csn=picked(self.csn),
+            seq_id=picked(self.seq_id),
+            position=picked(self.position),
+            before=tuple(column.take(rows) for column in self.before),
+            after=tuple(column.take(rows) for column in self.after),
+            tx_owner=picked(self.tx_owner),
+            tx_name=picked(self.tx_name),
+            tokens=picked(self.tokens),
         )
 
 

@@ -83,11 +83,11 @@ def messages_of_rows(batch: pa.RecordBatch, partition: int, row: int) -> Message
         headers = tuple(dict(held or ()) for held in batch.column("headers").to_pylist())
     places = np.arange(row, row + len(body), dtype=np.int64)
     return MessageBatch(
-        data or pa.py_buffer(b""),
-        ends[:-1],
-        ends[1:],
-        np.full(len(body), partition, np.int64),
-        places,
-        headers,
-        f"partition {partition}",
+        data=data or pa.py_buffer(b""),
+        starts=ends[:-1],
+        ends=ends[1:],
+        files=np.full(len(body), partition, np.int64),
+        offsets=places,
+        headers=headers,
+        source=f"partition {partition}",
     )

@@ -137,7 +137,7 @@ def test_bad_fields_go_to_a_column_by_option() -> None:
 def test_a_count_outside_its_bounds_is_told(depending: Depending, shape: Shape) -> None:
     record = b"9" + b"x" * 20
 
-    with pytest.raises(DecodeError, match="N says that it occurs 9 times, outside 0 to 3"):
+    with pytest.raises(DecodeError, match="N states that it occurs 9 times, outside 0 to 3"):
         decoded(layout_of(NESTED), of(record), depending=depending, shape=shape)
 
 

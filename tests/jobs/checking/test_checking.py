@@ -30,7 +30,7 @@ from trailgate.errors import StorageError
 from trailgate.jobs.checking.report import Report, check_trail
 from trailgate.trail.checking.findings import KINDS, Finding
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record import TrailRecord, encode_record
+from trailgate.trail.records.record import TrailRecord, encode_record
 
 
 def found(report: Report) -> list[tuple[str, str, int | None]]:

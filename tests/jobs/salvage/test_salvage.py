@@ -30,8 +30,8 @@ from trailgate.storage.files.listing import stored_file
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import find_records
-from trailgate.trail.format.record import TrailRecord, encode_record
+from trailgate.trail.records.framing import find_records
+from trailgate.trail.records.record import TrailRecord, encode_record
 
 
 def body(path: Path) -> list[bytes]:

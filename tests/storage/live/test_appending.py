@@ -31,10 +31,10 @@ from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.writing.target import check_trail
 from trailgate.trail.format.file_header import FileHeader
-from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
-from trailgate.trail.format.trail_format import TrailFormat
+from trailgate.trail.records.record import decode_record
 from trailgate.trail.writing.restart import restart_record
+from trailgate.trail.writing.trail_format import TrailFormat
 
 SOURCE = [
     [Op("I", 1)],

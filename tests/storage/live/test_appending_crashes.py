@@ -25,7 +25,7 @@ from live_source import expected, kept, large_source, write
 from sample_trail import NOTES, Op, Transaction
 from trailgate.storage.live.appender import AppendOptions, Recovery
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.trail_format import TrailFormat, UpdateFormat
+from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 
 SOURCE: list[Transaction] = [
     [Op("I", 1)],

@@ -15,7 +15,7 @@ from trailgate.storage.live.appender import AppendOptions, Recovery
 from trailgate.storage.reading.stream import TrailStream
 from trailgate.storage.reading.trails import read_split, read_trail
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.trail_format import TrailFormat, UpdateFormat
+from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 
 SOURCE: list[Transaction] = [
     [Op("I", 1)],

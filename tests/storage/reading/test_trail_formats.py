@@ -24,7 +24,7 @@ from trailgate.storage.writing.table_writing import (
     write_part,
 )
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.trail_format import TrailFormat, UpdateFormat
+from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 
 KEY = Column("ID", 64, 40, fetch_offset=0, internal_length=40, binary_length=40, key=True)
 TEXT = replace(KEY, name="TEXT", external_length=8000, fetch_offset=45, key=False, lob_type=1)

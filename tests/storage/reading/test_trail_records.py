@@ -17,8 +17,8 @@ from trailgate.errors import OptionError
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.trails import find_trail, plan_splits, read_split, read_trail
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record import Token, TrailRecord, decode_record, encode_record
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
+from trailgate.trail.records.record import Token, TrailRecord, decode_record, encode_record
 
 DDL = b",C5='7',,B3='test',,B4='t',,B5='TABLE',,B6='CREATE',,C1='create table t (a int)'"
 KINDS = [

@@ -17,8 +17,8 @@ from trailgate.trail.annotation.listing import as_values, lines
 from trailgate.trail.annotation.walk import analyze
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import DatabaseInfo, FileHeader, TrailInfo, encode_header
-from trailgate.trail.format.metadata import table_data
-from trailgate.trail.format.record import Token, TrailRecord, encode_record
+from trailgate.trail.records.metadata import table_data
+from trailgate.trail.records.record import Token, TrailRecord, encode_record
 
 CASES = Path(__file__).parents[1] / "cases/analysis"
 COLUMNS = "0000 0007 0000 0003 535953 0001 000E 0000 000A 4442415F5441424C4553"

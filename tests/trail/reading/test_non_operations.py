@@ -99,7 +99,7 @@ def test_a_partition_index_stands_behind_the_table_index(order: Any) -> None:
             tokens=None,
             audit_rba=rba,
             order=order,
-            behind_name=bytes(12),
+            after_name=bytes(12),
         ),
         record(INSERT, data, partition=0x8C, table_index=1, partition_index=4, order=order),
     ]

@@ -12,9 +12,9 @@ import pytest
 from trail.batches import batch_of
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.framing import find_records, resync
 from trailgate.trail.format.record_types import OP_TYPE_OF, RECORD_TYPES, ROLE_OF, Prefix, Role
 from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.records.framing import find_records, resync
 from trailgate.trail.writing.writer import encode
 
 COLUMNS = (

@@ -12,9 +12,9 @@ from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column, Table
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import RecordPlaces
-from trailgate.trail.format.record_view import view_records
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes, trail_bytes
+from trailgate.trail.records.framing import RecordPlaces
+from trailgate.trail.records.record_view import view_records
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes, trail_bytes
 from trailgate.trail.values.cell_places import find_cells, hold_cells
 
 COLUMNS = 5

@@ -11,7 +11,7 @@ import pytest
 from trail.written_formats import expected, read_again, written
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.trail_format import TrailFormat, UpdateFormat
+from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 
 CASES = Path(__file__).parents[1] / "cases/formats"
 COMPARED = ("op_type", "op_ts", "tx_ind", "tx_id", "csn", "before", "after", "tokens")

@@ -12,7 +12,7 @@ from trailgate.errors import EncodeError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_layout import AFTER_IMAGE, BEFORE_IMAGE
-from trailgate.trail.format.trail_format import LEVEL_3, TrailFormat, UpdateFormat
+from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode
 
 ROW: dict[str, Any] = {

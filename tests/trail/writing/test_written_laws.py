@@ -21,7 +21,7 @@ from trail.written_formats import (
     written,
 )
 from trailgate.trail.format.record_types import ROLE_OF, Role
-from trailgate.trail.format.trail_format import TrailFormat
+from trailgate.trail.writing.trail_format import TrailFormat
 
 MODEST = settings(
     max_examples=examples(60),
@@ -63,16 +63,16 @@ def test_the_records_of_a_transaction_count_from_its_first_to_its_last(
     """TransInd is 0, 1 ... 1, 2 over all records of a transaction, or 3; Continued ends before others begin."""
     body, encoded = written(ops, form, DEFINITIONS)
     records = records_of(body, form.order)[len(DEFINITIONS) + 1 if form.by_index else 0 :]
-    inside = goes_on = False
+    inside = continues = False
 
     for record in records:
         assert record.trans_ind in ((1, 2) if inside else (0, 3))
         inside = record.trans_ind < 2
-        assert not goes_on or ROLE_OF[record.io_type] in (Role.FRAGMENT, Role.LARGE_OBJECT)
-        goes_on = bool(record.continued)
+        assert not continues or ROLE_OF[record.io_type] in (Role.FRAGMENT, Role.LARGE_OBJECT)
+        continues = bool(record.continued)
         assert (record.name is None) == form.by_index
     assert not inside
-    assert not goes_on
+    assert not continues
     assert sum(record.length for record in records) == encoded.body.size
 
 

@@ -22,9 +22,9 @@ from trailgate.trail.format.file_header import (
     decode_header,
     encode_header,
 )
-from trailgate.trail.format.metadata import NO_TABLES, MetadataKind
-from trailgate.trail.format.trail_format import RELEASES, TrailFormat, UpdateFormat
+from trailgate.trail.records.metadata import NO_TABLES, MetadataKind
 from trailgate.trail.writing.file_beginning import file_begin, metadata_bytes
+from trailgate.trail.writing.trail_format import RELEASES, TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode
 
 HEADER = FileHeader(TrailInfo(creation_time=5, uri="uri:a", filename="aa000000000"))

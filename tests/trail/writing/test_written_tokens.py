@@ -10,8 +10,8 @@ from trail.batches import batch_of
 from trail.operation_strategies import NARROW
 from trailgate.errors import EncodeError
 from trailgate.model.tables import Definitions
-from trailgate.trail.format.record import TrailRecord, decode_record
 from trailgate.trail.format.tokens import DDL, LOGCSN, ORAROWID, TRANID
+from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.writing.writer import encode
 
 TABLES = Definitions((NARROW,))

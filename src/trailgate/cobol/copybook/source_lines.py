@@ -43,7 +43,7 @@ def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[Source
 def looks_fixed(lines: list[str]) -> bool:
     """Return whether every line can be fixed format.
 
-    Columns 1 to 6 hold a sequence number or nothing, never the begin of an entry, and column 7
+    Columns 1 to 6 hold a sequence number or nothing, never the beginning of an entry, and column 7
     an indicator. A comment that begins in column 1 fits both.
     """
     return all(_can_be_fixed(line) for line in lines if line.strip() and line[0] != "*")

@@ -228,7 +228,7 @@ def _counter(field: Field, options: ValueOptions) -> Decoder:
     """Return the decoder of a field that holds how often others occur, a whole number."""
     decode = decoder(field, replace(options, integers=Integers.INT64))
     if not pa.types.is_int64(decode(np.zeros((0, field.size), np.uint8)).values.type):
-        problem = "a field that says how often others occur must be a whole number"
+        problem = "a field that states how often others occur must be a whole number"
         raise DefinitionError(problem, where=Where(field=field.name))
     return decode
 
@@ -266,7 +266,7 @@ def _count_fault(bad: BadCount) -> Fault:
     allowed = f"{occurs.least} to {occurs.most}"
     wrong = sorted({int(count) for count in bad.counts[bad.rows].tolist()})[:3]
     counts = " or ".join(map(str, wrong))
-    reason = Reason(f"{bad.counter} says that it occurs {counts} times, outside {allowed}")
+    reason = Reason(f"{bad.counter} states that it occurs {counts} times, outside {allowed}")
     return Fault(bad.field.name, 0, bad.offset, bad.rows, lambda _: reason)
 
 

@@ -56,7 +56,7 @@ def _bounds(field: Field, options: ValueOptions) -> tuple[int, int]:
 
 
 def binary_form(field: Field, options: ValueOptions) -> NumberForm:
-    """Return the form of a binary number: digits enough for its bytes, or as its picture says.
+    """Return the form of a binary number: digits enough for its bytes, or as its picture states.
 
     Whole numbers of up to 18 digits in the picture are int64 even so: 64 bits hold the others too,
     but for eight bytes of COMP-5 without a sign.
@@ -110,7 +110,7 @@ def load_words(matrix: Octets, *, little: bool, signed: bool) -> Longs:
 
 
 def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
-    """Return the column of words whose type says whether they have a sign."""
+    """Return the column of words whose type states whether they have a sign."""
     rows, signed = len(words), words.dtype == np.int64
     if pa.types.is_int64(form.type) and not form.zeros:
         return column_of(form, words, rows, bad)

@@ -14,7 +14,7 @@ from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.files.lock import locked
 from trailgate.storage.writing.options import MAX_BYTES
-from trailgate.trail.format.trail_format import TrailFormat
+from trailgate.trail.writing.trail_format import TrailFormat
 
 Runner = Callable[[CaptureJob], CaptureSummary]
 

@@ -132,11 +132,11 @@ def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> Me
     bounds = np.zeros(len(raw) + 1, np.int64)
     np.cumsum([len(body) for body in raw], out=bounds[1:])
     return MessageBatch(
-        pa.py_buffer(b"".join(raw)),
-        bounds[:-1],
-        bounds[1:],
-        np.arange(len(raw), dtype=np.int64),
-        np.zeros(len(raw), np.int64),
-        None,
-        source,
+        data=pa.py_buffer(b"".join(raw)),
+        starts=bounds[:-1],
+        ends=bounds[1:],
+        files=np.arange(len(raw), dtype=np.int64),
+        offsets=np.zeros(len(raw), np.int64),
+        headers=None,
+        source=source,
     )

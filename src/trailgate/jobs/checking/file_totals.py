@@ -12,7 +12,7 @@ from trailgate.jobs.checking.file_walk import Portion
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.trail.format.record_types import IO_UPDATE, Role, type_name
-from trailgate.trail.format.transactions import begins_of
+from trailgate.trail.records.transactions import begins_of
 
 
 @dataclass(frozen=True, slots=True)

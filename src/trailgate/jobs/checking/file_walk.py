@@ -20,12 +20,12 @@ from trailgate.trail.checking.tables import Known, check_tables
 from trailgate.trail.checking.transactions import Followed, TransactionState, check_csns, follow
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
-from trailgate.trail.format.framing import find_sound
-from trailgate.trail.format.metadata import TrailTables
-from trailgate.trail.format.record_view import RecordView, view_records
-from trailgate.trail.format.resync import LONGEST, find_good, guess_order
 from trailgate.trail.format.tokens import FRAME, RECORD
-from trailgate.trail.format.trail_bytes import TrailBytes, trail_bytes
+from trailgate.trail.records.framing import find_sound
+from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.record_view import RecordView, view_records
+from trailgate.trail.records.resync import LONGEST, find_good, guess_order
+from trailgate.trail.records.trail_bytes import TrailBytes, trail_bytes
 
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
 SIGNATURE_AT: Final = 3 * FRAME  # after the frames of F, its first group and its first leaf
@@ -71,7 +71,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class FileEnded:
-    """The end of a file, with what its metadata told."""
+    """The end of a file, with the tables of its metadata."""
 
     number: int
     file: TrailFile

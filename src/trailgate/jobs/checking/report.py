@@ -68,7 +68,7 @@ def checked(
     """
     totals: FileTotals | None = None
     begun: FileBegun | None = None
-    told_tables = trail.definitions is not None
+    listed_tables = trail.definitions is not None
     is_open = False
     for step in steps(trail, files):
         if watch is not None:
@@ -79,7 +79,7 @@ def checked(
         elif isinstance(step, FileEnded):
             assert totals is not None
             assert begun is not None
-            told_tables |= bool(step.tables.tables)
+            listed_tables |= bool(step.tables.tables)
             check_header(begun, totals, findings)
             check_count(trail, totals, findings)
             yield totals, begun
@@ -93,7 +93,7 @@ def checked(
             tell(step, totals.file, findings)
     if is_open and totals is not None:
         findings.add(Finding(kinds.OPEN.name, name_of(totals.file.path), totals.file.size))
-    if not told_tables:
+    if not listed_tables:
         findings.add(Finding(kinds.NO_DEFINITIONS.name))
 
 
@@ -101,20 +101,20 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
     """Add the findings of a portion or a gap."""
     name = name_of(file.path)
     if isinstance(step, Gap) and step.start == step.end:
-        return  # told as a size that is wrong
+        return  # reported as a wrong size
     if isinstance(step, Gap):
         kind = kinds.CUT if step.end >= file.size else kinds.FRAMING
         following = None if step.end >= file.size else step.end
         findings.add(
             Finding(
-                kind.name,
-                name,
-                step.start,
-                "" if step.problem == UNFINISHED else step.problem,
-                step.end - step.start,
-                step.before,
-                step.raw,
-                following,
+                kind=kind.name,
+                file=name,
+                offset=step.start,
+                detail="" if step.problem == UNFINISHED else step.problem,
+                length=step.end - step.start,
+                before=step.before,
+                raw=step.raw,
+                next=following,
             )
         )
     elif isinstance(step, Portion):
@@ -133,15 +133,15 @@ def _finding(step: Portion, name: str, kind: Kind, row: int) -> Finding:
     type_ = type_name(int(found.view.io_type[row])) if found.view.readable[row] else ""
     before = step.data[max(0, at - AROUND) : at].tobytes()
     return Finding(
-        kind.name,
-        name,
-        step.base + at,
-        f"{type_} {table}".strip(),
-        length,
-        before,
-        step.data[at : at + min(SHOWN, length)].tobytes(),
-        step.base + at + length,
-        transaction_at(step, row),
+        kind=kind.name,
+        file=name,
+        offset=step.base + at,
+        detail=f"{type_} {table}".strip(),
+        length=length,
+        before=before,
+        raw=step.data[at : at + min(SHOWN, length)].tobytes(),
+        next=step.base + at + length,
+        transaction=transaction_at(step, row),
     )
 
 

@@ -113,14 +113,14 @@ def _published(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
     _place(work, definitions)
     write_manifest(work.prefix, Manifest(published))
     return Salvaged(
-        work.prefix,
-        tuple(file.name for file in published),
-        work.selection.transactions,
-        sum(one.operations for one in totals),
-        work.left_out,
-        work.left_out_bytes,
-        str(_list_path(work.prefix)),
-        report,
+        prefix=work.prefix,
+        files=tuple(file.name for file in published),
+        transactions=work.selection.transactions,
+        operations=sum(one.operations for one in totals),
+        left_out=work.left_out,
+        left_out_bytes=work.left_out_bytes,
+        listed=str(_list_path(work.prefix)),
+        report=report,
     )
 
 

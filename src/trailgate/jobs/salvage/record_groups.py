@@ -15,7 +15,7 @@ from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
 from trailgate.trail.checking.transactions import is_apart
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.transactions import begins_of
+from trailgate.trail.records.transactions import begins_of
 
 SUSPECT: Final = "the next record continues the transaction after its end"
 
@@ -63,18 +63,18 @@ class RecordGroups:
         whole = headed & closes[lasts] & ~faulty
         suspect = np.append(headless[1:], [False]) if len(at) else headless
         return cls(
-            firsts,
-            headed & ~headless,
-            whole & ~suspect,
-            headless,
-            ~restart[firsts],
-            restart[firsts],
-            closes,
-            apart,
-            apart & bad,
-            reason,
-            bad,
-            tuple(kind for kind, _ in errors),
+            firsts=firsts,
+            headed=headed & ~headless,
+            whole=whole & ~suspect,
+            headless=headless,
+            counted=~restart[firsts],
+            restart=restart[firsts],
+            closes=closes,
+            apart=apart,
+            dropped_apart=apart & bad,
+            reason=reason,
+            bad=bad,
+            kinds=tuple(kind for kind, _ in errors),
         )
 
     @property

@@ -21,10 +21,10 @@ from trailgate.logdump.syntax.arguments import Arguments
 from trailgate.logdump.syntax.codes import indicator_code
 from trailgate.logdump.syntax.values import one_of, read_number
 from trailgate.storage.files.addresses import locate
-from trailgate.trail.format.record import TrailRecord, encode_record
 from trailgate.trail.format.record_layout import RECORD_HEADS
 from trailgate.trail.format.record_types import IO_METADATA
-from trailgate.trail.format.transactions import ONLY
+from trailgate.trail.records.record import TrailRecord, encode_record
+from trailgate.trail.records.transactions import ONLY
 
 UNITS: Final = {
     **dict.fromkeys(("RECORDS", "RECORD", "RECS"), "records"),

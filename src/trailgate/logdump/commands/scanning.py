@@ -21,7 +21,7 @@ from trailgate.logdump.syntax.codes import METADATA_KINDS, type_codes
 from trailgate.logdump.syntax.times import read_time
 from trailgate.logdump.syntax.values import one_of, read_number
 from trailgate.trail.format.record_types import IO_METADATA
-from trailgate.trail.format.transactions import FIRST, LAST, ONLY
+from trailgate.trail.records.transactions import FIRST, LAST, ONLY
 
 
 def for_header(session: Session, arguments: Arguments) -> Iterator[Result]:
@@ -73,7 +73,7 @@ def for_transaction_begin(session: Session, _arguments: Arguments) -> Iterator[R
 def _is_at_border(portion: Portion, border: int) -> Mask:
     """Return which records are the first, or the last, of their transactions."""
     indicator = portion.view.indicator
-    found: Mask = ((indicator == border) | (indicator == ONLY)) & ~portion.aside
+    found: Mask = ((indicator == border) | (indicator == ONLY)) & ~portion.apart
     return found
 
 

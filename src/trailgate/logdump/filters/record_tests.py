@@ -14,9 +14,9 @@ from trailgate.logdump.records.images import images_of
 from trailgate.logdump.records.portions import Portion
 from trailgate.logdump.syntax.comparisons import Comparison, compare_texts
 from trailgate.logdump.syntax.values import ByteRange
-from trailgate.trail.format.record import decode_record
-from trailgate.trail.format.token_places import find_token
 from trailgate.trail.format.user_tokens import read_user_tokens
+from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.token_places import find_token
 
 RecordTest = Callable[[Portion], Mask]
 

@@ -15,8 +15,8 @@ from trailgate.logdump.session.results import ShownRecord
 from trailgate.logdump.session.settings import MetadataForm
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TYPES
-from trailgate.trail.format.metadata import TDR_VERSION, MetadataKind
-from trailgate.trail.format.record import TrailRecord
+from trailgate.trail.records.metadata import TDR_VERSION, MetadataKind
+from trailgate.trail.records.record import TrailRecord
 
 STAR: Final = "*"
 PARTITION_TAIL: Final = 12  # assumed (trail format §12): a u64 id and u32 flags
@@ -66,7 +66,7 @@ def _partition(shown: ShownRecord) -> Iterator[str]:
 
 
 def _partition_tail(record: TrailRecord) -> str:
-    raw = record.behind_name
+    raw = record.after_name
     if len(raw) != PARTITION_TAIL:
         return f"  {raw.hex(' ')}" if raw else ""
     number, flags = record.order.number(raw[:8]), record.order.number(raw[8:])

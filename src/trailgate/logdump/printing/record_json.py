@@ -9,11 +9,11 @@ from trailgate.logdump.printing.hex_dump import visible
 from trailgate.logdump.records.images import images_of, piece_of
 from trailgate.logdump.session.results import ShownRecord
 from trailgate.logdump.syntax.times import iso_time
-from trailgate.trail.format.metadata import MetadataKind
-from trailgate.trail.format.record import Token, TrailRecord
 from trailgate.trail.format.record_types import IO_METADATA, type_name
 from trailgate.trail.format.tokens import GGS_TOKENS_BY_ID, token_name
 from trailgate.trail.format.user_tokens import read_user_tokens
+from trailgate.trail.records.metadata import MetadataKind
+from trailgate.trail.records.record import Token, TrailRecord
 
 Values = dict[str, Any]
 # The numbers of GHDR, by the names that Logdump prints.

@@ -11,8 +11,6 @@ from trailgate.logdump.records.images import ColumnBytes, RecordImage, images_of
 from trailgate.logdump.session.results import ShownRecord
 from trailgate.logdump.session.settings import Charset, Detail, Display
 from trailgate.logdump.syntax.times import time_text
-from trailgate.trail.format.metadata import MetadataKind
-from trailgate.trail.format.record import Token, TrailRecord, encode_header_area
 from trailgate.trail.format.record_layout import BEFORE_IMAGE
 from trailgate.trail.format.record_types import IO_METADATA, type_name
 from trailgate.trail.format.tokens import (
@@ -26,6 +24,8 @@ from trailgate.trail.format.tokens import (
     token_name,
 )
 from trailgate.trail.format.user_tokens import read_user_tokens
+from trailgate.trail.records.metadata import MetadataKind
+from trailgate.trail.records.record import Token, TrailRecord, encode_header_area
 
 RULE: Final = "_" * 67
 INDICATORS: Final = "bmes"  # for TransInd 0 to 3 (trail format §5.1)

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from trailgate.columnar.views import octets
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record import Token, tokens_between
 from trailgate.trail.format.tokens import FRAME, NORMAL
+from trailgate.trail.records.record import Token, tokens_between
 
 TRAIL_INFO: Final = 0x30  # a group (trail format §4.1)
 FILE_SIZE: Final = 0x39  # a leaf of it

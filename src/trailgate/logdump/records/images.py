@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record import TrailRecord
 from trailgate.trail.format.record_layout import BEFORE_IMAGE, FIELD_COMP
 from trailgate.trail.format.record_types import IO_LARGE_OBJECT, RECORD_TYPES, Prefix, Role
+from trailgate.trail.records.record import TrailRecord
 
 COLUMN_HEAD: Final = 4
 PIECE_HEAD: Final = 20  # five words before a large object's piece (trail format §11)

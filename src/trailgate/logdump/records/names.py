@@ -12,8 +12,8 @@ from re import compile as compile_pattern
 import numpy as np
 
 from trailgate.arrays import Longs, Mask
-from trailgate.trail.format.metadata import TrailTables
-from trailgate.trail.format.record_view import RecordNames
+from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.record_view import RecordNames
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,19 @@ from trailgate.logdump.records.transaction_numbers import NONE, open_at
 from trailgate.storage.files.listing import stored_file
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import (
+from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID
+from trailgate.trail.records.framing import (
     RecordPlaces,
     find_sound,
     find_typed,
     length_at,
     resync,
 )
-from trailgate.trail.format.metadata import TrailTables
-from trailgate.trail.format.record import TrailRecord, decode_record
-from trailgate.trail.format.record_types import IO_METADATA
-from trailgate.trail.format.record_view import view_records
-from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID
-from trailgate.trail.format.trail_bytes import trail_bytes
+from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.record import TrailRecord, decode_record
+from trailgate.trail.records.record_view import view_records
+from trailgate.trail.records.trail_bytes import trail_bytes
 
 PORTION: Final = 4 << 20
 SMALL: Final = 64 << 10  # the first portion of a command that may end at its first record
@@ -43,7 +43,7 @@ class OpenTrail:
         self.path = path
         self._reader = TrailFileReader(stored_file(path))
         self._tables = TrailTables()
-        self._told = 0
+        self._tables_until = 0
         self._open_transaction = (-1, UNKNOWN)
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class OpenTrail:
 
     def tables(self, until: int) -> TrailTables:
         """Return the tables of the metadata records before a place."""
-        start = max(self._told, self.header_length)
+        start = max(self._tables_until, self.header_length)
         until = min(until, self.size)
         for place in range(start, until, PORTION):
             data = self.read(place, PORTION + LONGEST)
@@ -178,7 +178,7 @@ class OpenTrail:
             for offset in find_typed(data, self.order, IO_METADATA).tolist():
                 if offset < stop:
                     self._learn(data, offset, place)
-        self._told = max(self._told, until)
+        self._tables_until = max(self._tables_until, until)
         return self._tables
 
     def metadata_records(self, until: int) -> Iterator[bytes]:
@@ -198,7 +198,7 @@ class OpenTrail:
             return found
         try:
             for portion in self.backward(place, SMALL):
-                opened = open_at(portion.view.indicator, portion.aside)
+                opened = open_at(portion.view.indicator, portion.apart)
                 if opened == NONE:
                     return UNKNOWN
                 if opened is not None:

@@ -17,16 +17,16 @@ from trailgate.errors import DecodeError
 from trailgate.logdump.records.names import Names, names_of
 from trailgate.logdump.records.token_columns import Transactions, read_transactions
 from trailgate.logdump.records.transaction_numbers import Numbers, number_transactions
-from trailgate.trail.format.metadata import TrailTables
-from trailgate.trail.format.record_problems import (
+from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.record_problems import (
     HEADER_LENGTH,
     NO_HEADER,
     UNREADABLE,
     first_problem,
 )
-from trailgate.trail.format.record_view import RecordView, find_names
-from trailgate.trail.format.trail_bytes import TrailBytes
-from trailgate.trail.format.transactions import ONLY, stands_apart
+from trailgate.trail.records.record_view import RecordView, find_names
+from trailgate.trail.records.trail_bytes import TrailBytes
+from trailgate.trail.records.transactions import ONLY, stands_apart
 
 
 class Surroundings(Protocol):
@@ -66,7 +66,7 @@ class Portion:
         return names_of(find_names(self.source, self.view), lambda: self.around.tables(self.end))
 
     @cached_property
-    def aside(self) -> Mask:
+    def apart(self) -> Mask:
         """Return which records neither open nor end a transaction."""
         found: Mask = stands_apart(self.view) & (self.view.indicator == ONLY)
         return found
@@ -74,7 +74,7 @@ class Portion:
     @cached_property
     def numbers(self) -> Numbers:
         """Return which transaction each record belongs to."""
-        return number_transactions(self.view.indicator, self.aside)
+        return number_transactions(self.view.indicator, self.apart)
 
     @cached_property
     def transactions(self) -> Transactions:

@@ -11,9 +11,9 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import gather
 from trailgate.logdump.records.transaction_numbers import BEFORE, NONE, Numbers
-from trailgate.trail.format.token_places import find_token
 from trailgate.trail.format.tokens import LOGCSN, TRANID
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.records.token_places import find_token
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 UNKNOWN: Final = (b"", b"")
 

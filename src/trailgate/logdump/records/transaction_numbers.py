@@ -1,7 +1,7 @@
 """Which transaction each record belongs to, by TransInd alone.
 
 0 opens a transaction, 1 and 2 continue the one that is open, 3 is one of its own. Metadata, DDL and notes are
-aside: they may lie inside a transaction and neither end nor open it (trail format §8 and §12). Unlike readers, Logdump numbers
+apart: they may lie inside a transaction and neither end nor open it (trail format §8 and §12). Unlike readers, Logdump numbers
 these too, each as a transaction of its own.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.trail.format.transactions import FIRST, LAST, MIDDLE, ONLY
+from trailgate.trail.records.transactions import FIRST, LAST, MIDDLE, ONLY
 
 BEFORE: Final = 0  # number of the transaction that is open before the records
 NONE: Final = -1
@@ -32,7 +32,7 @@ class Numbers:
     orphan: Mask
 
 
-def number_transactions(indicator: Octets, aside: Mask) -> Numbers:
+def number_transactions(indicator: Octets, apart: Mask) -> Numbers:
     """Return the transactions of records that follow each other.
 
     How records are cut into portions changes nothing: a record that continues though nothing is open is an
@@ -41,7 +41,7 @@ def number_transactions(indicator: Octets, aside: Mask) -> Numbers:
     row = np.arange(len(indicator))
     opens = indicator == FIRST
     continues = (indicator == MIDDLE) | (indicator == LAST)
-    closes = ((indicator == LAST) | (indicator == ONLY)) & ~aside
+    closes = ((indicator == LAST) | (indicator == ONLY)) & ~apart
     last_open = np.maximum.accumulate(np.where(opens, row, NONE))
     last_close = np.maximum.accumulate(np.where(closes, row, NONE))
     closed_before = np.append(NONE, last_close[:-1])
@@ -70,9 +70,9 @@ def _open_after(number: Longs, last_open: Longs, last_close: Longs, orphans: Lon
     return NONE
 
 
-def open_at(indicator: Octets, aside: Mask) -> int | None:
+def open_at(indicator: Octets, apart: Mask) -> int | None:
     """Return the record that opened what is open after these, NONE for nothing, None for earlier."""
-    deciding = np.flatnonzero(~aside & (indicator != MIDDLE))
+    deciding = np.flatnonzero(~apart & (indicator != MIDDLE))
     if not len(deciding):
         return None
     last = int(deciding[-1])

@@ -10,8 +10,8 @@ from trailgate.logdump.session.settings import Settings
 from trailgate.logdump.statistics.tallies import LargeTransaction, Tally
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader
-from trailgate.trail.format.metadata import TrailTable
-from trailgate.trail.format.record import TrailRecord
+from trailgate.trail.records.metadata import TrailTable
+from trailgate.trail.records.record import TrailRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from trailgate.logdump.records.portions import Portion
 from trailgate.logdump.session.results import ShownHeader, ShownRecord
 from trailgate.logdump.session.session import Session
 from trailgate.trail.format.file_header import decode_header
-from trailgate.trail.format.metadata import MetadataKind
-from trailgate.trail.format.record import TrailRecord
 from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.records.metadata import MetadataKind
+from trailgate.trail.records.record import TrailRecord
 
 
 def show_record(session: Session, portion: Portion, row: int) -> ShownRecord:

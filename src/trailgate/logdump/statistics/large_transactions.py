@@ -27,7 +27,7 @@ class LargeTransactions:
         records = np.bincount(numbers.number[mask], minlength=count)
         data = np.bincount(numbers.number[mask], portion.view.data_length[mask], minlength=count)
         if (numbers.number == BEFORE).any():
-            self._go_on(portion, int(records[BEFORE]), int(data[BEFORE]))
+            self._continue_file(portion, int(records[BEFORE]), int(data[BEFORE]))
         if numbers.open != BEFORE:
             self._finish()
         large = (records >= self._records) | (data >= self._bytes)
@@ -47,7 +47,7 @@ class LargeTransactions:
         self._finish()
         return tuple(entry[-1] for entry in sorted(self._heap, reverse=True))
 
-    def _go_on(self, portion: Portion, records: int, data: int) -> None:
+    def _continue_file(self, portion: Portion, records: int, data: int) -> None:
         before = self._open or _transaction(portion, 0, 0, 0)
         self._open = LargeTransaction(
             before.offset, before.time, before.records + records, before.data_bytes + data

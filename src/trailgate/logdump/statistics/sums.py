@@ -40,7 +40,16 @@ class Sums:
         records = self.types.total()
         named = {_label(code): count for code, count in sorted(self.types.items())}
         afters = records - self.befores
-        return Tally(name, records, self.data_bytes, named, self.befores, afters, begin, end)
+        return Tally(
+            name=name,
+            records=records,
+            data_bytes=self.data_bytes,
+            types=named,
+            befores=self.befores,
+            afters=afters,
+            begin=begin,
+            end=end,
+        )
 
 
 class Groups(Generic[Key]):

@@ -8,9 +8,9 @@ from typing import Final
 
 from trailgate.errors import OptionError
 from trailgate.logdump.syntax.values import listed, one_of, read_number
-from trailgate.trail.format.metadata import MetadataKind
 from trailgate.trail.format.record_types import ROWS
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS
+from trailgate.trail.records.metadata import MetadataKind
 
 RECORD_TYPES: Final[Mapping[str, int]] = MappingProxyType(
     {row.name.upper(): row.code for row in ROWS}

@@ -73,9 +73,7 @@ class ImageReader:
         parts = 1 + options.hasbefores + options.hasnames
         columns, left = divmod(given, parts)
         if left:
-            group.refuse(
-                f"{given} column fields are no whole number of columns of {parts} fields each"
-            )
+            group.refuse(f"{given} column fields do not make whole columns of {parts} fields each")
             return None
         if columns > len(table.columns):
             group.refuse(

@@ -28,7 +28,7 @@ _NO_DATABASE: Final = Database()
 class Schema:
     """What records look like: the header that each begins with, and what may follow.
 
-    ``binds`` says that a header field with the name of a metadata item is that item.
+    ``binds`` means that a header field with the name of a metadata item is that item.
     """
 
     header: RecordLayout

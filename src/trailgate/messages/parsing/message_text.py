@@ -23,7 +23,7 @@ def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
         whole.validate(full=True)
     except pa.ArrowInvalid:
         errors = _bad_texts(messages, hint)
-        if errors:  # else what is no text lies between the messages
+        if errors:  # else the bytes that are not text lie between the messages
             raise BadMessagesError(errors) from None
 
 

@@ -31,7 +31,7 @@ from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=Records)
-LEFT_OUT: Final = "a table left out by TABLE stands in a transaction told by indicators (txind)"
+LEFT_OUT: Final = "a table left out by TABLE is in a transaction that indicators (txind) bound"
 LEFT_OUT_HINT: Final = "Capture all tables of the messages, and select when reading the trail"
 
 

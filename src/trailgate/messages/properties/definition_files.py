@@ -1,4 +1,4 @@
-"""The files that properties name, as a parser asks for them; opening them is someone else's part."""
+"""The files that properties name, as a parser asks for them; the jobs open them."""
 
 from __future__ import annotations
 

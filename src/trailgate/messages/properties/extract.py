@@ -44,7 +44,7 @@ class CaptureRules:
 
 @dataclass(frozen=True, slots=True)
 class ExtractParameters:
-    """What a parameter file says that matters here, and what it says besides."""
+    """The parameters of a file that have an effect here, and those that have none."""
 
     group: str
     properties_path: str
@@ -114,7 +114,7 @@ class _Draft:
 
 
 def parse_extract(text: str, source: str = "") -> ExtractParameters:
-    """Return what an Extract parameter file says; raises OptionError with source and line.
+    """Return the parameters of an Extract parameter file; raises OptionError with source and line.
 
     capture properties §10. What is not used is listed with its line and the reason.
     """

@@ -55,7 +55,7 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
 
     capture properties §1: one ``name=value`` a line, ``#`` as the first character opens a
     comment. A backslash is data except in ``\xHH``; there are no continuation lines, since a
-    delimiter may be a backslash. Bytes that are no UTF-8 are kept for delimiters.
+    delimiter may be a backslash. Bytes that are not UTF-8 are kept for delimiters.
     """
     text = data.decode("utf-8-sig", "surrogateescape")
     found: dict[str, Entry] = {}
@@ -75,7 +75,7 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
 
 
 def _entry(line: str, number: int, *, rules: bool) -> Entry:
-    """Return a line's entry; ``rules`` says that names may begin with those of XML rules."""
+    """Return a line's entry; with ``rules`` names may begin with those of XML rules."""
     name, equals, value = line.partition("=")
     name, value = name.strip(_BLANKS), value.strip(_BLANKS)
     if not equals or not name:

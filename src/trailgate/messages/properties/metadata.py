@@ -18,7 +18,7 @@ class MetadataOptions:
     """How the metadata of operations is read; capture properties §4.
 
     The table is named by ``schemaandtable``, or by the sources of ``table`` put together, with the
-    schema in front.
+    schema before it.
     """
 
     seqid: ValueSource

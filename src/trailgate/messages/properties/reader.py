@@ -28,7 +28,7 @@ _JAVA_CLASS: Final = re.compile(r"[a-z_][\w$]*(\.[\w$]+)*\.[A-Z][\w$]*")
 
 @dataclass(frozen=True, slots=True)
 class PropertyReader:
-    """Takes one parser's properties; names are given without the parser's own in front.
+    """Takes one parser's properties; names are given without the parser's own prefix.
 
     With ``binding`` a source that is not given is the header field of its name, if there is one.
     """
@@ -126,7 +126,7 @@ class PropertyReader:
             raise error.located(source=self.properties.source or None) from None
 
     def message_id(self) -> str | None:
-        """Return what ``jms.id`` says, or None."""
+        """Return the value of ``jms.id``, or None."""
         entry = self.properties.get("jms.id")
         if entry is None:
             return None

@@ -29,7 +29,7 @@ _TWO_PARTS: Final = rf"{_PART}\.{_PART}"
 
 
 def _pattern(name: str) -> re.Pattern[str]:
-    # A table's own properties end in one more part, so its name may have a catalog in front.
+    # A table's own properties end in one more part, so its name may begin with a catalog.
     catalog = rf"(?:{_PART}\.)?" if ".userdefs." in name else ""
     return re.compile(
         re.escape(name)

@@ -68,7 +68,7 @@ class Lookup(Mapping[K, V]):
 def parse_bytes(value: str) -> bytes:
     r"""Return a ``{value|\xHH}`` property as bytes; raises OptionError for a broken ``\xHH``.
 
-    capture properties §1 and §6: several ``\xHH`` may stand side by side and between text; any
+    capture properties §1 and §6: several ``\xHH`` may follow each other and be mixed with text; any
     other backslash is data.
     """
 

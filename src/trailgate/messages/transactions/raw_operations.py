@@ -33,7 +33,7 @@ class RawOperations:
     def joined(parts: Sequence[RawOperations], *, indicated: bool) -> RawOperations:
         """Return parts as one, in the order of their messages.
 
-        ``indicated`` says whether operations have indicators, for where there are none.
+        ``indicated`` is whether operations have indicators, for where there are none.
         """
         if len(parts) == 1:
             return parts[0]

@@ -18,7 +18,7 @@ from trailgate.model.changes import BEGIN, END, WHOLE
 class UnitMarks:
     """By message: whether it ``opens`` a transaction with its first operation or ``starts`` a unit.
 
-    ``closed`` says that nothing is open after the last message.
+    ``closed`` means that nothing is open after the last message.
     """
 
     opens: Mask
@@ -38,7 +38,7 @@ def unit_marks(
     """Return the marks of messages, of their operations' indicators and messages.
 
     Whether something is open after a message is known from its last operation; a message without any
-    leaves it as it was. Behind an unreadable message something may be open.
+    leaves it as it was. After an unreadable message something may be open.
     """
     indicator, message = operations
     first, last = np.ones(len(message), bool), np.ones(len(message), bool)

@@ -28,7 +28,7 @@ from trailgate.storage.writing.table_writing import (
     write_part,
 )
 from trailgate.storage.writing.target import Target
-from trailgate.trail.format.trail_format import TrailFormat
+from trailgate.trail.writing.trail_format import TrailFormat
 
 WRITING: Final = Options(
     "trail",

@@ -21,7 +21,7 @@ from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.live.disk import Disk
 from trailgate.storage.live.growing_file import GrowingFile
 from trailgate.storage.live.options import AppendOptions, Recovery
-from trailgate.storage.live.recovery import Recovered, files_behind, follow
+from trailgate.storage.live.recovery import Recovered, files_after, follow
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.writing.target import file_header
 from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
@@ -106,7 +106,7 @@ class LiveTrail:
         self.last = tail.last
         self.files.number = tail.file
         if tail.offset and tail.path:
-            self._go_on(tail.path, (tail.file, tail.offset), tail.current)
+            self._continue_file(tail.path, (tail.file, tail.offset), tail.current)
         elif tail.torn and tail.path:
             self._disk.remove(tail.path)
         if tail.offset or tail.file:
@@ -114,7 +114,9 @@ class LiveTrail:
         position = self._checkpoint.source_position
         return Recovered(position, tail.transactions, tail.last, tail.is_open)
 
-    def _go_on(self, path: Path, place: tuple[int, int], last: TransactionMark | None) -> None:
+    def _continue_file(
+        self, path: Path, place: tuple[int, int], last: TransactionMark | None
+    ) -> None:
         """Take up the last file; close it where a new one has to follow."""
         header = _header_of(path, place)
         self.files.resume(place, header, last)
@@ -126,7 +128,7 @@ class LiveTrail:
     def _must_change(self, header: FileHeader | None) -> bool:
         """Return whether a file that is taken up must be followed by a new one at once.
 
-        A file is of one version (seed 002, H.3). Where records name tables by index, its metadata may lack
+        A file is of one version (trail format §4.6). Where records name tables by index, its metadata may lack
         tables that were defined since.
         """
         wanted = self._options.trail_format
@@ -149,7 +151,7 @@ class LiveTrail:
     def _overwrite_mode(self) -> Recovered:
         """Cut the trail back to its checkpoint."""
         known = self._checkpoint
-        files = files_behind(self._prefix, known)
+        files = files_after(self._prefix, known)
         self.files.number = known.file
         for file in reversed(files):
             if file.number > known.file or not known.offset:

@@ -16,13 +16,13 @@ from trailgate.storage.files.checkpoint import HINT, Checkpoint, TransactionMark
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import find_sound
-from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.record_view import RecordView, view_records
 from trailgate.trail.format.tokens import LOGCSN, TRANID
-from trailgate.trail.format.trail_bytes import trail_bytes
-from trailgate.trail.format.transactions import LAST, begins_of, ends_of, is_restart
+from trailgate.trail.records.framing import find_sound
+from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record_view import RecordView, view_records
+from trailgate.trail.records.trail_bytes import trail_bytes
+from trailgate.trail.records.transactions import LAST, begins_of, ends_of, is_restart
 
 PORTION: Final = 4 << 20  # read at once: memory stays flat however long a transaction is
 
@@ -99,7 +99,7 @@ def file_path(prefix: str, number: int, digits: int) -> Path:
     return Path(f"{prefix}{number:0{digits}}")
 
 
-def files_behind(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
+def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
     """Return the checkpoint's file and those after it; raises StorageError where one is not ours."""
     found: list[TrailFile] = []
     for number in range(checkpoint.file, checkpoint.begun + 2):
@@ -121,7 +121,7 @@ def files_behind(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
 def follow(prefix: str, checkpoint: Checkpoint) -> Tail:
     """Return what follows a checkpoint, record headers read in columns."""
     tail = Tail(checkpoint.file, checkpoint.offset, 0, checkpoint.last, checkpoint.last)
-    for file in files_behind(prefix, checkpoint):
+    for file in files_after(prefix, checkpoint):
         if tail.torn:
             problem = f"file {tail.file} ends inside a record and is not the last one"
             raise StorageError(problem, where=Where(source=prefix))
@@ -175,8 +175,8 @@ def _read_records(data: Octets, order: ByteOrder) -> _TailRecords:
 def _followed(tail: Tail, found: _TailRecords) -> Tail:
     """Return what is there with further records."""
     view = found.view
-    told = view.role != Role.METADATA
-    change = told & ~is_restart(view)
+    counted = view.role != Role.METADATA
+    change = counted & ~is_restart(view)
     begins = np.flatnonzero(change & begins_of(view.indicator))
     ends = np.flatnonzero(change & ends_of(view.indicator))
 
@@ -191,5 +191,5 @@ def _followed(tail: Tail, found: _TailRecords) -> Tail:
         transactions=tail.transactions + len(ends),
         last=mark(int(ends[-1])) if len(ends) else tail.last,
         current=mark(int(np.flatnonzero(change)[-1])) if change.any() else tail.current,
-        is_open=bool(view.indicator[told][-1] < LAST) if told.any() else tail.is_open,
+        is_open=bool(view.indicator[counted][-1] < LAST) if counted.any() else tail.is_open,
     )

@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import Address, locate
-from trailgate.storage.reading.even_cuts import even_cuts
+from trailgate.storage.files.even_cuts import even_cuts
 
 SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
 LONGEST: Final = 256 << 20  # a message is held in memory: longer ones are an option

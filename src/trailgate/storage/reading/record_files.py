@@ -16,8 +16,8 @@ from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_fra
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.storage.files.addresses import Address, locate
+from trailgate.storage.files.even_cuts import even_step
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.reading.even_cuts import even_step
 
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # the arrays of a portion stay in cache

@@ -11,9 +11,9 @@ from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlac
 from trailgate.storage.reading import splits
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.transaction_spans import record_begin
-from trailgate.trail.format.metadata import NO_TABLES
-from trailgate.trail.format.trail_bytes import trail_bytes
 from trailgate.trail.reading.record_table import record_table
+from trailgate.trail.records.metadata import NO_TABLES
+from trailgate.trail.records.trail_bytes import trail_bytes
 
 
 def read_records(trail: TrailFiles, split: splits.TrailSplit) -> Iterator[pa.RecordBatch]:

@@ -16,16 +16,16 @@ from trailgate.arrays import Octets
 from trailgate.errors import TruncatedError
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
+from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.charset import usual_charset
-from trailgate.storage.reading.even_cuts import even_cuts
 from trailgate.storage.reading.restarts import Restarts
 from trailgate.storage.reading.tables import EarlierTables
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.transaction_spans import Stretch, bounds_of, next_begin
-from trailgate.trail.format.metadata import NO_TABLES
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
+from trailgate.trail.records.metadata import NO_TABLES
 
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache

@@ -6,10 +6,10 @@ from trailgate.arrays import Octets
 from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.trail_file import SCAN, TrailFileReader
-from trailgate.trail.format.metadata import METADATA_LEVEL, NO_TABLES, TrailTables
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
 from trailgate.trail.format.record_types import IO_METADATA
-from trailgate.trail.format.record_view import RecordView
+from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTables
+from trailgate.trail.records.record_view import RecordView
 
 
 class EarlierTables:
@@ -63,13 +63,13 @@ def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table
             header = reader.header if file.size else None
             if header is None or header.trail.compatibility < METADATA_LEVEL:
                 break
-            found = _told(reader, name.casefold())
+            found = _defined_in(reader, name.casefold())
             if found is not None:
                 return found
     return trail.definitions.table(name)
 
 
-def _told(reader: TrailFileReader, name: str) -> Table | None:
+def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
     tables = NO_TABLES
     for place in range(reader.begin, reader.file.size, SCAN):
         tables = reader.tables(min(place + SCAN, reader.file.size), place, tables)

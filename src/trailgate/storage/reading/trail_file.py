@@ -13,13 +13,13 @@ from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader, decode_header
-from trailgate.trail.format.framing import find_order, find_records, find_typed, resync
-from trailgate.trail.format.metadata import NO_TABLES, TrailTables
-from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.record_types import IO_METADATA
-from trailgate.trail.format.record_view import RecordView, view_records
 from trailgate.trail.format.tokens import RECORD
-from trailgate.trail.format.trail_bytes import trail_bytes
+from trailgate.trail.records.framing import find_order, find_records, find_typed, resync
+from trailgate.trail.records.metadata import NO_TABLES, TrailTables
+from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record_view import RecordView, view_records
+from trailgate.trail.records.trail_bytes import trail_bytes
 
 LONGEST: Final = 64 << 10  # no object of a trail is longer
 SEARCH: Final = 256 << 10  # holds at least four records, which is what resync looks for

@@ -16,8 +16,8 @@ from trailgate.errors import TruncatedError
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.trail_file import LONGEST, SCAN, SEARCH, TrailFileReader
 from trailgate.trail.format.record_types import IO_DELETE, Role
-from trailgate.trail.format.record_view import RecordView
-from trailgate.trail.format.transactions import begins_of, ends_of, is_restart, stands_apart
+from trailgate.trail.records.record_view import RecordView
+from trailgate.trail.records.transactions import begins_of, ends_of, is_restart, stands_apart
 
 Rows = Mask | slice
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trailgate.errors import OptionError
-from trailgate.trail.format.trail_format import LEVEL_3, TrailFormat
+from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 
 MAX_BYTES: Final = 500 * 1000 * 1000  # GoldenGate's default size of a trail file
 

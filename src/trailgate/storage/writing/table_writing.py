@@ -31,7 +31,7 @@ from trailgate.storage.writing.target import (
     local_prefix,
     tables_of,
 )
-from trailgate.trail.format.trail_format import LEVEL_3, TrailFormat
+from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 
 # The others may be left out: then they are null.
 NEEDED: Final = ("table", "op_type", "op_ts", "tx_id", "tx_ind", "before", "after")

@@ -11,8 +11,6 @@ from trailgate.errors import TrailgateError
 from trailgate.model.tables import Column, Table
 from trailgate.trail.annotation.elements import Area, Part, printable
 from trailgate.trail.annotation.values import explain_value
-from trailgate.trail.format.metadata import TDR_HEAD, MetadataKind, read_table
-from trailgate.trail.format.record import TrailRecord
 from trailgate.trail.format.record_layout import FIELD_COMP
 from trailgate.trail.format.record_types import (
     IO_DDL,
@@ -22,6 +20,8 @@ from trailgate.trail.format.record_types import (
     Prefix,
     Role,
 )
+from trailgate.trail.records.metadata import TDR_HEAD, MetadataKind, read_table
+from trailgate.trail.records.record import TrailRecord
 
 PARTITION_AT: Final = 1  # in GHDR, as the next two
 IO_TYPE_AT: Final = 6

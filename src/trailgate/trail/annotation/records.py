@@ -11,8 +11,6 @@ from trailgate.trail.annotation.data import IO_TYPE_AT, NODE_AT, explain_data
 from trailgate.trail.annotation.elements import Area, Bytes, Element, Part, elements, printable
 from trailgate.trail.annotation.file_header import iso_time
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.metadata import MetadataKind
-from trailgate.trail.format.record import NO_NODE
 from trailgate.trail.format.record_layout import (
     BY_PARTITION,
     BY_TABLE,
@@ -36,6 +34,8 @@ from trailgate.trail.format.tokens import (
     USER_TOKENS,
     token_name,
 )
+from trailgate.trail.records.metadata import MetadataKind
+from trailgate.trail.records.record import NO_NODE
 
 TRANS_INDS: Final = ("first", "middle", "last", "only record")  # of its transaction
 IMAGES: Final[Mapping[int, str]] = MappingProxyType({ord("A"): "A after", ord("B"): "B before"})

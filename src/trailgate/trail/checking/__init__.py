@@ -1,1 +1,1 @@
-"""Whether records are what they should be: many at once, told as values, never raised."""
+"""Whether records are what they should be: many at once, as values, never raised."""

@@ -11,10 +11,10 @@ from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.inspected import Inspected
 from trailgate.trail.format.record_layout import FIELD_COMP
 from trailgate.trail.format.record_types import IO_LARGE_OBJECT, IO_UPDATE, PREFIX_OF, Prefix, Role
-from trailgate.trail.format.record_view import RecordView
 from trailgate.trail.format.tokens import FRAME
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
-from trailgate.trail.format.transactions import begins_of
+from trailgate.trail.records.record_view import RecordView
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
+from trailgate.trail.records.transactions import begins_of
 from trailgate.trail.values.cell_places import hold_cells
 
 PIECE_HEAD: Final = 20  # bytes before the data of a piece (trail format §11)

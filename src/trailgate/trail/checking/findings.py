@@ -140,12 +140,12 @@ class Findings:
 
     def result(self) -> tuple[Finding, ...]:
         """Return what was kept, the last of a kind with how many more there are."""
-        told = Counter((finding.file, finding.kind) for finding in self._kept)
+        listed = Counter((finding.file, finding.kind) for finding in self._kept)
         seen: Counter[tuple[str, str]] = Counter()
         found = []
         for finding in self._kept:
             key = (finding.file, finding.kind)
             seen[key] += 1
-            more = self._counts[key] - told[key] if seen[key] == told[key] else 0
+            more = self._counts[key] - listed[key] if seen[key] == listed[key] else 0
             found.append(replace(finding, more=more))
         return tuple(found)

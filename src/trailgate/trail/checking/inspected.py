@@ -10,7 +10,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
-from trailgate.trail.format.record_view import RecordView
+from trailgate.trail.records.record_view import RecordView
 
 UNNAMED: Final = -1
 UNKNOWN: Final = 0xFF  # a TransInd

@@ -16,14 +16,14 @@ from trailgate.columnar.gather import gather
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.data import check_data
 from trailgate.trail.checking.inspected import UNKNOWN, UNNAMED, Inspected
-from trailgate.trail.format import record_problems as problems
 from trailgate.trail.format.record_layout import FETCHED, FROM_LOG
 from trailgate.trail.format.record_types import IO_METADATA, RECORD_TYPES, Role
-from trailgate.trail.format.record_view import RecordNames, RecordView, find_names
-from trailgate.trail.format.token_places import FoundToken, find_token
 from trailgate.trail.format.tokens import LOGCSN, TRANID
-from trailgate.trail.format.trail_bytes import TrailBytes
-from trailgate.trail.format.transactions import ONLY
+from trailgate.trail.records import record_problems as problems
+from trailgate.trail.records.record_view import RecordNames, RecordView, find_names
+from trailgate.trail.records.token_places import FoundToken, find_token
+from trailgate.trail.records.trail_bytes import TrailBytes
+from trailgate.trail.records.transactions import ONLY
 
 # 1990-01-01 and 2100-01-01 UTC: an IO time beyond them is not the time of a change.
 EARLIEST: Final = 631_152_000_000_000

@@ -12,10 +12,10 @@ from trailgate.errors import TrailgateError
 from trailgate.model.tables import Definitions
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.inspected import Inspected
-from trailgate.trail.format.metadata import MetadataKind, TrailTables
-from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.trail_bytes import TrailBytes
+from trailgate.trail.records.metadata import MetadataKind, TrailTables
+from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.trail_bytes import TrailBytes
 
 WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
 
@@ -69,18 +69,18 @@ def _check_indexes(found: Inspected, wanted: Mask, span: tuple[int, int], known:
     if not used.any():
         return known
     numbers = np.unique(index[used]).tolist()
-    untold = [number for number in numbers if number not in known.tables.tables]
-    found.note(kinds.INDEX, start + np.flatnonzero(used & np.isin(index, untold)))
-    undefined = [n for n in numbers if n not in untold and not _is_defined(known, n)]
+    unknown = [number for number in numbers if number not in known.tables.tables]
+    found.note(kinds.INDEX, start + np.flatnonzero(used & np.isin(index, unknown)))
+    undefined = [n for n in numbers if n not in unknown and not _is_defined(known, n)]
     found.note(kinds.TABLE, start + np.flatnonzero(used & np.isin(index, undefined)))
-    return replace(known, lost=known.lost or bool(untold))
+    return replace(known, lost=known.lost or bool(unknown))
 
 
 def _is_defined(known: Known, number: int) -> bool:
-    told = known.tables.tables[number]
-    if told.table is not None or known.definitions is None:
+    found_table = known.tables.tables[number]
+    if found_table.table is not None or known.definitions is None:
         return True
-    return known.definitions.get(told.name) is not None
+    return known.definitions.get(found_table.name) is not None
 
 
 def _with_record(found: Inspected, source: TrailBytes, row: int, known: Known) -> Known:

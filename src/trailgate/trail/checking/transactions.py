@@ -11,7 +11,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.inspected import UNKNOWN, Inspected
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.transactions import begins_of, ends_of, stands_apart
+from trailgate.trail.records.transactions import begins_of, ends_of, stands_apart
 
 
 @dataclass(frozen=True, slots=True)

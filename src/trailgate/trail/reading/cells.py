@@ -12,8 +12,8 @@ from trailgate.columnar.views import words
 from trailgate.errors import DefinitionError
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Table
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 from trailgate.trail.values.cell_places import CellPlaces, find_cells
 from trailgate.trail.values.codec import NULL, Cells
 from trailgate.trail.values.codecs import codec_of, unreadable

@@ -11,8 +11,8 @@ import numpy as np
 
 from trailgate.errors import DecodeError
 from trailgate.trail.format.record_types import PREFIX_OF, Prefix
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.reading.grouping import Operations
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 from trailgate.trail.values.cell_places import hold_cells
 
 LOOKED_AT: Final = 64  # records

@@ -12,8 +12,8 @@ import numpy as np
 
 from trailgate.arrays import Mask
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.reading.grouping import Operations, last_change
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 
 def join_fragments(source: TrailBytes, operations: Operations) -> tuple[TrailBytes, Operations]:

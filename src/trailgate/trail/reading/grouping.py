@@ -12,10 +12,10 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask
 from trailgate.trail.format.record_types import IO_UPDATE, Role
-from trailgate.trail.format.record_view import RecordView
-from trailgate.trail.format.trail_bytes import TrailBytes
-from trailgate.trail.format.transactions import begins_of, ends_of
 from trailgate.trail.reading.record_tables import RecordTables, same_names
+from trailgate.trail.records.record_view import RecordView
+from trailgate.trail.records.trail_bytes import TrailBytes
+from trailgate.trail.records.transactions import begins_of, ends_of
 
 SHOWN = 64  # bytes of a record that an error shows
 
@@ -68,7 +68,16 @@ def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: b
     first, after = _paired(source, view, tables, changes, np.flatnonzero(is_before))
     owner = _owners(source, view, tables, first, count)
     begins, ends = _borders(view, count, first)
-    return Operations(view, tables, first, after, owner, begins, ends, count)
+    return Operations(
+        view=view,
+        tables=tables,
+        first=first,
+        after=after,
+        owner=owner,
+        begins=begins,
+        ends=ends,
+        records=count,
+    )
 
 
 def last_change(operations: Operations, records: Longs) -> Longs:

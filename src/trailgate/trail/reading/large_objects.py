@@ -16,8 +16,8 @@ from trailgate.arrays import Longs, Mask
 from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
 from trailgate.trail.format.record_types import IO_TRUNCATE, Role
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.reading.grouping import Operations, last_change
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 from trailgate.trail.values.codec import Cells
 from trailgate.trail.values.codecs import LARGE, unreadable
 
@@ -105,7 +105,15 @@ def _read_heads(source: TrailBytes, operations: Operations, rows: Longs) -> _Pie
     _require(source, operations, (rows, ~rowless), "a truncate has no large objects")
     order = np.lexsort((head[2], head[3], head[0], record))
     column, total, number, offset, size = (word[order] for word in head)
-    return _Pieces(rows[order], record[order], column, total, number, offset, size)
+    return _Pieces(
+        rows=rows[order],
+        record=record[order],
+        column=column,
+        total=total,
+        number=number,
+        offset=offset,
+        size=size,
+    )
 
 
 def _check(source: TrailBytes, operations: Operations, pieces: _Pieces, begins: Mask) -> None:

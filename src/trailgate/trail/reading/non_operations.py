@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from trailgate.arrays import Longs, Mask
-from trailgate.trail.format.kernels import MIN_RECORD
-from trailgate.trail.format.metadata import TrailTables
-from trailgate.trail.format.record import TrailRecord, decode_record
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.record_view import RecordView
-from trailgate.trail.format.trail_bytes import TrailBytes
-from trailgate.trail.format.transactions import LAST, stands_apart
+from trailgate.trail.records.kernels import MIN_RECORD
+from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.record import TrailRecord, decode_record
+from trailgate.trail.records.record_view import RecordView
+from trailgate.trail.records.trail_bytes import TrailBytes
+from trailgate.trail.records.transactions import LAST, stands_apart
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,7 @@ from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
-from trailgate.trail.format.metadata import TrailTable
 from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE, OP_TYPE_OF, PREFIX_OF
-from trailgate.trail.format.record_view import RecordView
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.reading.cells import ImageAreas, read_image
 from trailgate.trail.reading.encryption import explained
 from trailgate.trail.reading.grouping import Operations
@@ -25,6 +22,9 @@ from trailgate.trail.reading.record_tokens import token_maps
 from trailgate.trail.reading.two_image_records import both_images
 from trailgate.trail.reading.user_tokens import named_tokens
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
+from trailgate.trail.records.metadata import TrailTable
+from trailgate.trail.records.record_view import RecordView
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 from trailgate.trail.values.undefined_tables import MAX_COLUMNS, columns_used, numbered_table
 
 # By "begins a transaction" + 2 * "ends one".

@@ -12,13 +12,8 @@ from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import RecordPlaces, find_records
-from trailgate.trail.format.metadata import NO_TABLES, TrailTables
 from trailgate.trail.format.record_types import ROLE_OF, Role
-from trailgate.trail.format.record_view import RecordView, require_sound, view_records
 from trailgate.trail.format.tokens import LOGCSN, TRANID
-from trailgate.trail.format.trail_bytes import TrailBytes, trail_bytes
-from trailgate.trail.format.transactions import LAST
 from trailgate.trail.reading.fragments import join_fragments
 from trailgate.trail.reading.grouping import Operations, group
 from trailgate.trail.reading.large_objects import LargeObjects, read_large_objects
@@ -27,6 +22,11 @@ from trailgate.trail.reading.operations import Chunk, read_blocks
 from trailgate.trail.reading.record_tables import find_tables
 from trailgate.trail.reading.record_tokens import carried_texts
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
+from trailgate.trail.records.framing import RecordPlaces, find_records
+from trailgate.trail.records.metadata import NO_TABLES, TrailTables
+from trailgate.trail.records.record_view import RecordView, require_sound, view_records
+from trailgate.trail.records.trail_bytes import TrailBytes, trail_bytes
+from trailgate.trail.records.transactions import LAST
 from trailgate.trail.values.charsets import UTF_8, charset_named
 
 PEEK: Final = 64  # records looked at at once for the end of a chunk
@@ -35,7 +35,7 @@ CHUNK: Final = 1 << 15  # records decoded at once, no fewer than a portion of a 
 
 @dataclass(frozen=True, slots=True)
 class ReaderState:
-    """What later records inherit: the file's byte order, the tables told, the transaction last seen.
+    """What later records inherit: the file's byte order, the tables known, the transaction last seen.
 
     None: not known (reading began inside a transaction), or not in the trail. ``charset`` is what the source's
     texts are in, by one of the names in ``charsets``. Tables that are not ``wanted`` are left out, and other

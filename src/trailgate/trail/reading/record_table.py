@@ -19,10 +19,13 @@ from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
 from trailgate.model.operations_schema import COMMIT_TIME
 from trailgate.trail.format.ddl import read_ddl
-from trailgate.trail.format.metadata import TrailTables
-from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.record_layout import BY_PARTITION, BY_TABLE, H_FIXED, NAME_AT
-from trailgate.trail.format.record_problems import (
+from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, type_name
+from trailgate.trail.format.tokens import FRAME
+from trailgate.trail.reading.token_maps import token_columns
+from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record_problems import (
     DATA_LENGTH,
     EMPTY_DATA,
     HEADER_LENGTH,
@@ -31,11 +34,8 @@ from trailgate.trail.format.record_problems import (
     PART_OVER,
     SHORT,
 )
-from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, type_name
-from trailgate.trail.format.record_view import RecordView, find_names
-from trailgate.trail.format.tokens import FRAME
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
-from trailgate.trail.reading.token_maps import token_columns
+from trailgate.trail.records.record_view import RecordView, find_names
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 _TEXT: Final = pa.string()
 _NUMBER: Final = pa.int32()

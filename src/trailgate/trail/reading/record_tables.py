@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.trail.format.metadata import TrailTable, TrailTables
 from trailgate.trail.format.record_layout import NAME_AT
-from trailgate.trail.format.record_view import RecordView, find_names
-from trailgate.trail.format.trail_bytes import TrailBytes
+from trailgate.trail.records.metadata import TrailTable, TrailTables
+from trailgate.trail.records.record_view import RecordView, find_names
+from trailgate.trail.records.trail_bytes import TrailBytes
 
 
 @dataclass(frozen=True, slots=True)

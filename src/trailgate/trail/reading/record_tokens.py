@@ -13,12 +13,12 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import gather
 from trailgate.columnar.hexadecimal import LOWER, to_hex
 from trailgate.errors import DecodeError
-from trailgate.trail.format import kernels
-from trailgate.trail.format.record_view import RecordView
-from trailgate.trail.format.token_places import find_token, list_tokens, require_tokens
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, token_name
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.reading.user_tokens import NamedTokens
+from trailgate.trail.records import kernels
+from trailgate.trail.records.record_view import RecordView
+from trailgate.trail.records.token_places import find_token, list_tokens, require_tokens
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 NAMES: Final = pa.array([token_name(code) for code in range(256)])
 

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.errors import DecodeError
-from trailgate.trail.format.record import tokens_between
 from trailgate.trail.format.tokens import GGS_TOKENS_BY_ID, token_name
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.reading.record_tokens import token_maps
 from trailgate.trail.reading.user_tokens import named_tokens
+from trailgate.trail.records.record import tokens_between
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 _MAP: Final = pa.map_(pa.string(), pa.string())
 Pairs = list[tuple[str, str]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trailgate.arrays import Octets
 from trailgate.trail.format.record_types import Prefix
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 from trailgate.trail.values.cell_places import split_images
 
 # Prefix.EITHER is assumed: the one of both widths for which both images are lists of columns that end exactly at their

@@ -12,8 +12,8 @@ from trailgate.arrays import Longs
 from trailgate.columnar.gather import gather
 from trailgate.columnar.hexadecimal import LOWER, to_hex
 from trailgate.errors import DecodeError
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
 from trailgate.trail.format.user_tokens import MAX_BYTES, MAX_NAME, UNREAD, read_user_tokens
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 
 @dataclass(frozen=True, slots=True)

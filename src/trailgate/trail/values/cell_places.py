@@ -14,7 +14,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Table
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 from trailgate.trail.values import read_kernels
 from trailgate.trail.values.codec import CELL_HEAD, INDICATOR_BYTES
 

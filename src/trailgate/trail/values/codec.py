@@ -17,7 +17,7 @@ from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.tables import Column
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.trail_bytes import TrailBytes
+from trailgate.trail.records.trail_bytes import TrailBytes
 
 NULL: Final = 0xFFFF
 INDICATOR_BYTES: Final = 2

@@ -19,7 +19,7 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.views import words
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import NUMBERED
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 from trailgate.trail.values import read_kernels
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,

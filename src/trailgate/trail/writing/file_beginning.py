@@ -8,11 +8,11 @@ from typing import Final
 from trailgate.errors import EncodeError, Where
 from trailgate.model.tables import Definitions
 from trailgate.trail.format.file_header import FileHeader, encode_header
-from trailgate.trail.format.metadata import FIRST_INDEX, MetadataKind, database_data, table_data
-from trailgate.trail.format.record import TrailRecord, encode_record
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import MAX_LENGTH
-from trailgate.trail.format.trail_format import RELEASES, TrailFormat
+from trailgate.trail.records.metadata import FIRST_INDEX, MetadataKind, database_data, table_data
+from trailgate.trail.records.record import TrailRecord, encode_record
+from trailgate.trail.writing.trail_format import RELEASES, TrailFormat
 
 DATABASE_INDEX: Final = 1  # a file has one database definition
 

@@ -12,7 +12,6 @@ from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.errors import EncodeError, Where
-from trailgate.trail.format.record import Token, TrailRecord, encode_record
 from trailgate.trail.format.record_types import (
     IO_FRAGMENT,
     IO_KEY_UPDATE,
@@ -20,6 +19,7 @@ from trailgate.trail.format.record_types import (
     Prefix,
 )
 from trailgate.trail.format.tokens import FRAME, GGS_TOKENS, MAX_LENGTH, USER_TOKENS
+from trailgate.trail.records.record import Token, TrailRecord, encode_record
 from trailgate.trail.writing.record_groups import (
     MIDDLE,
     RecordGroup,

@@ -9,8 +9,8 @@ from trailgate.columnar.views import octets
 from trailgate.errors import EncodeError
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import TRAIL_LEAVES, Leaf
-from trailgate.trail.format.record import Token, tokens_between
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, NORMAL, UNSET, outer_object, token
+from trailgate.trail.records.record import Token, tokens_between
 
 TRAIL_GROUP: Final = 0x30
 

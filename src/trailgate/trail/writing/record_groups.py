@@ -24,7 +24,6 @@ from trailgate.model.changes import (
 )
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.metadata import FIRST_INDEX
 from trailgate.trail.format.record_layout import (
     AFTER_IMAGE,
     BEFORE_IMAGE,
@@ -41,8 +40,9 @@ from trailgate.trail.format.record_types import (
     IO_UNIFIED_UPDATE,
     IO_UPDATE,
 )
-from trailgate.trail.format.trail_format import TrailFormat
+from trailgate.trail.records.metadata import FIRST_INDEX
 from trailgate.trail.writing.operation_tokens import OperationTokens
+from trailgate.trail.writing.trail_format import TrailFormat
 
 FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
 

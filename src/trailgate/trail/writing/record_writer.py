@@ -15,11 +15,11 @@ from trailgate.errors import DefinitionError
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record import NO_NODE
 from trailgate.trail.format.record_layout import FROM_LOG, H_FIXED, INDICATOR, RECORD_HEADS
 from trailgate.trail.format.record_types import Prefix
 from trailgate.trail.format.times import JULIAN_EPOCH
 from trailgate.trail.format.tokens import FRAME, HEADER, RECORD, RECORD_INFO
+from trailgate.trail.records.record import NO_NODE
 from trailgate.trail.values.codec import CellWriter, RecordValues, TargetColumn
 from trailgate.trail.values.codecs import codec_of, unreadable
 from trailgate.trail.writing.kernels import write_heads, write_lengths, write_trailers

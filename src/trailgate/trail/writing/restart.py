@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record import Token, TrailRecord, encode_record
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
+from trailgate.trail.records.record import Token, TrailRecord, encode_record
 
 # Assumed: the one token of a restart record is the name of the group. The first record of a printed
 # trail has 58 bytes, which leaves one token of three bytes, as "EX1" has.

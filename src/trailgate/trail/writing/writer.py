@@ -15,7 +15,6 @@ from trailgate.columnar.views import octets
 from trailgate.model.changes import KEY_UPDATE, UPDATE, ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.tables import Definitions
 from trailgate.trail.format.tokens import MAX_LENGTH
-from trailgate.trail.format.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 from trailgate.trail.writing.compact_updates import compacted
 from trailgate.trail.writing.fragments import FragmentWriter
 from trailgate.trail.writing.large_objects import LargeColumn, PieceWriter, part_large
@@ -27,6 +26,7 @@ from trailgate.trail.writing.record_groups import (
     reference_to,
 )
 from trailgate.trail.writing.record_writer import RecordWriter
+from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 
 CHUNK: Final = 1 << 14  # records written at once: they stay in cache from column to column
 NO_DEFINITIONS: Final = Definitions(())

@@ -18,8 +18,8 @@ from trailgate.errors import EncodeError
 from trailgate.model.tables import Column, Database, Table
 from trailgate.model.types import TYPES
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record import TrailRecord
 from trailgate.trail.format.tokens import MAX_LENGTH
+from trailgate.trail.records.record import TrailRecord
 
 FIRST_INDEX: Final = 1  # table indexes count from one (trail format §12)
 METADATA_LEVEL: Final = 5  # 12.2, the first level with these records (trail format §4.6)
@@ -46,7 +46,7 @@ class TrailTable:
 
 @dataclass(frozen=True, slots=True)
 class TrailTables:
-    """The table and partition indexes that a file's metadata records have told so far."""
+    """The table and partition indexes of a file's metadata records so far."""
 
     tables: Mapping[int, TrailTable] = field(default_factory=dict)
     partitions: Mapping[tuple[int, int], str] = field(default_factory=dict)

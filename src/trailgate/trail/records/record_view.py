@@ -16,9 +16,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets, Structs
 from trailgate.columnar.views import rows_at
 from trailgate.errors import DecodeError
-from trailgate.trail.format import kernels
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import RecordPlaces
 from trailgate.trail.format.record_layout import (
     BEFORE_IMAGE,
     BY_TABLE,
@@ -26,10 +24,12 @@ from trailgate.trail.format.record_layout import (
     RECORD_HEADS,
     SHORTEST,
 )
-from trailgate.trail.format.record_problems import REFUSED, UNREADABLE, first_problem
 from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, Role, type_name
 from trailgate.trail.format.times import JULIAN_EPOCH
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.records import kernels
+from trailgate.trail.records.framing import RecordPlaces
+from trailgate.trail.records.record_problems import REFUSED, UNREADABLE, first_problem
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 
 def _types() -> Octets:
@@ -102,21 +102,21 @@ class RecordView:
     def take(self, rows: Longs | slice) -> RecordView:
         """Return some of the records; a slice shares the columns."""
         return RecordView(
-            self.offsets[rows],
-            self.lengths[rows],
-            self._end(rows),
-            self.io_type[rows],
-            self.image[rows],
-            self.partition[rows],
-            self.indicator[rows],
-            self.continued[rows],
-            self.io_time[rows],
-            self.data_length[rows],
-            self.name_ends[rows],
-            self.data.take(rows),
-            self.tokens.take(rows),
-            self.user.take(rows),
-            self.problems[rows],
+            offsets=self.offsets[rows],
+            lengths=self.lengths[rows],
+            end=self._end(rows),
+            io_type=self.io_type[rows],
+            image=self.image[rows],
+            partition=self.partition[rows],
+            indicator=self.indicator[rows],
+            continued=self.continued[rows],
+            io_time=self.io_time[rows],
+            data_length=self.data_length[rows],
+            name_ends=self.name_ends[rows],
+            data=self.data.take(rows),
+            tokens=self.tokens.take(rows),
+            user=self.user.take(rows),
+            problems=self.problems[rows],
         )
 
     def _end(self, rows: Longs | slice) -> int:

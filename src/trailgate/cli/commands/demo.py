@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
-from trailgate.cli import capture as capturing
 from trailgate.cli import trail_output
 from trailgate.cli.capture_output import print_notes, print_summary
+from trailgate.cli.commands import capture as capturing
 from trailgate.cli.row_output import print_table
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import prepare

@@ -13,7 +13,7 @@ import numpy as np
 
 from trailgate.arrays import Mask, Octets
 from trailgate.trail.format.record_types import IO_RESTART_OK, ROLE_OF, Role
-from trailgate.trail.format.record_view import RecordView
+from trailgate.trail.records.record_view import RecordView
 
 FIRST, MIDDLE, LAST, ONLY = range(4)
 

@@ -15,7 +15,6 @@ from trailgate.arrays import Octets
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, EncodeError, TruncatedError, Where
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import length_at
 from trailgate.trail.format.record_layout import (
     AFTER_IMAGE,
     BY_PARTITION,
@@ -39,6 +38,7 @@ from trailgate.trail.format.tokens import (
     outer_object,
     token,
 )
+from trailgate.trail.records.framing import length_at
 
 NO_NODE: Final = 0xFF  # OrigNode of data records
 
@@ -57,7 +57,7 @@ class TrailRecord:
     """A record. The members from ``partition`` to ``record_count`` are GHDR's (trail format §5).
 
     ``offset`` is the record's place in its file, ``io_time`` microseconds since 1970 UTC. ``name`` is
-    the name area's text, or None where the record names its table by ``table_index``; ``behind_name``
+    the name area's text, or None where the record names its table by ``table_index``; ``after_name``
     are bytes after the name's NUL, which partition name records alone have. None for
     ``data``, ``tokens`` or ``user``: the record has no such part; ``others`` are parts
     of unknown ids.
@@ -83,7 +83,7 @@ class TrailRecord:
     record_count: int = 1
     table_index: int | None = None
     partition_index: int | None = None
-    behind_name: bytes = b""
+    after_name: bytes = b""
     others: tuple[Token, ...] = ()
     info: int = RECORD_INFO
     order: ByteOrder = ByteOrder.BIG
@@ -191,7 +191,7 @@ def encode_header_area(record: TrailRecord) -> bytes:
     model["data_length"] = len(record.data or b"")
     fixed = model.tobytes()[-H_FIXED:]
     if record.name is not None:
-        return fixed + record.name.encode() + b"\0" + record.behind_name
+        return fixed + record.name.encode() + b"\0" + record.after_name
     area = record.order.raw(record.table_index or 0, 2)
     if record.partition_index is not None:
         area += record.order.raw(record.partition_index, 2)
@@ -244,7 +244,7 @@ def _header(payload: bytes, order: ByteOrder, context: tuple[Octets, int, int]) 
         values |= {"name": None, "table_index": order.number(area[:2])}
         values["partition_index"] = order.number(area[2:]) if width == 4 else None
     else:
-        name, end, values["behind_name"] = area.partition(b"\0")
+        name, end, values["after_name"] = area.partition(b"\0")
         if not end:
             raise _bad("a table name must end with a NUL", raw, span, base)
         values["name"] = name.decode("utf-8", "backslashreplace")

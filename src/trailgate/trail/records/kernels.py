@@ -23,7 +23,17 @@ from trailgate.trail.format.record_layout import (
     NAME_AT,
     SHORTEST,
 )
-from trailgate.trail.format.record_problems import (
+from trailgate.trail.format.tokens import (
+    DATA,
+    FRAME,
+    GGS_TOKENS,
+    HEADER,
+    NORMAL,
+    RECORD,
+    TRAILER,
+    USER_TOKENS,
+)
+from trailgate.trail.records.record_problems import (
     DATA_INFO,
     DATA_LENGTH,
     DATA_OVER,
@@ -41,16 +51,6 @@ from trailgate.trail.format.record_problems import (
     REFUSED,
     SHORT,
     TRANS_IND,
-)
-from trailgate.trail.format.tokens import (
-    DATA,
-    FRAME,
-    GGS_TOKENS,
-    HEADER,
-    NORMAL,
-    RECORD,
-    TRAILER,
-    USER_TOKENS,
 )
 
 U64 = np.uint64

@@ -14,10 +14,10 @@ import numpy as np
 from trailgate.arrays import Octets
 from trailgate.errors import DecodeError
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.framing import find_order, length_at
-from trailgate.trail.format.record import decode_record
 from trailgate.trail.format.record_layout import INDICATOR
 from trailgate.trail.format.tokens import FRAME, HEADER, RECORD
+from trailgate.trail.records.framing import find_order, length_at
+from trailgate.trail.records.record import decode_record
 
 # Bytes from a place on; fewer where the file ends.
 Read = Callable[[int, int], Octets]

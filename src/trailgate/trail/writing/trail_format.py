@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 
 from trailgate.errors import OptionError
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.metadata import METADATA_LEVEL
+from trailgate.trail.records.metadata import METADATA_LEVEL
 
 Kind = TypeVar("Kind", bound=Enum)
 

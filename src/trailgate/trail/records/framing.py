@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from trailgate.arrays import Longs, Octets
 from trailgate.errors import DecodeError, TruncatedError, Where
-from trailgate.trail.format import kernels
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.kernels import MIN_RECORD
 from trailgate.trail.format.record_layout import INDICATOR
 from trailgate.trail.format.tokens import FRAME, HEADER, RECORD, RECORD_INFOS, TRAILER
+from trailgate.trail.records import kernels
+from trailgate.trail.records.kernels import MIN_RECORD
 
 INDICATOR_AT, IO_TYPE_AT = 8, 14  # in a record (trail format §5)
 FOLLOWERS: Final = 3  # records that must follow before a place counts as a record's begin

@@ -8,9 +8,9 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import DecodeError
-from trailgate.trail.format import kernels
 from trailgate.trail.format.tokens import FRAME
-from trailgate.trail.format.trail_bytes import Spans, TrailBytes
+from trailgate.trail.records import kernels
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 
 @dataclass(frozen=True, slots=True)

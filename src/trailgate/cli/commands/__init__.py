@@ -1,0 +1,1 @@
+"""One command a file; a command is the function ``command`` of its module."""

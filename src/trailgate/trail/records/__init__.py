@@ -1,0 +1,1 @@
+"""The records of a trail: one by one, and many in one columnar view."""
