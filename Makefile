@@ -18,6 +18,7 @@ demo: $(READY) ## capture the sample messages into a trail and show it
 	@$(BIN)/trailgate demo
 
 test: $(READY) ## all tests, the ones on a real Spark too
+	@$(BIN)/trailgate warm
 	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup
 
 test-fast: $(READY) ## the tests that need no Spark and no minutes

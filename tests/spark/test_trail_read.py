@@ -65,7 +65,7 @@ def test_a_table_comes_in_its_types(spark: SparkSession, prefix: str) -> None:
 @pytest.mark.parametrize("size", ["150", "100000"])
 def test_options_choose_as_in_the_library(spark: SparkSession, prefix: str, size: str) -> None:
     third = next(iter(read_trail(prefix)))["position"][2].as_py()
-    for options in ({"tables": "my.n*"}, {"fromPosition": third}, {"toCsn": "1000"}):
+    for options in ({"tables": "my.n*"}, {"from_position": third}, {"to_csn": "1000"}):
         frame = spark.read.format("trail").options(splitBytes=size, **options).load(prefix)
 
         got = [row.position for row in frame.orderBy("position").collect()]
