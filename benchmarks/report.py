@@ -13,6 +13,9 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple, Protocol
 
 RESULTS: Final = Path(__file__).parent / "results"
+STEADY: Final = 0.1  # of the fastest run
+NEAR: Final = 3  # runs that must be near each other
+MOST: Final = 3
 
 
 class Act(Protocol):
@@ -71,14 +74,51 @@ def figure_of(row: Mapping[str, Any], target: Target | None = None) -> Figure:
     return Figure(row["name"], float(row["figure"]), row["unit"], yardstick, beside, target)
 
 
+@dataclass(slots=True)
+class Spread:
+    """How far apart the fastest runs of the measurements of one benchmark were."""
+
+    measured: int = 0
+    wide: int = 0
+
+    def __str__(self) -> str:
+        """Return a line for the table."""
+        if not self.measured:
+            return "spread not known: single runs"
+        if self.wide:
+            return f"spread above {STEADY:.0%} in {self.wide} of {self.measured} measurements"
+        return f"spread below {STEADY:.0%} in all {self.measured} measurements"
+
+
+SPREAD: Final = Spread()
+
+
 def fastest(act: Act, times: int) -> float:
-    """Return the seconds of the fastest of some runs."""
-    taken = []
-    for _ in range(times):
+    """Return the seconds of the fastest of some runs.
+
+    Runs are repeated, up to ``MOST`` times as often, until the three fastest differ by less than ``STEADY``.
+    """
+    taken: list[float] = []
+    while len(taken) < times or (
+        times >= NEAR and len(taken) < MOST * times and not _steady(taken)
+    ):
         start = perf_counter()
         act()
         taken.append(perf_counter() - start)
+    if times >= NEAR:
+        SPREAD.measured += 1
+        SPREAD.wide += not _steady(taken)
     return min(taken)
+
+
+def _steady(taken: Sequence[float]) -> bool:
+    near = sorted(taken)[:NEAR]
+    return near[-1] <= near[0] * (1 + STEADY)
+
+
+def load() -> str:
+    """Return the machine's load: processes that want to run, over the last minute."""
+    return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
 def table(figures: Sequence[Figure]) -> str:
@@ -120,6 +160,8 @@ def keep(name: str, figures: Iterable[Figure], *, quick: bool) -> Path:
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "load": os.getloadavg()[0],
+        "spread": asdict(SPREAD),
         "figures": [figure.kept() for figure in figures],
     }
     path.write_text(json.dumps(content, indent=2) + "\n")
