@@ -15,6 +15,7 @@ EXAMPLES = ROOT / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*/*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [

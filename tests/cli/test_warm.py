@@ -32,8 +32,8 @@ def test_every_kernel_is_found() -> None:
 def test_warm_says_what_it_compiled_and_where_it_is_kept(tmp_path: Path) -> None:
     first, second = (warming(tmp_path).communicate()[0] for _ in range(2))
 
-    assert re.match(r"2 loops: 2 compiled in [\d.]+ s, 0 found compiled\n", first)
-    assert re.match(r"2 loops: 0 compiled in [\d.]+ s, 2 found compiled\n", second)
+    assert re.match(r"(\d+) loops: \1 compiled in [\d.]+ s, 0 found compiled\n", first)
+    assert re.match(r"(\d+) loops: 0 compiled in [\d.]+ s, \1 found compiled\n", second)
     assert first.splitlines()[1] == second.splitlines()[1]
     assert first.splitlines()[1].startswith(f"cache: {tmp_path}")
 
@@ -50,7 +50,7 @@ def test_processes_that_start_at_once_share_a_cache(tmp_path: Path) -> None:
 def warming(cache: Path) -> subprocess.Popen[str]:
     """Start a process that warms some of the kernels into a cache folder."""
     program = (
-        "from trailgate.cli import warm\n"
+        "from trailgate.cli.commands import warm\n"
         "warm.kernel_modules = lambda: ['trailgate.columnar.kernels.gather']\n"
         "warm.command()"
     )
