@@ -92,15 +92,15 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
     """
     if len(data) > MAX_INT32:
         raise DecodeError("more than 2 GiB of text at once", hint="read fewer messages at a time")
-    tokens = _tokens(dialect)
+    tokens, window = _tokens(dialect), _window(data)
     room = len(data) // BYTES_A_FIELD + len(starts) + 2
     broken = np.empty((2, len(starts)), np.int64)
     problems = np.empty(len(starts), np.uint8)
     while True:
         places, flags = np.empty((2, room), np.int32), np.empty(room, np.uint8)
         records = np.empty((2, room), np.int64)
-        count, found, wrong, _ = kernels.scan(
-            data, starts, ends, *tokens, *places, flags, *records, *broken, problems
+        count, found, wrong = kernels.scan(
+            window, len(data), starts, ends, *tokens, *places, flags, *records, *broken, problems
         )
         if count != kernels.FULL:
             break
@@ -117,6 +117,12 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
         )
     bounds, body = records[0, : found + 1], records[1, :found]
     return Fields(places[0, :count], places[1, :count], flags[:count], bounds, body)
+
+
+def _window(data: Octets) -> Octets:
+    """Return the bytes, with zeros after them where they are fewer than the kernels look at together."""
+    missing = kernels.WINDOW - len(data)
+    return np.concatenate([data, np.zeros(missing, np.uint8)]) if missing > 0 else data
 
 
 class _Tokens(NamedTuple):
@@ -149,9 +155,6 @@ def _kinds(dialect: Dialect) -> Octets:
     for token in (dialect.field, dialect.line, *dialect.others_escaped):
         known = kinds[token[0]] != kernels.NO_DELIMITER or len(token) > 1
         kinds[token[0]] = kernels.SEVERAL if known else one_byte.get(token, kernels.SEVERAL)
-    if dialect.quote:
-        alone = len(dialect.quote) == 1
-        kinds[dialect.quote[0]] |= kernels.IS_QUOTE if alone else kernels.OPENS_QUOTE
     return kinds
 
 
@@ -177,7 +180,7 @@ def find_all(data: Octets, token: bytes) -> Longs:
     room = len(data) // BYTES_A_FIELD + 1
     while True:
         places = np.empty(room, np.int64)
-        count = kernels.find(data, octets(token), places)
+        count = kernels.find(_window(data), len(data), octets(token), places)
         if count != kernels.FULL:
             return places[:count]
         room *= 2

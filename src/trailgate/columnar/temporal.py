@@ -12,6 +12,7 @@ from trailgate.arrays import Longs, Octets
 from trailgate.columnar.datetime_formats import (
     DEFAULT_FORMAT,
     DateFormat,
+    Field,
     Part,
     compile_format,
 )
@@ -125,9 +126,19 @@ def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Octets]:
         before = len(fields), len(literals)
         fields += [(_PARTS[f.part], f.start, f.width, f.letters) for f in layout.fields]
         literals += [(at, *(allowed * 3)[:3]) for at, allowed in layout.literals]
-        layouts.append((layout.length, before[0], len(fields), before[1], len(literals)))
+        places = {field.part: field.start for field in layout.fields}
+        paired = all(_is_pairs(field) for field in layout.fields)
+        starts = (places.get(part, -1) for part in list(Part)[:6])
+        ends = (before[0], len(fields), before[1], len(literals))
+        layouts.append((layout.length, *ends, paired, *starts))
     rows = [np.array(table, np.int64).ravel() for table in (layouts, fields, literals)]
     return rows[0], rows[1], rows[2], octets(_MONTHS)
+
+
+def _is_pairs(field: Field) -> bool:
+    """Return whether a field is one or two pairs of digits, as the kernel reads them."""
+    width = 4 if field.part is Part.YEAR else 2
+    return field.width == width and not field.letters and field.part is not Part.FRACTION
 
 
 def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:

@@ -11,6 +11,7 @@ from trailgate.columnar.kernels.compiled import inner, kernel
 
 # The parts of a time, as the fields of a layout number them; a fraction is in units of 10^-12.
 YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
+LAYOUT: Final = 12  # numbers of a layout
 PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx (capture properties §4.1)
 ZERO: Final = ord("0")
 FRACTION_DIGITS: Final = 12
@@ -37,8 +38,8 @@ def read_times(
 ) -> int:
     """Write the times of texts; return the first row that is not one or would lose digits, or -1.
 
-    ``layouts`` has five numbers a layout: its length, and where its fields and literals begin and end. The first layout counts
-    whose digits, letters and literals fit. ``fields`` has part, start, width and whether it is letters; ``literals`` a place and the
+    ``layouts`` has ``LAYOUT`` numbers a layout: its length, where its fields and literals begin and end, whether its year has four digits and
+    its other parts two, and then where year to second are, -1 for none. The first layout counts whose digits, letters and literals fit. ``fields`` has part, start, width and whether it is letters; ``literals`` a place and the
     three bytes that are allowed there. Blanks around a value do not count. With a ``size``, ISO text of
     so many characters is written, else microseconds since 1970. ``part`` has room for seven numbers.
     """
@@ -51,12 +52,15 @@ def read_times(
         while end > begin and is_blank(data[end - 1]):
             end -= 1
         found = False
-        for at in range(0, len(layouts), 5):
-            if layouts[at] == end - begin and read_parts(
-                data, begin, layouts[at : at + 5], fields, literals, months, part
-            ):
-                found = True
-                break
+        for at in range(0, len(layouts), LAYOUT):
+            if layouts[at] == end - begin:
+                found = has_literals(data, begin, layouts, at, literals)
+                if found and layouts[at + 5]:
+                    found = read_pairs(data, begin, layouts, at + 6, part)
+                elif found:
+                    found = read_parts(data, begin, layouts, at, fields, months, part)
+                if found:
+                    break
         if not found or not is_time(part):
             return row
         if size:
@@ -76,27 +80,55 @@ def is_blank(byte: int) -> bool:
 
 
 @inner
+def has_literals(data: Octets, begin: int, layouts: Longs, at: int, literals: Longs) -> bool:
+    """Return whether a value of a layout's length has what the layout has between its parts."""
+    for row in range(4 * layouts[at + 3], 4 * layouts[at + 4], 4):
+        byte = data[begin + literals[row]]
+        if byte != literals[row + 1] and byte != literals[row + 2] and byte != literals[row + 3]:
+            return False
+    return True
+
+
+@inner
+def read_pairs(data: Octets, begin: int, layouts: Longs, at: int, part: Longs) -> bool:
+    """Return whether the parts of a value are pairs of digits; write them."""
+    part[YEAR], part[FRACTION] = 1970, 0
+    wrong = False
+    if layouts[at] >= 0:
+        start = begin + layouts[at]
+        first, second = read_two(data, start), read_two(data, start + 2)
+        part[YEAR] = 100 * first + second
+        wrong = (first < 0) | (second < 0)
+    for which in range(MONTH, SECOND + 1):
+        part[which] = 1 if which < HOUR else 0
+        if layouts[at + which] >= 0:
+            number = read_two(data, begin + layouts[at + which])
+            part[which] = number
+            wrong |= number < 0
+    return not wrong
+
+
+@inner
+def read_two(data: Octets, start: int) -> int:
+    """Return the number of two digits, less than 0 where one is not a digit."""
+    tens, ones = np.int64(data[start]) - ZERO, np.int64(data[start + 1]) - ZERO
+    return -1 if (tens < 0) | (tens > 9) | (ones < 0) | (ones > 9) else 10 * tens + ones
+
+
+@inner
 def read_parts(
     data: Octets,
     begin: int,
-    layout: Longs,
+    layouts: Longs,
+    row: int,
     fields: Longs,
-    literals: Longs,
     months: Octets,
     part: Longs,
 ) -> bool:
-    """Return whether a value fits a layout of its length; write its parts."""
-    for at in range(layout[3], layout[4]):
-        byte = data[begin + literals[4 * at]]
-        if (
-            byte != literals[4 * at + 1]
-            and byte != literals[4 * at + 2]
-            and byte != literals[4 * at + 3]
-        ):
-            return False
+    """Return whether the parts of a value are digits and names of months; write them."""
     part[YEAR], part[MONTH], part[DAY] = 1970, 1, 1
     part[HOUR] = part[MINUTE] = part[SECOND] = part[FRACTION] = 0
-    for at in range(layout[1], layout[2]):
+    for at in range(layouts[row + 1], layouts[row + 2]):
         good = True
         which, start, width = fields[4 * at], begin + fields[4 * at + 1], fields[4 * at + 2]
         number = np.int64(0)

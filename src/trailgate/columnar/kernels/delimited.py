@@ -16,15 +16,16 @@ from trailgate.columnar.kernels.words import copy_value, first_mark, marks64
 
 # The rows of ``bounds``: a token is tokens[bounds[row]:bounds[row + 1]].
 FIELD, LINE, QUOTE, ESCAPED_QUOTE, OTHERS = range(5)
-# What a byte begins: one of these (``SEVERAL``: it takes more bytes to know), and whether a quote or
-# one of several bytes.
+# What a byte begins; ``SEVERAL``: it takes more bytes to know.
 NO_DELIMITER, FIELD_DELIMITER, LINE_DELIMITER, SEVERAL = range(4)
-IS_QUOTE, OPENS_QUOTE = 4, 8
+WINDOW: Final = 64  # bytes that the data has at least: the marks of so many are found at once
+UNQUOTED: Final = 0
 QUOTED: Final = 1  # flags of a field
 ESCAPES: Final = 2
+NONE: Final = 0
 UNCLOSED: Final = 1  # problems of a body
 TRAILING: Final = 2
-BLOCK: Final = 256  # rows
+BLOCK: Final = 128  # rows
 FULL: Final = -1
 OUTSIDE: Final = -2
 
@@ -32,6 +33,7 @@ OUTSIDE: Final = -2
 @kernel(writes=("starts", "ends", "flags", "first", "body", "broken", "broken_at", "problem"))
 def scan(
     data: Octets,
+    size: int,
     body_starts: Longs,
     body_ends: Longs,
     tokens: Octets,
@@ -47,118 +49,154 @@ def scan(
     broken: Longs,
     broken_at: Longs,
     problem: Octets,
-) -> tuple[int, int, int, int]:
-    """Write the fields of the bodies; return how many fields, records and broken bodies, and all flags ored.
+) -> tuple[int, int, int]:
+    """Write the fields of the bodies; return how many fields, records and broken bodies.
 
-    Bodies ascend and do not overlap. ``kinds`` has an item a byte value, ``delimiter_bytes`` are the first bytes of delimiters and escapes of
+    Bodies ascend and do not overlap, within the first ``size`` bytes. ``kinds`` has an item a byte value, ``delimiter_bytes`` are the first bytes of delimiters and escapes of
     delimiters, ``quote_bytes`` those of quotes and escaped quotes (none: text has no quotes). Record r
     has the fields first[r] to before first[r + 1] and belongs to body[r]; ``first`` has an item more than records. A broken body
     has no records, but a place and a problem.
-    Returns ``FULL`` fields where the arrays of fields are too short, ``OUTSIDE`` where a body is not within the data.
+    Returns ``FULL`` fields where the arrays of fields are too short, ``OUTSIDE`` where a body is not within the first
+    ``size`` bytes, or the data have fewer than these or than a ``WINDOW``.
     """
-    fields = records = wrong = seen = last = 0
+    fields = records = wrong = last = 0
+    room = len(starts) - 1
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
-    quote_size = bounds[QUOTE + 1] - bounds[QUOTE]
-    escaped, escaped_size = bounds[ESCAPED_QUOTE], bounds[OTHERS] - bounds[ESCAPED_QUOTE]
-    base = -64  # of the 64 bytes whose marks are known
+    quote_at, escaped_at = bounds[QUOTE], bounds[ESCAPED_QUOTE]
+    quote_size, escaped_size = escaped_at - quote_at, bounds[OTHERS] - escaped_at
+    quoted = quote_size > 0
+    quote = quote_end = escaped = escaped_end = np.uint8(0)
+    if quoted:
+        quote, quote_end = tokens[quote_at], tokens[quote_at + quote_size - 1]
+        escaped, escaped_end = tokens[escaped_at], tokens[escaped_at + escaped_size - 1]
+    base = -WINDOW  # of the bytes whose marks are known
     delimiters = quotes = np.uint64(0)
+    if len(data) < max(size, WINDOW):
+        return OUTSIDE, 0, 0
     for number in range(len(body_starts)):
         at, end = body_starts[number], body_ends[number]
-        if at < last or end < at or end > len(data):
-            return OUTSIDE, 0, 0, 0
+        if at < last or end < at or end > size:
+            return OUTSIDE, 0, 0
         last = end
         fields_before, records_before, begin = fields, records, fields
-        trouble = trouble_at = 0
-        more = False  # a field delimiter came before: a field begins, even at the body's end
-        while at < end or more:
-            if fields + 1 >= len(starts):
-                return FULL, 0, 0, 0
+        trouble = NONE
+        more = at < end
+        while more:
+            if fields >= room:
+                return FULL, 0, 0
             place = at
-            flag = 0
+            flag = UNQUOTED
             kind = NO_DELIMITER
-            if at < end and is_quote(data, at, end, tokens, bounds, kinds):
+            if (
+                quoted
+                and at < end
+                and data[at] == quote
+                and is_token(data, at, end, quote, quote_end, quote_size, tokens, quote_at)
+            ):
                 # To the end of the quoted value: the first quote that is not an escaped one.
                 flag = QUOTED
+                trouble = UNCLOSED
                 place += quote_size
-                closed = False
                 while place < end:
-                    if place - base >= 64:
+                    if place - base >= WINDOW:
                         base = place
                         delimiters = marks(data, base, delimiter_bytes)
                         quotes = marks(data, base, quote_bytes)
                     left = quotes >> np.uint64(place - base)
                     if left == 0:
-                        place = base + 64
+                        place = base + WINDOW
                         continue
                     place += first_mark(left)
                     if place >= end:
                         break
-                    if is_token(data, place, end, tokens, escaped, escaped_size):
-                        flag |= ESCAPES
+                    if is_token(
+                        data, place, end, escaped, escaped_end, escaped_size, tokens, escaped_at
+                    ):
+                        flag = QUOTED | ESCAPES
                         place += escaped_size
-                    elif is_quote(data, place, end, tokens, bounds, kinds):
-                        closed = True
+                    elif is_token(data, place, end, quote, quote_end, quote_size, tokens, quote_at):
+                        trouble = NONE
                         break
                     else:
                         place += 1
-                if not closed:
-                    trouble, trouble_at = UNCLOSED, at
+                if trouble:
+                    broken_at[wrong] = at
                     break
                 place += quote_size
                 if place < end:
-                    kind = kinds[data[place]] & SEVERAL
+                    kind = np.int64(kinds[data[place]])
                     if kind == SEVERAL:
                         kind = delimiter(data, place, end, tokens, bounds)
                     if kind == NO_DELIMITER:
-                        trouble, trouble_at = TRAILING, place - quote_size
+                        trouble = TRAILING
+                        broken_at[wrong] = place - quote_size
                         break
             else:
                 # To the next delimiter that is not part of an escape.
                 while place < end:
-                    if place - base >= 64:
+                    if place - base >= WINDOW:
                         base = place
                         delimiters = marks(data, base, delimiter_bytes)
-                        quotes = marks(data, base, quote_bytes)
+                        if quoted:
+                            quotes = marks(data, base, quote_bytes)
                     left = delimiters >> np.uint64(place - base)
                     if left == 0:
-                        place = base + 64
+                        place = base + WINDOW
                         continue
                     place += first_mark(left)
                     if place >= end:
                         break
-                    kind = kinds[data[place]] & SEVERAL
+                    kind = np.int64(kinds[data[place]])
                     if kind != SEVERAL:
                         break
                     skipped = escape(data, place, end, tokens, bounds)
+                    kind = NO_DELIMITER
                     if skipped == 0:
                         kind = delimiter(data, place, end, tokens, bounds)
                         if kind != NO_DELIMITER:
                             break
                     place += max(skipped, 1)
-                    kind = NO_DELIMITER
                 place = min(place, end)
             starts[fields], ends[fields], flags[fields] = at, place, flag
-            seen |= flag
             fields += 1
             if kind == FIELD_DELIMITER:
                 at = place + field_size
-                more = True
             else:
                 first[records], body[records] = begin, number
                 records += 1
                 begin = fields
-                at = place + line_size if kind == LINE_DELIMITER else end
-                more = False
+                at = place + line_size
+                more = kind == LINE_DELIMITER and at < end
         if trouble:
-            broken[wrong], broken_at[wrong], problem[wrong] = number, trouble_at, trouble
+            broken[wrong], problem[wrong] = number, trouble
             wrong += 1
             fields, records = fields_before, records_before
     first[records] = fields
-    return fields, records, wrong, seen
+    return fields, records, wrong
 
 
 @inner
-def is_token(data: Octets, place: int, end: int, tokens: Octets, token: int, size: int) -> bool:
+def is_token(
+    data: Octets,
+    place: int,
+    end: int,
+    first: np.uint8,
+    last: np.uint8,
+    size: int,
+    tokens: Octets,
+    token: int,
+) -> bool:
+    """Return whether a token begins at a place and ends before ``end``; most have one or two bytes."""
+    return bool(
+        data[place] == first
+        and place + size <= end
+        and data[place + size - 1] == last
+        and (size <= 2 or is_there(data, place, end, tokens, token, size))
+    )
+
+
+@inner
+def is_there(data: Octets, place: int, end: int, tokens: Octets, token: int, size: int) -> bool:
     """Return whether the token tokens[token:token + size] begins at a place and ends before ``end``."""
     if place + size > end:
         return False
@@ -169,25 +207,13 @@ def is_token(data: Octets, place: int, end: int, tokens: Octets, token: int, siz
 
 
 @inner
-def is_quote(
-    data: Octets, place: int, end: int, tokens: Octets, bounds: Longs, kinds: Octets
-) -> bool:
-    """Return whether a quote begins at a place before ``end``."""
-    kind = kinds[data[place]]
-    if not kind & OPENS_QUOTE:
-        return bool(kind & IS_QUOTE)
-    size = bounds[QUOTE + 1] - bounds[QUOTE]
-    return bool(is_token(data, place, end, tokens, bounds[QUOTE], size))
-
-
-@inner
 def delimiter(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) -> int:
     """Return which delimiter begins at a place; of two the longer one."""
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
-    is_field = is_token(data, place, end, tokens, bounds[FIELD], field_size)
+    is_field = is_there(data, place, end, tokens, bounds[FIELD], field_size)
     if is_field and line_size <= field_size:
         return FIELD_DELIMITER
-    if is_token(data, place, end, tokens, bounds[LINE], line_size):
+    if is_there(data, place, end, tokens, bounds[LINE], line_size):
         return LINE_DELIMITER
     return FIELD_DELIMITER if is_field else NO_DELIMITER
 
@@ -197,29 +223,23 @@ def escape(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) ->
     """Return the length of the escape of a delimiter that begins at a place, 0 for none."""
     for row in range(OTHERS, len(bounds) - 1):
         size = bounds[row + 1] - bounds[row]
-        if is_token(data, place, end, tokens, bounds[row], size):
+        if is_there(data, place, end, tokens, bounds[row], size):
             return size
     return 0
 
 
 @inner
 def marks(data: Octets, base: int, wanted: Octets) -> np.uint64:
-    """Return a bit for each of the 64 bytes from ``base`` that is one of those wanted."""
-    found = np.uint64(0)
-    if base + 64 <= len(data):
-        if len(wanted):  # one or two, mostly: no loop for these
-            found = marks64(data, base, wanted[0]) | marks64(data, base, wanted[len(wanted) - 1])
-        for which in range(1, len(wanted) - 1):
-            found |= marks64(data, base, wanted[which])
-        return found
-    for at in range(len(data) - base):
-        for which in range(len(wanted)):
-            if data[base + at] == wanted[which]:
-                found |= np.uint64(1) << np.uint64(at)
-    return found
+    """Return a bit for each of the 64 bytes from ``base`` that is one of those wanted; the data has 64 bytes or more."""
+    beyond = max(0, base + 64 - len(data))
+    place = base - beyond
+    found = marks64(data, place, wanted[0]) | marks64(data, place, wanted[len(wanted) - 1])
+    for which in range(1, len(wanted) - 1):
+        found |= marks64(data, place, wanted[which])
+    return found >> np.uint64(beyond)
 
 
-@kernel(writes=("offsets", "nulls", "seen"))
+@kernel(writes=("offsets", "begins", "nulls", "seen"))
 def measure_fields(
     data: Octets,
     starts: Offsets,
@@ -231,80 +251,86 @@ def measure_fields(
     escaped: Octets,
     null: Octets,
     offsets: Offsets,
+    begins: Offsets,
     nulls: Mask,
     seen: Octets,
 ) -> int:
     """Write Arrow's offsets of the fields first[row] + place, without quotes and escapes: a column a place.
 
-    ``offsets`` has all of the first column, then all of the second; so has ``nulls``, which is empty, or marks the unquoted fields that
-    are the text ``null``. ``seen`` has the flags of each column ored. Returns how many are null, -1 for a field that does not exist.
+    ``offsets`` has all of the first column, then all of the second; so has ``begins``: where each value begins after its quote, as ~place
+    where it has escapes, and ``nulls``, which is empty, or marks the unquoted fields that are the text ``null``. ``seen`` has the flags
+    of each column ored. Some rows of all columns come after each other, so that what is known of their fields stays in cache.
+    Returns how many are null, -1 for a field that does not exist.
     """
     count = 0
-    rows = len(first)
+    rows, around = len(first), len(quote)
     for number in range(len(places)):
         offsets[number * (rows + 1)] = 0
-    for row in range(rows):
+    for block in range(0, rows, BLOCK):
         for number in range(len(places)):
-            field = first[row] + places[number]
-            if field < 0 or field >= len(starts):
-                return -1
-            begin, flag = np.int64(starts[field]), flags[field]
-            size = np.int64(ends[field]) - begin
-            seen[number] |= flag
-            if flag & QUOTED:
-                size -= 2 * len(quote)
-                if flag & ESCAPES:
-                    begin += len(quote)
-                    size = np.int64(unescaped_size(data, begin, begin + size, quote, escaped))
-            if len(nulls):
-                same = not flag & QUOTED and size == len(null)
-                for at in range(len(null)):
-                    same = same and data[begin + at] == null[at]
-                nulls[number * rows + row] = same
-                if same:
-                    count += 1
-                    size = np.int64(0)
-            slot = number * (rows + 1) + row
-            offsets[slot + 1] = offsets[slot] + size
+            place, slot = places[number], number * (rows + 1)
+            total, every = np.int64(offsets[slot + block]), np.uint8(0)
+            for row in range(block, min(rows, block + BLOCK)):
+                field = first[row] + place
+                if field < 0 or field >= len(starts):
+                    return -1
+                begin, flag = np.int64(starts[field]), flags[field]
+                size = ends[field] - begin
+                every |= flag
+                if flag:
+                    begin += around
+                    size -= 2 * around
+                    if flag & ESCAPES:
+                        size = np.int64(unescaped_size(data, begin, begin + size, quote, escaped))
+                        begin = ~begin
+                if len(nulls):
+                    same = not flag and size == len(null)
+                    if same:
+                        for at in range(len(null)):
+                            same = same and data[begin + at] == null[at]
+                    nulls[number * rows + row] = same
+                    if same:
+                        count += 1
+                        size = np.int64(0)
+                begins[number * rows + row] = begin
+                total += size
+                offsets[slot + row + 1] = total
+            seen[number] |= every
     return count
 
 
 @kernel(writes=("out",))
 def copy_fields(
     data: Octets,
-    starts: Offsets,
     ends: Offsets,
-    flags: Octets,
     first: Longs,
     places: Longs,
     quote: Octets,
     escaped: Octets,
     offsets: Offsets,
+    begins: Offsets,
     bases: Longs,
     out: Octets,
 ) -> None:
     """Copy the values of fields that ``measure_fields`` found, each column from its base in ``out``.
 
-    After each column there are ``SPARE`` bytes. Some rows of all columns are copied, then the next rows, so that what is
-    known of their fields stays in cache.
+    After each column there are ``SPARE`` bytes.
     """
     rows = len(first)
-    for begin in range(0, rows, BLOCK):
-        stop = min(rows, begin + BLOCK)
+    for block in range(0, rows, BLOCK):
         for number in range(len(places)):
             slot, base = number * (rows + 1), bases[number]
-            at = np.int64(offsets[slot + begin])
-            for row in range(begin, stop):
-                field = first[row] + places[number]
-                end = np.int64(offsets[slot + row + 1])
-                start, flag = np.int64(starts[field]), flags[field]
-                if flag & QUOTED:
-                    start += len(quote)
-                if flag & ESCAPES:
-                    stop_at = ends[field] - len(quote)
-                    unescape(data, start, stop_at, quote, escaped, out, base + at)
+            at = np.int64(offsets[slot + block])
+            for row in range(block, min(rows, block + BLOCK)):
+                end, begin = (
+                    np.int64(offsets[slot + row + 1]),
+                    np.int64(begins[number * rows + row]),
+                )
+                if begin < 0:
+                    stop = ends[first[row] + places[number]] - len(quote)
+                    unescape(data, ~begin, stop, quote, escaped, out, base + at)
                 else:
-                    copy_value(data, start, end - at, out, base + at)
+                    copy_value(data, begin, end - at, out, base + at)
                 at = end
 
 
@@ -313,7 +339,7 @@ def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: O
     """Return the length of a value with its escaped quotes undone."""
     size = end - start
     while start < end:
-        if is_token(data, start, end, escaped, 0, len(escaped)):
+        if is_there(data, start, end, escaped, 0, len(escaped)):
             size += len(quote) - len(escaped)
             start += len(escaped)
         else:
@@ -327,7 +353,7 @@ def unescape(
 ) -> None:
     """Write a value with its escaped quotes undone."""
     while start < end:
-        if is_token(data, start, end, escaped, 0, len(escaped)):
+        if is_there(data, start, end, escaped, 0, len(escaped)):
             for byte in range(len(quote)):
                 out[at + byte] = quote[byte]
             at += len(quote)
@@ -388,18 +414,23 @@ def same_text(data: Octets, starts: Offsets, ends: Offsets, field: int, other: i
 
 
 @kernel(writes=("places",))
-def find(data: Octets, token: Octets, places: Longs) -> int:
-    """Write where a token occurs, from left to right without overlaps; return how often, or ``FULL``."""
+def find(data: Octets, size: int, token: Octets, places: Longs) -> int:
+    """Write where a token occurs in the first ``size`` bytes, from left to right without overlaps.
+
+    Returns how often, ``FULL`` for more than there is room for, ``OUTSIDE`` where the bytes are fewer than ``size`` or a ``WINDOW``.
+    """
+    if len(data) < max(size, WINDOW):
+        return OUTSIDE
     count = 0
     place = 0
     begins = token[:1]
-    while place + len(token) <= len(data):
+    while place + len(token) <= size:
         left = marks(data, place, begins)
         base, free = place, place
         while left != 0:
             place = base + first_mark(left)
             left &= left - np.uint64(1)
-            if place < free or place + len(token) > len(data):
+            if place < free or place + len(token) > size:
                 continue
             same = True
             for at in range(1, len(token)):
@@ -410,5 +441,5 @@ def find(data: Octets, token: Octets, places: Longs) -> int:
                 places[count] = place
                 count += 1
                 free = place + len(token)
-        place = max(base + 64, free)
+        place = max(base + WINDOW, free)
     return count

@@ -27,6 +27,18 @@ def _storing(_typing: Any, data: Any, at: Any, word: Any) -> Any:
     return numba.types.void(data, at, word), code
 
 
+def _moving(_typing: Any, out: Any, to: Any, data: Any, at: Any) -> Any:
+    lanes = ir.VectorType(ir.IntType(8), 32)
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _pointer(context, builder, signature, arguments[2:], lanes, which=2)
+        loaded = builder.load(place, align=1)
+        builder.store(loaded, _pointer(context, builder, signature, arguments, lanes), align=1)
+        return context.get_dummy_value()
+
+    return numba.types.void(out, to, data, at), code
+
+
 def _marking(_typing: Any, data: Any, at: Any, _byte: Any) -> Any:
     lanes = ir.VectorType(ir.IntType(8), 64)
     undefined = ir.Constant(lanes, ir.Undefined)
@@ -50,13 +62,19 @@ def _counting(_typing: Any, _word: Any) -> Any:
 
 
 def _pointer(
-    context: Any, builder: Any, signature: Any, arguments: Any, kind: ir.Type = _WORD
+    context: Any,
+    builder: Any,
+    signature: Any,
+    arguments: Any,
+    kind: ir.Type = _WORD,
+    which: int = 0,
 ) -> Any:
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    array = context.make_array(signature.args[which])(context, builder, arguments[0])
     return builder.bitcast(builder.gep(array.data, [arguments[1]]), kind.as_pointer())
 
 
 load8: Final[Any] = intrinsic(_loading)
 store8: Final[Any] = intrinsic(_storing)
+move32: Final[Any] = intrinsic(_moving)
 marks64: Final[Any] = intrinsic(_marking)
 first_mark: Final[Any] = intrinsic(_counting)

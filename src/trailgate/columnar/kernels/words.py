@@ -1,7 +1,7 @@
 """Many bytes at once: loops that are few instructions where they are compiled (``instructions``).
 
-- ``load8`` and ``store8`` read and write eight bytes at any place. Gathering short values is four to eight times as fast as
-  byte by byte.
+- ``load8`` and ``store8`` read and write eight bytes at any place, ``move32`` copies 32. Gathering short values is four to eight
+  times as fast as byte by byte.
 - ``marks64`` compares 64 bytes with one byte and returns a bit for each; ``first_mark`` is the place of the lowest bit.
   Finding delimiters is three to five times as fast as byte by byte.
 
@@ -20,7 +20,7 @@ import numpy as np
 from trailgate.arrays import Octets
 from trailgate.columnar.kernels.compiled import inner, instruction
 
-SPARE: Final = 16  # bytes by which copies in words may run over the end of what they write
+SPARE: Final = 32  # bytes by which copies in words may run over the end of what they write
 
 
 @instruction
@@ -37,6 +37,13 @@ def store8(data: Any, at: int, word: Any) -> None:
     """Write eight bytes, the lowest first."""
     for byte in range(8):
         data[at + byte] = np.uint8((word >> np.uint64(8 * byte)) & np.uint64(0xFF))
+
+
+@instruction
+def move32(out: Any, to: int, data: Any, at: int) -> None:
+    """Copy 32 bytes."""
+    for byte in range(32):
+        out[to + byte] = data[at + byte]
 
 
 @instruction
@@ -61,13 +68,10 @@ def first_mark(word: Any) -> int:
 @inner
 def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> None:
     """Copy ``size`` bytes from within the data; writes at most ``SPARE`` bytes too many."""
-    if size == 0:
-        return
     if start + size <= len(data) - SPARE:
-        store8(out, at, load8(data, start))
-        store8(out, at + 8, load8(data, start + 8))
-        for done in range(16, size, 8):
-            store8(out, at + done, load8(data, start + done))
+        move32(out, at, data, start)
+        for done in range(32, size, 32):
+            move32(out, at + done, data, start + done)
     else:
         for done in range(size):
             out[at + done] = data[start + done]

@@ -80,19 +80,20 @@ class FieldValues:
         quote = options.quote or b""
         escaped = options.quote_escaped or quote * 2
         offsets = np.empty((len(places), rows + 1), np.int32)
+        begins = np.empty(len(places) * rows, np.int32)
         nulls = np.empty((len(places) if nullable else 0, rows), np.bool_)
         seen = np.zeros(len(places), np.uint8)
-        known = (
-            *(self.data, fields.starts, fields.ends, fields.flags),
-            *(first, np.array(places, np.int64), octets(quote), octets(escaped)),
-        )
+        which = (first, np.array(places, np.int64), octets(quote), octets(escaped))
         null = octets(options.nullindicator or b"")
-        count = kernels.measure_fields(*known, null, offsets.ravel(), nulls.ravel(), seen)
+        written = (offsets.ravel(), begins, nulls.ravel(), seen)
+        count = kernels.measure_fields(
+            self.data, fields.starts, fields.ends, fields.flags, *which, null, *written
+        )
         assert count >= 0, "the caller counts the fields of its records"
         sizes = offsets[:, -1].astype(np.int64)
         bases = np.cumsum(sizes + SPARE) - sizes - SPARE
         out = np.empty(int((sizes + SPARE).sum()), np.uint8)
-        kernels.copy_fields(*known, offsets.ravel(), bases, out)
+        kernels.copy_fields(self.data, fields.ends, *which, offsets.ravel(), begins, bases, out)
         columns = []
         for number, (base, size) in enumerate(zip(bases.tolist(), sizes.tolist(), strict=True)):
             mask = nulls[number] if count else NO_NULLS
