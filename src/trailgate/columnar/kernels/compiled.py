@@ -34,7 +34,9 @@ class _Array(NamedTuple):
 
     def passed(self, name: str, value: Any) -> Any:
         """Return the array as the kernel gets it; raises TypeError where it breaks the contract."""
-        if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
+        if not isinstance(value, np.ndarray) or (
+            value.dtype is not self.dtype and value.dtype != self.dtype
+        ):
             raise TypeError(f"{name}: expected an array of {self.dtype}, got {_kind(value)}")
         flags = value.flags
         if value.ndim != 1 or not flags.c_contiguous:
@@ -114,21 +116,27 @@ class Kernel:
         return tuple((name, row.passed) for name, row in self.contract.items())
 
     @cached_property
+    def _dispatcher(self) -> Any:
+        return _jitted(self.function)
+
+    @cached_property
     def compiled(self) -> Callable[..., Any]:
-        """Return the compiled function: from the cache, or compiled now."""
-        dispatcher = _jitted(self.function)
-        if dispatcher is self.function:  # NUMBA_DISABLE_JIT: the function as it is written
-            return dispatcher
-        dispatcher.compile(tuple(row.type for row in self.contract.values()))
-        dispatcher.disable_compile()
-        if not dispatcher.stats.cache_hits:
-            _NOTICE.say()
-        compiled: Callable[..., Any] = dispatcher
+        """Return the compiled function: from the cache, or compiled now.
+
+        It is the one for the contract's types: numba need not look for it by the arguments of each call.
+        """
+        compiled: Callable[..., Any] = self.function  # NUMBA_DISABLE_JIT: as it is written
+        if self._dispatcher is not self.function:
+            types = tuple(row.type for row in self.contract.values())
+            compiled = self._dispatcher.compile(types)
+            if not self._dispatcher.stats.cache_hits:
+                _NOTICE.say()
         return compiled
 
     def cached(self) -> Cached:
         """Return where the compiled function is kept, compiling it where it is not there."""
-        stats = getattr(self.compiled, "stats", None)  # None: NUMBA_DISABLE_JIT
+        jitted = self.compiled is not self.function  # else: NUMBA_DISABLE_JIT
+        stats = self._dispatcher.stats if jitted else None
         hit = stats is None or bool(stats.cache_hits)
         return Cached(hit, None if stats is None else stats.cache_path)
 
