@@ -9,9 +9,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.rows import byte_view, failing_row, over_nulls, row_error, trimmed
+from trailgate.columnar.kernels import numbers as kernels
+from trailgate.columnar.rows import (
+    byte_view,
+    failing_row,
+    over_nulls,
+    row_error,
+    text_view,
+    trimmed,
+)
+from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError
 
+MOST: Final = 2**63 - 1
 # One notation of a number: sign, digits with at most one point, exponent of ten.
 NUMBER: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 # Zeros without a value: before a number, and after the last digit of a fraction.
@@ -48,7 +58,24 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
             row = failing_row(parse, dense)
         raise _number_error(dense, row, (low, high), scale)
 
-    return over_nulls(located, values)
+    found = None if scale else _digits(values, (low, high), signed)
+    return over_nulls(located, values) if found is None else found
+
+
+def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa.Array | None:
+    """Return numbers written as digits alone, as most are; None where some are not or are out of bounds."""
+    if values.offset or values.null_count == len(values):
+        return None
+    offsets, data = text_view(values)
+    bits = values.buffers()[0] if values.null_count else None
+    found = np.empty(len(values), np.int64)
+    low, high = bounds
+    valid = octets(bits or b"")
+    row = kernels.read_integers(data, offsets, valid, low, min(high, MOST), found)
+    kind = pa.int64() if signed else pa.uint64()
+    return (
+        None if row >= 0 else pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(found)])
+    )
 
 
 def _number_error(values: pa.Array, row: int, bounds: tuple[int, int], scale: int) -> DecodeError:

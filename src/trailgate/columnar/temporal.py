@@ -8,11 +8,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Octets, Words
 from trailgate.columnar.datetime_formats import (
     DEFAULT_FORMAT,
     DateFormat,
     Field,
+    Layout,
     Part,
     compile_format,
 )
@@ -117,26 +118,42 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
 
 
 @cache
-def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Octets]:
-    """Return the layouts of a format, their fields and literals, as the kernel takes them."""
+def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
+    """Return the layouts of a format, their fields, literals and shapes, as the kernel takes them."""
     layouts: list[tuple[int, ...]] = []
     fields: list[tuple[int, ...]] = []
     literals: list[tuple[int, ...]] = []
     for layout in fmt.layouts:
         before = len(fields), len(literals)
         fields += [(_PARTS[f.part], f.start, f.width, f.letters) for f in layout.fields]
-        literals += [(at, *(allowed * 3)[:3]) for at, allowed in layout.literals]
+        several = [row for row in layout.literals if len(row[1]) > 1]
+        single = [row for row in layout.literals if len(row[1]) == 1]
+        literals += [(at, *(allowed * 3)[:3]) for at, allowed in several + single]
         places = {field.part: field.start for field in layout.fields}
-        paired = all(_is_pairs(field) for field in layout.fields)
         starts = (places.get(part, -1) for part in list(Part)[:6])
-        ends = (before[0], len(fields), before[1], len(literals))
-        layouts.append((layout.length, *ends, paired, *starts))
+        ends = (before[0], len(fields), before[1], len(literals), before[1] + len(several))
+        layouts.append((layout.length, *ends, *starts))
     rows = [np.array(table, np.int64).ravel() for table in (layouts, fields, literals)]
-    return rows[0], rows[1], rows[2], octets(_MONTHS)
+    shapes = np.concatenate([_shape(layout) for layout in fmt.layouts]).view(np.uint64)
+    return rows[0], rows[1], rows[2], shapes, octets(_MONTHS)
+
+
+def _shape(layout: Layout) -> Octets:
+    """Return the bytes of a layout's shape; zeros where its parts are not pairs of digits."""
+    mask, left, digits = shape = np.zeros((3, kernels.SHAPED), np.uint8)
+    if layout.length > kernels.SHAPED or not all(map(_is_pairs, layout.fields)):
+        return shape.ravel()
+    for field in layout.fields:
+        within = slice(field.start, field.start + field.width)
+        mask[within], left[within], digits[within] = 0xF0, 0x30, 0xF0
+    for place, allowed in layout.literals:
+        if len(allowed) == 1:
+            mask[place], left[place] = 0xFF, allowed[0]
+    return shape.ravel()
 
 
 def _is_pairs(field: Field) -> bool:
-    """Return whether a field is one or two pairs of digits, as the kernel reads them."""
+    """Return whether a field is one or two pairs of digits."""
     width = 4 if field.part is Part.YEAR else 2
     return field.width == width and not field.letters and field.part is not Part.FRACTION
 

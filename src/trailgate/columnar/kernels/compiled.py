@@ -38,7 +38,9 @@ class _Array(NamedTuple):
 
     def passed(self, name: str, value: Any) -> Any:
         """Return the array as the kernel gets it; raises TypeError where it breaks the contract."""
-        if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
+        if not isinstance(value, np.ndarray) or (
+            value.dtype is not self.dtype and value.dtype != self.dtype
+        ):
             raise TypeError(f"{name}: expected an array of {self.dtype}, got {_kind(value)}")
         flags = value.flags
         if value.ndim != 1 or not flags.c_contiguous:
@@ -177,25 +179,33 @@ class Kernel:
         return tuple((name, row.passed) for name, row in self.contract.items())
 
     @cached_property
-    def compiled(self) -> Callable[..., Any]:
-        """Return the compiled function: from the cache, or compiled now."""
+    def _dispatcher(self) -> Any:
+        """Return what numba compiles with, None where it must not (NUMBA_DISABLE_JIT)."""
         import numba  # noqa: PLC0415  as above
 
-        if numba.config.DISABLE_JIT:
+        return None if numba.config.DISABLE_JIT else _jitted(_calling_compiled(self.function))
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """Return the compiled function: from the cache, or compiled now.
+
+        It is the one for the contract's types: numba need not look for it by the arguments of each call.
+        """
+        if self._dispatcher is None:
             return lambda *arguments: self._as_written(list(arguments))
-        dispatcher = _jitted(_calling_compiled(self.function))
-        dispatcher.compile(tuple(row.type for row in self.contract.values()))
-        dispatcher.disable_compile()
-        if not dispatcher.stats.cache_hits:
+        types = tuple(row.type for row in self.contract.values())
+        compiled: Callable[..., Any] = self._dispatcher.compile(types)
+        if not self._dispatcher.stats.cache_hits:
             _NOTICE.say()
-        compiled: Callable[..., Any] = dispatcher
         return compiled
 
     def cached(self) -> Cached:
         """Return where the compiled function is kept, compiling it where it is not there."""
-        stats = getattr(self.compiled, "stats", None)  # None: NUMBA_DISABLE_JIT
-        hit = stats is None or bool(stats.cache_hits)
-        return Cached(hit, None if stats is None else stats.cache_path)
+        if self._dispatcher is None:
+            return Cached(hit=True, folder=None)
+        assert callable(self.compiled)  # now, if it was not before
+        stats = self._dispatcher.stats
+        return Cached(bool(stats.cache_hits), stats.cache_path)
 
 
 def _as_number(value: Any) -> Any:

@@ -6,12 +6,18 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import load8
 
 # The parts of a time, as the fields of a layout number them; a fraction is in units of 10^-12.
 YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
 LAYOUT: Final = 12  # numbers of a layout
+SHAPE: Final = 9  # words of a layout
+SHAPED: Final = 24  # bytes that they describe
+SEVEN_BITS: Final = np.uint64(0x7F7F7F7F7F7F7F7F)
+SIXES: Final = np.uint64(0x0606060606060606)
+THREES: Final = np.uint64(0x3030303030303030)
 PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx (capture properties §4.1)
 ZERO: Final = ord("0")
 FRACTION_DIGITS: Final = 12
@@ -30,6 +36,7 @@ def read_times(
     layouts: Longs,
     fields: Longs,
     literals: Longs,
+    shapes: Words,
     months: Octets,
     size: int,
     part: Longs,
@@ -38,9 +45,10 @@ def read_times(
 ) -> int:
     """Write the times of texts; return the first row that is not one or would lose digits, or -1.
 
-    ``layouts`` has ``LAYOUT`` numbers a layout: its length, where its fields and literals begin and end, whether its year has four digits and
-    its other parts two, and then where year to second are, -1 for none. The first layout counts whose digits, letters and literals fit. ``fields`` has part, start, width and whether it is letters; ``literals`` a place and the
-    three bytes that are allowed there. Blanks around a value do not count. With a ``size``, ISO text of
+    ``layouts`` has ``LAYOUT`` numbers a layout: its length, where its fields and literals begin and end, where its literals of one byte begin,
+    and where year to second are, -1 for none. The first layout counts whose digits, letters and literals fit. ``fields`` has part,
+    start, width and whether it is letters; ``literals`` a place and the three bytes that are allowed there. ``shapes`` has nine words a
+    layout: for each eight bytes a mask, what is left of them by it, and where digits are; all 0 for a layout that is not of pairs of digits. Blanks around a value do not count. With a ``size``, ISO text of
     so many characters is written, else microseconds since 1970. ``part`` has room for seven numbers.
     """
     for row in range(len(offsets) - 1):
@@ -54,11 +62,17 @@ def read_times(
         found = False
         for at in range(0, len(layouts), LAYOUT):
             if layouts[at] == end - begin:
-                found = has_literals(data, begin, layouts, at, literals)
-                if found and layouts[at + 5]:
-                    found = read_pairs(data, begin, layouts, at + 6, part)
-                elif found:
-                    found = read_parts(data, begin, layouts, at, fields, months, part)
+                shape = at // LAYOUT * SHAPE
+                if shapes[shape] and begin + SHAPED <= len(data):
+                    found = has_shape(data, begin, shapes, shape) and has_literals(
+                        data, begin, literals, layouts[at + 3], layouts[at + 5]
+                    )
+                    if found:
+                        read_pairs(data, begin, layouts, at + 6, part)
+                else:
+                    found = has_literals(
+                        data, begin, literals, layouts[at + 3], layouts[at + 4]
+                    ) and read_parts(data, begin, layouts, at, fields, months, part)
                 if found:
                     break
         if not found or not is_time(part):
@@ -80,9 +94,22 @@ def is_blank(byte: int) -> bool:
 
 
 @inner
-def has_literals(data: Octets, begin: int, layouts: Longs, at: int, literals: Longs) -> bool:
-    """Return whether a value of a layout's length has what the layout has between its parts."""
-    for row in range(4 * layouts[at + 3], 4 * layouts[at + 4], 4):
+def has_shape(data: Octets, begin: int, shapes: Words, shape: int) -> bool:
+    """Return whether digits and literals of one byte are where a layout has them, eight bytes at once."""
+    wrong = np.uint64(0)
+    for word in range(SHAPED // 8):
+        found = load8(data, begin + 8 * word)
+        wrong |= (found & shapes[shape + word]) ^ shapes[shape + 3 + word]
+        # What begins with 3, as digits do, and still does when 6 is added is a digit.
+        digits = shapes[shape + 6 + word]
+        wrong |= ((found & SEVEN_BITS) + SIXES ^ THREES) & digits
+    return wrong == 0
+
+
+@inner
+def has_literals(data: Octets, begin: int, literals: Longs, start: int, stop: int) -> bool:
+    """Return whether a value has one of the three bytes at the place of each literal."""
+    for row in range(4 * start, 4 * stop, 4):
         byte = data[begin + literals[row]]
         if byte != literals[row + 1] and byte != literals[row + 2] and byte != literals[row + 3]:
             return False
@@ -90,29 +117,22 @@ def has_literals(data: Octets, begin: int, layouts: Longs, at: int, literals: Lo
 
 
 @inner
-def read_pairs(data: Octets, begin: int, layouts: Longs, at: int, part: Longs) -> bool:
-    """Return whether the parts of a value are pairs of digits; write them."""
+def read_pairs(data: Octets, begin: int, layouts: Longs, at: int, part: Longs) -> None:
+    """Write the parts of a value: a year of four digits, others of two, which are known to be digits."""
     part[YEAR], part[FRACTION] = 1970, 0
-    wrong = False
     if layouts[at] >= 0:
         start = begin + layouts[at]
-        first, second = read_two(data, start), read_two(data, start + 2)
-        part[YEAR] = 100 * first + second
-        wrong = (first < 0) | (second < 0)
+        part[YEAR] = 100 * read_two(data, start) + read_two(data, start + 2)
     for which in range(MONTH, SECOND + 1):
         part[which] = 1 if which < HOUR else 0
         if layouts[at + which] >= 0:
-            number = read_two(data, begin + layouts[at + which])
-            part[which] = number
-            wrong |= number < 0
-    return not wrong
+            part[which] = read_two(data, begin + layouts[at + which])
 
 
 @inner
 def read_two(data: Octets, start: int) -> int:
-    """Return the number of two digits, less than 0 where one is not a digit."""
-    tens, ones = np.int64(data[start]) - ZERO, np.int64(data[start + 1]) - ZERO
-    return -1 if (tens < 0) | (tens > 9) | (ones < 0) | (ones > 9) else 10 * tens + ones
+    """Return the number of two digits."""
+    return 10 * np.int64(data[start]) + np.int64(data[start + 1]) - 11 * ZERO
 
 
 @inner
@@ -203,9 +223,10 @@ def since_1970(part: Longs) -> int:
 @inner
 def write_iso(part: Longs, iso: Octets, to: int, size: int) -> bool:
     """Write YYYY-MM-DD HH:MI:SS.ffffff, of ``size`` characters; return whether nothing was lost."""
-    century = part[YEAR] // 100
+    year = np.uint32(part[YEAR])
+    century = year // np.uint32(100)
     write_two(iso, to, century)
-    write_two(iso, to + 2, part[YEAR] - century * 100)
+    write_two(iso, to + 2, year - century * np.uint32(100))
     for which in range(MONTH, SECOND + 1):
         at = 2 + 3 * which
         if at < size:

@@ -12,12 +12,13 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import copy_value, first_mark, marks64
+from trailgate.columnar.kernels.words import copy_value, first_mark, load8, marks64
 
 # The rows of ``bounds``: a token is tokens[bounds[row]:bounds[row + 1]].
 FIELD, LINE, QUOTE, ESCAPED_QUOTE, OTHERS = range(5)
 # What a byte begins; ``SEVERAL``: it takes more bytes to know.
 NO_DELIMITER, FIELD_DELIMITER, LINE_DELIMITER, SEVERAL = range(4)
+RECENT: Final = 64
 WINDOW: Final = 64  # bytes that the data has at least: the marks of so many are found at once
 UNQUOTED: Final = 0
 QUOTED: Final = 1  # flags of a field
@@ -258,12 +259,13 @@ def measure_fields(
     """Write Arrow's offsets of the fields first[row] + place, without quotes and escapes: a column a place.
 
     ``offsets`` has all of the first column, then all of the second; so has ``begins``: where each value begins after its quote, as ~place
-    where it has escapes, and ``nulls``, which is empty, or marks the unquoted fields that are the text ``null``. ``seen`` has the flags
+    where it has escapes, and ``nulls``, which is empty, or all False and gets
+    the unquoted fields that are the text ``null``. ``seen`` has the flags
     of each column ored. Some rows of all columns come after each other, so that what is known of their fields stays in cache.
     Returns how many are null, -1 for a field that does not exist.
     """
     count = 0
-    rows, around = len(first), len(quote)
+    rows, around, nullable = len(first), len(quote), len(nulls) > 0
     for number in range(len(places)):
         offsets[number * (rows + 1)] = 0
     for block in range(0, rows, BLOCK):
@@ -283,13 +285,12 @@ def measure_fields(
                     if flag & ESCAPES:
                         size = np.int64(unescaped_size(data, begin, begin + size, quote, escaped))
                         begin = ~begin
-                if len(nulls):
-                    same = not flag and size == len(null)
+                if nullable and not flag and size == len(null):
+                    same = True
+                    for at in range(size):
+                        same = same and data[begin + at] == null[at]
                     if same:
-                        for at in range(len(null)):
-                            same = same and data[begin + at] == null[at]
-                    nulls[number * rows + row] = same
-                    if same:
+                        nulls[number * rows + row] = True
                         count += 1
                         size = np.int64(0)
                 begins[number * rows + row] = begin
@@ -364,7 +365,7 @@ def unescape(
             start += 1
 
 
-@kernel(writes=("codes", "known"))
+@kernel(writes=("codes", "known", "recent"))
 def code_fields(
     data: Octets,
     starts: Offsets,
@@ -373,41 +374,65 @@ def code_fields(
     place: int,
     codes: Longs,
     known: Longs,
+    recent: Longs,
 ) -> int:
     """Write a number for each different text of the fields first[row] + place, in order of occurrence.
 
-    ``known`` gets a row of each. Returns how many there are; ``FULL`` for more than it has room for, ``OUTSIDE`` for a
-    field that does not exist.
+    ``known`` gets a row of each. ``recent`` has ``RECENT`` items, -1 at first: the number of the last text whose first bytes chose the item.
+    Returns how many there are; ``FULL`` for more than ``known`` has room for, ``OUTSIDE`` for a field that does not exist.
     """
-    count = code = 0
+    count = 0
+    if len(recent) < RECENT:
+        return OUTSIDE
     for row in range(len(first)):
         field = first[row] + place
         if field < 0 or field >= len(starts):
             return OUTSIDE
-        # Mostly it is the text of the row before; else they are few.
-        for step in range(count + 1):
-            if step > 0:
-                code = step - 1
-            if count and same_text(data, starts, ends, field, first[known[code]] + place):
-                break
-        else:
-            if count == len(known):
-                return FULL
-            code = count
-            known[count] = row
-            count += 1
+        choice = first_bytes(data, np.int64(starts[field]), np.int64(ends[field]))
+        code = recent[choice]
+        if code < 0 or not same_text(data, starts, ends, field, first[known[code]] + place):
+            code = 0
+            while code < count and not same_text(
+                data, starts, ends, field, first[known[code]] + place
+            ):
+                code += 1
+            if code == count:
+                if count == len(known):
+                    return FULL
+                known[count] = row
+                count += 1
+            recent[choice] = code
         codes[row] = code
     return count
+
+
+@inner
+def first_bytes(data: Octets, begin: int, end: int) -> int:
+    """Return a number less than ``RECENT`` that differs for most short texts."""
+    if begin + 8 > len(data):
+        return 0
+    word = load8(data, begin)
+    if end - begin < 8:
+        word &= (np.uint64(1) << np.uint64(8 * (end - begin))) - np.uint64(1)
+    word ^= word >> np.uint64(32)
+    word ^= word >> np.uint64(16)
+    word ^= word >> np.uint64(5)
+    return np.int64(word & np.uint64(RECENT - 1))
 
 
 @inner
 def same_text(data: Octets, starts: Offsets, ends: Offsets, field: int, other: int) -> bool:
     """Return whether two fields have the same bytes."""
     begin, beside = np.int64(starts[field]), np.int64(starts[other])
-    size = ends[field] - begin
-    if ends[other] - beside != size:
+    end = np.int64(ends[field])
+    if np.int64(ends[other]) - beside != end - begin:
         return False
-    for at in range(size):
+    while begin + 8 <= end:
+        if load8(data, begin) != load8(data, beside):
+            return False
+        begin += 8
+        beside += 8
+    for at in range(end - begin):
         if data[begin + at] != data[beside + at]:
             return False
     return True

@@ -56,9 +56,10 @@ class FieldValues:
     def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
         """Return each record's number among the different texts of a field, and those texts."""
         codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
+        recent = np.full(kernels.RECENT, -1)
         fields = self.fields
         count = kernels.code_fields(
-            self.data, fields.starts, fields.ends, first, place, codes, known
+            self.data, fields.starts, fields.ends, first, place, codes, known, recent
         )
         if count < 0:
             return distinct(self.text(first, place))
@@ -81,7 +82,7 @@ class FieldValues:
         escaped = options.quote_escaped or quote * 2
         offsets = np.empty((len(places), rows + 1), np.int32)
         begins = np.empty(len(places) * rows, np.int32)
-        nulls = np.empty((len(places) if nullable else 0, rows), np.bool_)
+        nulls = np.zeros((len(places) if nullable else 0, rows), np.bool_)
         seen = np.zeros(len(places), np.uint8)
         which = (first, np.array(places, np.int64), octets(quote), octets(escaped))
         null = octets(options.nullindicator or b"")

@@ -115,15 +115,16 @@ def _by_message(
     count = len(raw.message)
     new = np.ones(count, bool)
     new[1:] = raw.message[1:] != raw.message[:-1]
-    last = np.ones(count, bool)
-    last[:-1] = new[1:]
-    begin = np.maximum.accumulate(np.where(new, np.arange(count), 0)) if count else np.zeros(0, int)
-    _check_ids(raw, begin, bad)
-    one = bool(new.all())
+    indicators, tx_id, csn = np.full(count, WHOLE, np.uint8), raw.tx_id, raw.seq_id
+    if not new.all():
+        begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
+        _check_ids(raw, begin, bad)
+        indicators = _indicators(new, np.append(new[1:], True))
+        tx_id, csn = _take(raw.tx_id, begin), _take(raw.seq_id, begin)
     return Transactions(
-        _indicators(new, last),
-        raw.tx_id if one else _take(raw.tx_id, begin),
-        raw.seq_id if one else _take(raw.seq_id, begin),
+        indicators,
+        tx_id,
+        csn,
         _kept(raw, bad),
         UnitMarks.of_single(messages),
         tuple(bad[m] for m in sorted(bad)),
@@ -142,7 +143,7 @@ def _take(values: pa.Array, rows: Longs) -> pa.Array:
 
 def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> None:
     """Note each message whose operations do not agree on their transaction."""
-    if raw.tx_ids_generated or bool((begin == np.arange(len(begin))).all()):
+    if raw.tx_ids_generated:
         return
     own, opened = raw.tx_id, _take(raw.tx_id, begin)
     for i in np.flatnonzero(~np.asarray(pc.equal(own, opened))).tolist():
