@@ -44,6 +44,7 @@ def test_a_long_transaction_over_files_is_read_in_flat_memory(
     files = [rows[i : i + 8_000] for i in range(0, 40_000, 8_000)]
     trail = find_trail(write_files(tmp_path / "ot", files))
     size = sum(file.size for file in trail.files)
+    read_trail(trail).read_all()  # loads code and compiles loops
     tracemalloc.start()
 
     found = sum(batch.num_rows for batch in read_trail(trail))
