@@ -73,7 +73,9 @@ def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa
     valid = octets(bits or b"")
     row = kernels.read_integers(data, offsets, valid, low, min(high, MOST), found)
     kind = pa.int64() if signed else pa.uint64()
-    return None if row >= 0 else pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(found)])
+    return (
+        None if row >= 0 else pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(found)])
+    )
 
 
 def _number_error(values: pa.Array, row: int, bounds: tuple[int, int], scale: int) -> DecodeError:

@@ -21,6 +21,7 @@ from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageParser
 from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.metadata import MetadataOptions
+from trailgate.messages.transactions.block_rows import taken
 from trailgate.messages.transactions.bounds import (
     Problem,
     Transactions,
@@ -119,7 +120,7 @@ class Capture:
         numbers = np.cumsum(wanted) - 1
         for block in raw.blocks:
             rows = np.flatnonzero(wanted[block.order])
-            picked = block if len(rows) == len(block) else block.take(rows)
+            picked = taken(block, rows)
             if not len(picked):
                 continue
             own_csn = done.csn is raw.seq_id

@@ -115,9 +115,7 @@ def scan(
                     ):
                         flag = QUOTED | ESCAPES
                         place += escaped_size
-                    elif is_token(
-                        data, place, end, quote, quote_end, quote_size, tokens, quote_at
-                    ):
+                    elif is_token(data, place, end, quote, quote_end, quote_size, tokens, quote_at):
                         trouble = NONE
                         break
                     else:
@@ -325,7 +323,10 @@ def copy_fields(
             slot, base = number * (rows + 1), bases[number]
             at = np.int64(offsets[slot + block])
             for row in range(block, min(rows, block + BLOCK)):
-                end, begin = np.int64(offsets[slot + row + 1]), np.int64(begins[number * rows + row])
+                end, begin = (
+                    np.int64(offsets[slot + row + 1]),
+                    np.int64(begins[number * rows + row]),
+                )
                 if begin < 0:
                     stop = ends[first[row] + places[number]] - len(quote)
                     unescape(data, ~begin, stop, quote, escaped, out, base + at)

@@ -80,7 +80,12 @@ def _counting(_typing: Any, _word: Any) -> Any:
 
 
 def _pointer(
-    context: Any, builder: Any, signature: Any, arguments: Any, kind: ir.Type = _WORD, which: int = 0
+    context: Any,
+    builder: Any,
+    signature: Any,
+    arguments: Any,
+    kind: ir.Type = _WORD,
+    which: int = 0,
 ) -> Any:
     array = context.make_array(signature.args[which])(context, builder, arguments[0])
     return builder.bitcast(builder.gep(array.data, [arguments[1]]), kind.as_pointer())

@@ -94,9 +94,7 @@ class FieldValues:
         sizes = offsets[:, -1].astype(np.int64)
         bases = np.cumsum(sizes + SPARE) - sizes - SPARE
         out = np.empty(int((sizes + SPARE).sum()), np.uint8)
-        kernels.copy_fields(
-            self.data, fields.ends, *which, offsets.ravel(), begins, bases, out
-        )
+        kernels.copy_fields(self.data, fields.ends, *which, offsets.ravel(), begins, bases, out)
         columns = []
         for number, (base, size) in enumerate(zip(bases.tolist(), sizes.tolist(), strict=True)):
             mask = nulls[number] if count else NO_NULLS

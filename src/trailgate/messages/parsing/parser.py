@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.gather import take_text
 from trailgate.columnar.grouping import grouped
 from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError, DefinitionError
@@ -26,6 +25,7 @@ from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import ValueSource
+from trailgate.messages.transactions.block_rows import taken
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
@@ -191,31 +191,6 @@ class MessageParser:
             mine = places if len(rows) == len(keys) else rows[places]
             table, kind = known[table_of[mine[0]]], int(bare.op_type[mine[0]])
             before, after = self.format.images(records, table, kind, mine, errors)
-            block = _picked(bare, mine)
-            yield replace(block, table=table, order=places, before=before, after=after)
+            yield replace(taken(bare, mine), table=table, order=places, before=before, after=after)
         if errors:
             raise BadMessagesError(errors)
-
-
-def _picked(block: ChangeBlock, rows: Longs) -> ChangeBlock:
-    """Return the rows of a block without images; its transaction ids are those of ``chain``."""
-    if len(rows) == len(block):
-        return block
-    seq_id = take_text(block.seq_id, rows)
-    position = seq_id if block.position is block.seq_id else take_text(block.position, rows)
-    owner, name = (
-        None if values is None else take_text(values, rows)
-        for values in (block.tx_owner, block.tx_name)
-    )
-    return replace(
-        block,
-        op_type=block.op_type[rows],
-        op_ts=block.op_ts[rows],
-        tx_ind=block.tx_ind[rows],
-        tx_id=seq_id,
-        csn=seq_id,
-        seq_id=seq_id,
-        position=position,
-        tx_owner=owner,
-        tx_name=name,
-    )

@@ -119,7 +119,7 @@ def _by_message(
     if not new.all():
         begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
         _check_ids(raw, begin, bad)
-        indicators = _indicators(new, np.append(new[1:], True))  # noqa: FBT003 - the last one ends
+        indicators = _indicators(new, np.append(new[1:], True))
         tx_id, csn = _take(raw.tx_id, begin), _take(raw.seq_id, begin)
     return Transactions(
         indicators,
