@@ -77,9 +77,14 @@ class Capture:
 
     @cached_property
     def _parser(self) -> MessageParser:
-        run = (self.now, self.first_file)
-        form = format_for(self.options)
-        return MessageParser(form, self.options, self.definitions, self.rules, run)
+        return MessageParser(
+            format_for(self.options),
+            self.options,
+            self.definitions,
+            self.rules,
+            now=self.now,
+            first_file=self.first_file,
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         members = (self.options, self.definitions, self.rules, self.now, self.first_file)

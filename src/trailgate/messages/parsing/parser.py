@@ -65,11 +65,13 @@ class MessageParser:
         options: MetadataOptions,
         definitions: Definitions,
         rules: CaptureRules,
-        run: tuple[int, int] = (0, 0),
+        *,
+        now: int = 0,
+        first_file: int = 0,
     ) -> None:
         self.format, self.options = format_, options
         self.definitions, self.rules = definitions, rules
-        self.now, self.first_file = run
+        self.now, self.first_file = now, first_file
 
     def parse(self, messages: MessageBatch) -> RawOperations:
         """Return the operations of the messages.
@@ -86,7 +88,7 @@ class MessageParser:
         if txind is not None:
             marks = self._codes(sources, txind, self.options.txind_values, "txind")
         tx_id = sources.text(self.options.txid, bare.position, "txid")
-        blocks = tuple(self._blocks(records, bare, (tables, table_of), rows))
+        blocks = tuple(self._blocks(records, bare, tables, table_of, rows))
         every, which = len(rows) == len(table_of), pa.array(rows)
         return RawOperations(
             blocks,
@@ -178,12 +180,16 @@ class MessageParser:
         return np.flatnonzero(wanted[table_of])
 
     def _blocks(
-        self, records: Records, bare: ChangeBlock, tables: tuple[list[Table], Longs], rows: Longs
+        self,
+        records: Records,
+        bare: ChangeBlock,
+        known: list[Table],
+        table_of: Longs,
+        rows: Longs,
     ) -> Iterator[ChangeBlock]:
         """Yield one block for each table, operation type and shape of these records."""
         if not len(rows):
             return
-        known, table_of = tables
         shape = self.format.layouts(records, known, table_of)
         keys = (table_of * 256 + bare.op_type) * (int(shape.max()) + 1) + shape
         errors: MessageErrors = {}
