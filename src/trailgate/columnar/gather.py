@@ -52,7 +52,7 @@ def gather(
 def column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bool) -> pa.Array:
     """Return a binary or string column of its parts; ``nulls`` may be empty."""
     valid = None
-    if nulls.any():
+    if len(nulls) and nulls.any():
         valid = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     kind = pa.string() if text else pa.binary()
     buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -92,8 +92,13 @@ def take_text(values: pa.Array, rows: Longs) -> pa.Array:
     if len(rows) == len(values) and bool((rows == np.arange(len(rows))).all()):
         return values
     offsets, data = text_view(values)
-    starts, ends = (offsets[rows + at].astype(np.int64) for at in (0, 1))
-    return gather(data, starts, ends, text=True, checked=True)
+    rows, taken = np.ascontiguousarray(rows, np.int64), np.empty(len(rows) + 1, np.int32)
+    size = kernels.measure_rows(offsets, len(data), rows, taken)
+    if size < 0:
+        raise _unfit(size, len(data))
+    out = np.empty(size + SPARE, np.uint8)
+    kernels.copy_rows(data, offsets, rows, taken, out)
+    return column(taken, out[:size], NO_NULLS, text=True)
 
 
 def fixed_rows(matrix: Octets) -> pa.Array:

@@ -21,6 +21,7 @@ from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageParser
 from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.metadata import MetadataOptions
+from trailgate.messages.transactions.block_rows import taken
 from trailgate.messages.transactions.bounds import (
     Problem,
     Transactions,
@@ -76,9 +77,14 @@ class Capture:
 
     @cached_property
     def _parser(self) -> MessageParser:
-        run = (self.now, self.first_file)
-        form = format_for(self.options)
-        return MessageParser(form, self.options, self.definitions, self.rules, run)
+        return MessageParser(
+            format_for(self.options),
+            self.options,
+            self.definitions,
+            self.rules,
+            now=self.now,
+            first_file=self.first_file,
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         members = (self.options, self.definitions, self.rules, self.now, self.first_file)
@@ -119,7 +125,7 @@ class Capture:
         numbers = np.cumsum(wanted) - 1
         for block in raw.blocks:
             rows = np.flatnonzero(wanted[block.order])
-            picked = block if len(rows) == len(block) else block.take(rows)
+            picked = taken(block, rows)
             if not len(picked):
                 continue
             own_csn = done.csn is raw.seq_id

@@ -26,7 +26,7 @@ ESCAPES: Final = 2
 NONE: Final = 0
 UNCLOSED: Final = 1  # problems of a body
 TRAILING: Final = 2
-BLOCK: Final = 128  # rows
+BLOCK: Final = 2048  # rows
 FULL: Final = -1
 OUTSIDE: Final = -2
 

@@ -47,3 +47,30 @@ def copy(data: Octets, starts: Longs, offsets: Offsets, out: Octets) -> bool:
         at, size = np.int64(offsets[row]), np.int64(offsets[row + 1]) - np.int64(offsets[row])
         copy_value(data, starts[row], size, out, at)
     return bool(high_bits(out, np.int64(offsets[-1])) < 128)
+
+
+@kernel(writes=("taken",))
+def measure_rows(offsets: Offsets, size: int, rows: Longs, taken: Offsets) -> int:
+    """Write the offsets of rows of a column of ``size`` bytes; return the sum of their lengths, ``OUTSIDE`` or ``TOO_MANY``."""
+    total = 0
+    taken[0] = 0
+    for at in range(len(rows)):
+        row = rows[at]
+        if row < 0 or row + 1 >= len(offsets):
+            return OUTSIDE
+        start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if start < 0 or end < start or end > size:
+            return OUTSIDE
+        total += end - start
+        if total > MAX_INT32:
+            return TOO_MANY
+        taken[at + 1] = total
+    return total
+
+
+@kernel(writes=("out",))
+def copy_rows(data: Octets, offsets: Offsets, rows: Longs, taken: Offsets, out: Octets) -> None:
+    """Copy the rows that ``measure_rows`` found within the data; ``out`` has ``SPARE`` bytes more than they."""
+    for at in range(len(rows)):
+        to = np.int64(taken[at])
+        copy_value(data, np.int64(offsets[rows[at]]), np.int64(taken[at + 1]) - to, out, to)

@@ -6,10 +6,9 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import distinct
 from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.errors import DecodeError, TrailgateError
@@ -156,13 +155,11 @@ def _check_names(group: _DelimitedGroup, pairing: ColumnPairing) -> None:
         codes, found = distinct(group.records.values.text(group.first, pairing.name(i)))
         wrong = [name.casefold() != column.name.casefold() for name in found]
         if any(wrong):
-            _add_names(group, i, (codes, found), np.array(wrong))
+            _add_names(group, i, codes, found, np.array(wrong))
 
 
-def _add_names(
-    group: _DelimitedGroup, i: int, names: tuple[Longs, list[str]], wrong: npt.NDArray[np.bool_]
-) -> None:
-    (codes, found), table = names, group.table
+def _add_names(group: _DelimitedGroup, i: int, codes: Longs, found: list[str], wrong: Mask) -> None:
+    table = group.table
     column = table.columns[i].name
     bad = np.flatnonzero(wrong[codes])
     named = {int(group.rows[at]): found[int(codes[at])] for at in bad}

@@ -35,13 +35,13 @@ class MessageBatch:
         """Return the messages from ``begin`` to before ``end``."""
         part = slice(begin, end)
         return MessageBatch(
-            self.data,
-            self.starts[part],
-            self.ends[part],
-            self.files[part],
-            self.offsets[part],
-            None if self.headers is None else self.headers[part],
-            self.source,
+            data=self.data,
+            starts=self.starts[part],
+            ends=self.ends[part],
+            files=self.files[part],
+            offsets=self.offsets[part],
+            headers=None if self.headers is None else self.headers[part],
+            source=self.source,
         )
 
     def only(self, kept: Longs) -> MessageBatch:
@@ -61,13 +61,13 @@ class MessageBatch:
         moved = np.repeat(begins - (np.cumsum(sizes) - sizes), counts)
         headers = self.headers
         return MessageBatch(
-            data,
-            self.starts[kept] - moved,
-            self.ends[kept] - moved,
-            self.files[kept],
-            self.offsets[kept],
-            None if headers is None else tuple(headers[at] for at in kept.tolist()),
-            self.source,
+            data=data,
+            starts=self.starts[kept] - moved,
+            ends=self.ends[kept] - moved,
+            files=self.files[kept],
+            offsets=self.offsets[kept],
+            headers=None if headers is None else tuple(headers[at] for at in kept.tolist()),
+            source=self.source,
         )
 
     @property

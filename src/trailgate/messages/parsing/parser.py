@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.gather import take_text
 from trailgate.columnar.grouping import grouped
 from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError, DefinitionError
@@ -26,6 +25,7 @@ from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import ValueSource
+from trailgate.messages.transactions.block_rows import taken
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
@@ -65,11 +65,13 @@ class MessageParser:
         options: MetadataOptions,
         definitions: Definitions,
         rules: CaptureRules,
-        run: tuple[int, int] = (0, 0),
+        *,
+        now: int = 0,
+        first_file: int = 0,
     ) -> None:
         self.format, self.options = format_, options
         self.definitions, self.rules = definitions, rules
-        self.now, self.first_file = run
+        self.now, self.first_file = now, first_file
 
     def parse(self, messages: MessageBatch) -> RawOperations:
         """Return the operations of the messages.
@@ -86,7 +88,7 @@ class MessageParser:
         if txind is not None:
             marks = self._codes(sources, txind, self.options.txind_values, "txind")
         tx_id = sources.text(self.options.txid, bare.position, "txid")
-        blocks = tuple(self._blocks(records, bare, (tables, table_of), rows))
+        blocks = tuple(self._blocks(records, bare, tables, table_of, rows))
         every, which = len(rows) == len(table_of), pa.array(rows)
         return RawOperations(
             blocks,
@@ -107,19 +109,19 @@ class MessageParser:
         )
         seq_id = sources.text(options.seqid, position, "seqid")
         return ChangeBlock(
-            Table("", ()),
-            np.arange(count),
-            kinds,
-            sources.times(),
-            np.zeros(count, np.uint8),
-            seq_id,
-            seq_id,
-            seq_id,
-            position,
-            (),
-            (),
-            sources.optional(options.txowner, position),
-            sources.optional(options.txname, position),
+            table=Table("", ()),
+            order=np.arange(count),
+            op_type=kinds,
+            op_ts=sources.times(),
+            tx_ind=np.zeros(count, np.uint8),
+            tx_id=seq_id,
+            csn=seq_id,
+            seq_id=seq_id,
+            position=position,
+            before=(),
+            after=(),
+            tx_owner=sources.optional(options.txowner, position),
+            tx_name=sources.optional(options.txname, position),
         )
 
     def _tables(self, sources: MetadataValues) -> tuple[list[Table], Longs]:
@@ -178,12 +180,16 @@ class MessageParser:
         return np.flatnonzero(wanted[table_of])
 
     def _blocks(
-        self, records: Records, bare: ChangeBlock, tables: tuple[list[Table], Longs], rows: Longs
+        self,
+        records: Records,
+        bare: ChangeBlock,
+        known: list[Table],
+        table_of: Longs,
+        rows: Longs,
     ) -> Iterator[ChangeBlock]:
         """Yield one block for each table, operation type and shape of these records."""
         if not len(rows):
             return
-        known, table_of = tables
         shape = self.format.layouts(records, known, table_of)
         keys = (table_of * 256 + bare.op_type) * (int(shape.max()) + 1) + shape
         errors: MessageErrors = {}
@@ -191,31 +197,6 @@ class MessageParser:
             mine = places if len(rows) == len(keys) else rows[places]
             table, kind = known[table_of[mine[0]]], int(bare.op_type[mine[0]])
             before, after = self.format.images(records, table, kind, mine, errors)
-            block = _picked(bare, mine)
-            yield replace(block, table=table, order=places, before=before, after=after)
+            yield replace(taken(bare, mine), table=table, order=places, before=before, after=after)
         if errors:
             raise BadMessagesError(errors)
-
-
-def _picked(block: ChangeBlock, rows: Longs) -> ChangeBlock:
-    """Return the rows of a block without images; its transaction ids are those of ``chain``."""
-    if len(rows) == len(block):
-        return block
-    seq_id = take_text(block.seq_id, rows)
-    position = seq_id if block.position is block.seq_id else take_text(block.position, rows)
-    owner, name = (
-        None if values is None else take_text(values, rows)
-        for values in (block.tx_owner, block.tx_name)
-    )
-    return replace(
-        block,
-        op_type=block.op_type[rows],
-        op_ts=block.op_ts[rows],
-        tx_ind=block.tx_ind[rows],
-        tx_id=seq_id,
-        csn=seq_id,
-        seq_id=seq_id,
-        position=position,
-        tx_owner=owner,
-        tx_name=name,
-    )

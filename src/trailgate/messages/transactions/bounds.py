@@ -79,7 +79,7 @@ def chain(
     length = _check_lengths(raw, bad, state.id_length)
     if raw.tx_ind is None:
         return _by_message(raw, messages, bad, TransactionState(id_length=length))
-    marks = unit_marks((raw.tx_ind, raw.message), messages, unreadable, is_open=state.is_open)
+    marks = unit_marks(raw.tx_ind, raw.message, messages, unreadable, is_open=state.is_open)
     return _by_indicator(raw, marks, bad, state, length)
 
 
@@ -122,9 +122,9 @@ def _by_message(
         indicators = _indicators(new, np.append(new[1:], True))
         tx_id, csn = _take(raw.tx_id, begin), _take(raw.seq_id, begin)
     return Transactions(
-        indicators,
-        tx_id,
-        csn,
+        number=indicators,
+        ids=tx_id,
+        last=csn,
         _kept(raw, bad),
         UnitMarks.of_single(messages),
         tuple(bad[m] for m in sorted(bad)),
@@ -184,11 +184,11 @@ def _by_indicator(
     before = replace(state, id_length=length)
     after = TransactionState(id_length=length)
     if not marks.closed:
-        after = _open_after(raw, (tx_id, csn), unit, bad, before)
+        after = _open_after(raw, tx_id, csn, unit, bad, before)
     return Transactions(
-        _indicators(walk.opens, walk.closes),
-        tx_id,
-        csn,
+        number=_indicators(walk.opens, walk.closes),
+        ids=tx_id,
+        last=csn,
         _kept(raw, bad),
         marks,
         tuple(bad[m] for m in sorted(bad)),
@@ -271,7 +271,8 @@ def _check_ends(
 
 def _open_after(
     raw: RawOperations,
-    ids: tuple[pa.Array, pa.Array],
+    tx_id: pa.Array,
+    csn: pa.Array,
     unit: Longs,
     bad: dict[int, Problem],
     state: TransactionState,
@@ -286,4 +287,4 @@ def _open_after(
     if not len(mine):
         return state
     last = int(mine[-1])
-    return replace(state, tx_id=ids[0][last].as_py(), csn=ids[1][last].as_py(), broken=False)
+    return replace(state, tx_id=tx_id[last].as_py(), csn=csn[last].as_py(), broken=False)

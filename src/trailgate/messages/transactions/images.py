@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
-from trailgate.columnar.gather import take_text
+from trailgate.arrays import Mask
 from trailgate.messages.properties.extract import CaptureRules
+from trailgate.messages.transactions.block_rows import taken
 from trailgate.model.changes import (
     ABSENT,
     DELETE,
@@ -69,7 +69,7 @@ def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
     # The rows of each are taken before columns are masked: text without nulls is copied faster.
     for kind, rows in ((still, np.flatnonzero(~moved)), (key_update, np.flatnonzero(moved))):
         if len(rows):
-            yield _compressed(_taken(kind, rows), [mask[rows] for mask in changed], rules)
+            yield _compressed(taken(kind, rows), [mask[rows] for mask in changed], rules)
 
 
 def _compressed(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> ChangeBlock:
@@ -79,24 +79,6 @@ def _compressed(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) ->
     keys = block.table.keys
     kept = [None if i in keys else mask for i, mask in enumerate(changed)]
     return replace(block, before=_masked(block.before, kept), after=_masked(block.after, kept))
-
-
-def _taken(block: ChangeBlock, rows: Longs) -> ChangeBlock:
-    """Return rows of a block, as its ``take`` does; the text of its images is copied faster."""
-    if len(rows) == len(block):
-        return block
-    bare = replace(block, before=(), after=()).take(rows)
-    before, after = (
-        tuple(_taken_column(column, rows) for column in image)
-        for image in (block.before, block.after)
-    )
-    return replace(bare, before=before, after=after)
-
-
-def _taken_column(column: StateColumn, rows: Longs) -> StateColumn:
-    if column.values is None or column.missing is not None:
-        return column.take(rows)
-    return StateColumn(take_text(column.values, rows))
 
 
 def _marked(block: ChangeBlock) -> tuple[int, ...]:

@@ -33,14 +33,13 @@ class UnitMarks:
 
 
 def unit_marks(
-    operations: tuple[Octets, Longs], messages: int, unreadable: Longs, *, is_open: bool
+    indicator: Octets, message: Longs, messages: int, unreadable: Longs, *, is_open: bool
 ) -> UnitMarks:
-    """Return the marks of messages, of their operations' indicators and messages.
+    """Return the marks of messages, by the indicator and the message of each operation.
 
     Whether something is open after a message is known from its last operation; a message without any
     leaves it as it was. After an unreadable message something may be open.
     """
-    indicator, message = operations
     first, last = np.ones(len(message), bool), np.ones(len(message), bool)
     first[1:] = last[:-1] = message[1:] != message[:-1]
     opens = np.zeros(messages, bool)
