@@ -174,6 +174,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     session = opened(tmp_path, b"")
     answers(session, "OPEN big000000", "FILTER STRING /nothing/")
     assert session.trail.size > 30_000_000
+    answers(session, "COUNT DETAIL", "N", "POS 0")  # loads code and compiles loops
     tracemalloc.start()
     try:
         answers(session, "COUNT DETAIL", "N", "POS REVERSE", "N")

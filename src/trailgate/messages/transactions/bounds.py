@@ -122,13 +122,13 @@ def _by_message(
         indicators = _indicators(new, np.append(new[1:], True))
         tx_id, csn = _take(raw.tx_id, begin), _take(raw.seq_id, begin)
     return Transactions(
-        number=indicators,
-        ids=tx_id,
-        last=csn,
-        _kept(raw, bad),
-        UnitMarks.of_single(messages),
-        tuple(bad[m] for m in sorted(bad)),
-        state,
+        tx_ind=indicators,
+        tx_id=tx_id,
+        csn=csn,
+        kept=_kept(raw, bad),
+        marks=UnitMarks.of_single(messages),
+        problems=tuple(bad[m] for m in sorted(bad)),
+        state=state,
     )
 
 
@@ -152,7 +152,7 @@ def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> Non
             hint=INTERLEAVED
             if raw.tx_ind is not None
             else "One message is one transaction "
-            "unless an indicator (txind) marks where transactions begin and end",
+            "unless an indicator (txind) tells where transactions begin and end",
         )
         _note(bad, int(raw.message[i]), error)
 
@@ -186,13 +186,13 @@ def _by_indicator(
     if not marks.closed:
         after = _open_after(raw, tx_id, csn, unit, bad, before)
     return Transactions(
-        number=_indicators(walk.opens, walk.closes),
-        ids=tx_id,
-        last=csn,
-        _kept(raw, bad),
-        marks,
-        tuple(bad[m] for m in sorted(bad)),
-        after,
+        tx_ind=_indicators(walk.opens, walk.closes),
+        tx_id=tx_id,
+        csn=csn,
+        kept=_kept(raw, bad),
+        marks=marks,
+        problems=tuple(bad[m] for m in sorted(bad)),
+        state=after,
     )
 
 
@@ -221,7 +221,7 @@ def _check_bounds(
     if state.broken and len(wrong):
         wrong &= unit[raw.message] != 0
     for i in np.flatnonzero(wrong).tolist():
-        what = "begins inside another one" if walk.opens[i] else "continues without having begun"
+        what = "begins inside another one" if walk.opens[i] else "goes on without having begun"
         error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
         _note(bad, int(raw.message[i]), error)
 
