@@ -152,7 +152,7 @@ def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> Non
             hint=INTERLEAVED
             if raw.tx_ind is not None
             else "One message is one transaction "
-            "unless an indicator (txind) tells where transactions begin and end",
+            "unless an indicator (txind) marks where transactions begin and end",
         )
         _note(bad, int(raw.message[i]), error)
 
@@ -221,7 +221,7 @@ def _check_bounds(
     if state.broken and len(wrong):
         wrong &= unit[raw.message] != 0
     for i in np.flatnonzero(wrong).tolist():
-        what = "begins inside another one" if walk.opens[i] else "goes on without having begun"
+        what = "begins inside another one" if walk.opens[i] else "continues without having begun"
         error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
         _note(bad, int(raw.message[i]), error)
 
