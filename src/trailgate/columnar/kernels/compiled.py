@@ -142,17 +142,30 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """Return what the function returns; raises TypeError for arguments against the contract."""
-        contract = self._checks
-        if len(arguments) != len(contract):
-            raise TypeError(f"{self.__name__} takes {len(contract)} arguments")
-        checked = [
-            passed(name, value) for (name, passed), value in zip(contract, arguments, strict=True)
-        ]
         if self.interpreted <= INTERPRETED:
+            checked = self._checked(arguments)
             self.interpreted += sum(getattr(value, "nbytes", 0) for value in checked)
             if self.interpreted <= INTERPRETED:
                 return self._as_written(checked)
-        return self.compiled(*checked)
+            return self.compiled(*checked)
+        for place, kind in self._numbers:
+            if place >= len(arguments) or type(arguments[place]) is not kind:
+                return self.compiled(*self._checked(arguments))
+        try:
+            # The compiled function takes arrays of its own types alone: the contract is in these.
+            return self.compiled(*arguments)
+        except Exception:
+            self._checked(arguments)
+            raise
+
+    def _checked(self, arguments: tuple[Any, ...]) -> list[Any]:
+        """Return the arguments as the kernel gets them; raises TypeError where they break the contract."""
+        contract = self._checks
+        if len(arguments) != len(contract):
+            raise TypeError(f"{self.__name__} takes {len(contract)} arguments")
+        return [
+            passed(name, value) for (name, passed), value in zip(contract, arguments, strict=True)
+        ]
 
     def _as_written(self, arguments: list[Any]) -> Any:
         rows = self.contract.values()
@@ -177,12 +190,18 @@ class Kernel:
         return tuple((name, row.passed) for name, row in self.contract.items())
 
     @cached_property
+    def _numbers(self) -> tuple[tuple[int, type[Any]], ...]:
+        """Return the places of number arguments, which the compiled function would convert, and their kinds."""
+        rows = enumerate(self.contract.values())
+        return tuple((place, row.kind) for place, row in rows if isinstance(row, _Scalar))
+
+    @cached_property
     def compiled(self) -> Callable[..., Any]:
         """Return the compiled function: from the cache, or compiled now."""
         import numba  # noqa: PLC0415  as above
 
         if numba.config.DISABLE_JIT:
-            return lambda *arguments: self._as_written(list(arguments))
+            return lambda *arguments: self._as_written(self._checked(arguments))
         dispatcher = _jitted(_calling_compiled(self.function))
         dispatcher.compile(tuple(row.type for row in self.contract.values()))
         dispatcher.disable_compile()
