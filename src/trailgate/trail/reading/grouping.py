@@ -14,7 +14,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.trail.format.record_types import IO_UPDATE, Role
 from trailgate.trail.reading.record_tables import RecordTables, same_names
 from trailgate.trail.records.record_view import RecordView
-from trailgate.trail.records.trail_bytes import TrailBytes
+from trailgate.trail.records.trail_bytes import TrailBytes, dense
 from trailgate.trail.records.transactions import begins_of, ends_of
 
 SHOWN = 64  # bytes of a record that an error shows
@@ -54,7 +54,7 @@ def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: b
     operation of a transaction that is not over, since pieces of it may follow.
     """
     changes = np.flatnonzero(view.role == Role.CHANGE)
-    is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
+    is_before = (view.is_before & (view.io_type == IO_UPDATE))[dense(changes)]
     count = len(view)
     if len(changes) and is_before[-1]:
         count = int(changes[-1])

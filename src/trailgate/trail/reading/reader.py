@@ -165,10 +165,8 @@ def _read_chunk(source: TrailBytes, view: RecordView, state: ReaderState, *, mor
     operations = group(source, view, tables, more=more)
     whole, operations = join_fragments(source, operations)
     whole, large = read_large_objects(whole, operations)
-    tx_id, csn = (
-        carried_texts(source, view, code, before, is_open=state.tx_open)
-        for code, before in ((TRANID, state.tx_id), (LOGCSN, state.csn))
-    )
+    before = {TRANID: state.tx_id, LOGCSN: state.csn}
+    tx_id, csn = carried_texts(source, view, before, is_open=state.tx_open)
     if operations.records:
         last = operations.records - 1
         tx_open = bool(view.indicator[last] < LAST)
