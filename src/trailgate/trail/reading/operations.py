@@ -55,7 +55,9 @@ def read_blocks(
         user = named_tokens(source, view.user.take(slice(operations.records)))
         maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
     firsts = dense(operations.first)
-    positions = format_positions(chunk.file_number, view.offsets[firsts] + source.base)
+    positions = pa.nulls(len(operations), pa.string())
+    if chunk.wanted.positions:
+        positions = format_positions(chunk.file_number, view.offsets[firsts] + source.base)
     shared = (*transactions, positions, maps)
     tables = operations.tables.codes[firsts]
     blocks = []
@@ -79,8 +81,8 @@ def _read_block(
 ) -> ChangeBlock:
     known, rows = chosen
     view = operations.view
-    chosen = dense(rows)
-    first, after = operations.first[chosen], operations.after[chosen]
+    own = dense(rows)
+    first, after = operations.first[own], operations.after[own]
     firsts = dense(first)
     if len(rows) < len(operations):
         index = pa.array(rows)
@@ -92,7 +94,7 @@ def _read_block(
         order=rows + chunk.row,
         op_type=OP_TYPE_OF[view.io_type[firsts]],
         op_ts=view.io_time[firsts],
-        tx_ind=INDICATORS[operations.begins[chosen] + np.uint8(2) * operations.ends[chosen]],
+        tx_ind=INDICATORS[operations.begins[own] + np.uint8(2) * operations.ends[own]],
         tx_id=tx_id,
         csn=csn,
         seq_id=None,

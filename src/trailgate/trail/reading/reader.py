@@ -100,6 +100,8 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
         blocks += read_blocks(context, chunk.operations, chunk.transactions)
         done, rows, state = done + chunk.records, rows + len(chunk.operations), chunk.state
         size = CHUNK
+        if stop >= len(view) and not chunk.is_cut:
+            break  # what is left is an operation that may go on in what follows
     consumed = int(view.offsets[done]) if done < len(view) else view.end
     if finish and done < len(view):
         raise TruncatedError(
@@ -121,6 +123,7 @@ def _closed_up(blocks: list[ChangeBlock]) -> ChangeBatch:
 class _Read:
     """What one chunk of records holds; ``records`` counts those consumed.
 
+    ``is_cut``: more of them could be read, with other tables.
     ``source`` has what was split over records, put together, at its end.
     """
 
@@ -130,6 +133,7 @@ class _Read:
     operations: Operations
     transactions: tuple[pa.Array, pa.Array]
     state: ReaderState
+    is_cut: bool
 
 
 def _before_change(view: RecordView, stop: int) -> int:
@@ -154,15 +158,16 @@ def _found(source: TrailBytes, finish: bool) -> RecordPlaces:
 
 def _read_chunk(source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool) -> _Read:
     taken = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
-    more = more or taken.cut < len(view)
+    is_cut = taken.cut < len(view)
     view = taken.view
     require_sound(source, view)
-    if ((view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)).any():
+    role = view.role
+    if not view.only_changes and ((role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)).any():
         # What is put together is copied to the end of the bytes: of the chunk's own, not of all.
         start = int(view.offsets[0])
         source, view = source.part(start, view.end), view.moved(-start)
     tables = find_tables(source, view, taken.tables)
-    operations = group(source, view, tables, more=more)
+    operations = group(source, view, tables, more=more or is_cut)
     whole, operations = join_fragments(source, operations)
     whole, large = read_large_objects(whole, operations)
     before = {TRANID: state.tx_id, LOGCSN: state.csn}
@@ -172,6 +177,8 @@ def _read_chunk(source: TrailBytes, view: RecordView, state: ReaderState, *, mor
         tx_open = bool(view.indicator[last] < LAST)
         state = replace(state, tx_id=tx_id.at(last), csn=csn.at(last), tx_open=tx_open)
     state = replace(state, tables=taken.tables)
-    transactions = (tx_id.take(operations.first), csn.take(operations.first))
+    first = operations.first
+    none = pa.nulls(0 if state.wanted.ids else len(first), pa.string())
+    transactions = (tx_id.take(first), csn.take(first)) if state.wanted.ids else (none, none)
     records = taken.taken(operations.records)
-    return _Read(records, whole, large, operations, transactions, state)
+    return _Read(records, whole, large, operations, transactions, state, is_cut)

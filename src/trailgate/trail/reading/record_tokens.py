@@ -64,8 +64,14 @@ class CarriedTexts:
         """Return the text of a record."""
         if row < self.leading:
             return self.before
-        text: str | None = self.take(np.array([row]))[0].as_py()
-        return text
+        if self.nulls[row]:
+            return None
+        raw = self.source.data[self.spans.starts[row] : self.spans.ends[row]].tobytes()
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            text: str = self.take(np.array([row]))[0].as_py()  # raises
+            return text
 
 
 def carried_texts(

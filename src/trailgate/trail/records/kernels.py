@@ -76,6 +76,7 @@ IO_TYPE, IMAGE_CODE, PARTITION, TRANSACTION, CONTINUED = range(5)
 SMALL_COLUMNS: Final = 5
 LONG_COLUMNS: Final = 10
 OUTSIDE: Final = -1
+CROWDED: Final = -2
 
 
 @inner
@@ -340,7 +341,7 @@ def number_names(
 
     Names are numbered in order of appearance; the number of a record that is not ``named`` is -1. A name is the bytes of the name
     area, or of the table index that is there in its place. ``slots`` is a hash table, all -1,
-    of a power of two of slots, more than there are records.
+    of a power of two of slots; returns ``CROWDED`` where names fill more than half of it.
     """
     count = 0
     last = -1
@@ -365,6 +366,8 @@ def number_names(
             ):
                 slot = (slot + 1) & mask
             if slots[slot] < 0:
+                if 2 * (count + 1) > len(slots):
+                    return CROWDED
                 slots[slot] = count
                 firsts[count] = r
                 count += 1
