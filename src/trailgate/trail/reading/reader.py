@@ -30,6 +30,7 @@ from trailgate.trail.records.transactions import LAST
 from trailgate.trail.values.charsets import UTF_8, charset_named
 
 PEEK: Final = 64  # records looked at at once for the end of a chunk
+PORTION: Final = 4 << 20  # bytes decoded at once: the places of what they hold stay in cache
 CHUNK: Final = 1 << 15  # records decoded at once, no fewer than a portion of a file has
 
 
@@ -83,6 +84,29 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     source = replace(
         trail_bytes(data, base_offset, state.order), charset=charset_named(state.charset)
     )
+    context = Chunk(source, definitions, file_number, 0, wanted=state.wanted)
+    if records is not None or len(source.data) <= PORTION:
+        return _decode_portion(context, state, records, finish=finish)
+    blocks: list[ChangeBlock] = []
+    place, size = 0, PORTION
+    while True:
+        stop = min(place + size, len(source.data))
+        part = replace(context, source=source.part(place, stop))
+        is_last = stop == len(source.data)
+        found = _decode_portion(part, state, None, finish=finish and is_last)
+        blocks += found.batch.blocks
+        place, state = place + found.consumed, found.state
+        context = replace(context, row=context.row + found.batch.rows)
+        if is_last:
+            return Decoded(ChangeBatch(blocks, context.row), place, state)
+        size = PORTION if found.consumed else 2 * size
+
+
+def _decode_portion(
+    context: Chunk, state: ReaderState, records: RecordView | None, *, finish: bool
+) -> Decoded:
+    """Return the operations of bytes of which all record places fit in the cache."""
+    source = context.source
     view = view_records(source, _found(source, finish)) if records is None else records
     blocks: list[ChangeBlock] = []
     done = rows = 0
@@ -96,8 +120,8 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
                 break
             size *= 2  # one operation of very many records
             continue
-        context = Chunk(chunk.source, definitions, file_number, rows, chunk.large, state.wanted)
-        blocks += read_blocks(context, chunk.operations, chunk.transactions)
+        own = replace(context, source=chunk.source, row=context.row + rows, large=chunk.large)
+        blocks += read_blocks(own, chunk.operations, chunk.transactions)
         done, rows, state = done + chunk.records, rows + len(chunk.operations), chunk.state
         size = CHUNK
         if stop >= len(view) and not chunk.is_cut:
@@ -106,16 +130,20 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     if finish and done < len(view):
         raise TruncatedError(
             "the input ends between the before and the after image of an update",
-            where=Where(offset=base_offset + consumed),
+            where=Where(offset=source.base + consumed),
         )
-    batch = ChangeBatch(blocks, rows) if state.wanted.tables is None else _closed_up(blocks)
+    batch = (
+        ChangeBatch(blocks, rows)
+        if state.wanted.tables is None
+        else _closed_up(blocks, context.row)
+    )
     return Decoded(batch, consumed, state)
 
 
-def _closed_up(blocks: list[ChangeBlock]) -> ChangeBatch:
-    """Return blocks as a batch where rows of other blocks are left out."""
+def _closed_up(blocks: list[ChangeBlock], row: int) -> ChangeBatch:
+    """Return blocks as a batch where rows of other blocks are left out; its first one has the place ``row``."""
     order = np.sort(np.concatenate([np.zeros(0, np.int64), *(block.order for block in blocks)]))
-    moved = [replace(block, order=np.searchsorted(order, block.order)) for block in blocks]
+    moved = [replace(block, order=row + np.searchsorted(order, block.order)) for block in blocks]
     return ChangeBatch(moved, len(order))
 
 
