@@ -40,10 +40,24 @@ def gather(
     offsets = np.empty(len(starts) + 1, np.int32)
     size = kernels.measure(starts, ends, missing, len(data), offsets)
     if size < 0:
-        raise _unfit(size, len(data))
+        raise unfit(size, len(data))
+    return gather_measured(data, starts, offsets, missing, text=text, checked=checked)
+
+
+def gather_measured(
+    data: Octets,
+    starts: Longs,
+    offsets: Offsets,
+    nulls: Mask = NO_NULLS,
+    *,
+    text: bool = False,
+    checked: bool = False,
+) -> pa.Array:
+    """Return what ``gather`` does of values that a kernel found within the data, with Arrow's offsets of them."""
+    size = int(offsets[-1])
     out = np.empty(size + SPARE, np.uint8)
     ascii_only = kernels.copy(data, starts, offsets, out)
-    values = column(offsets, out[:size], missing, text=text)
+    values = column(offsets, out[:size], nulls, text=text)
     if text and not checked and not ascii_only:
         check_text(values, starts)
     return values
@@ -64,7 +78,8 @@ def _places(starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
     return np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
 
 
-def _unfit(problem: int, size: int) -> DecodeError:
+def unfit(problem: int, size: int) -> DecodeError:
+    """Return the error for a problem code of ``measure``."""
     if problem == kernels.OUTSIDE:
         return DecodeError(f"a value lies outside its {size} bytes")
     return DecodeError("the values of one column are more than 2 GiB", hint="read fewer at a time")

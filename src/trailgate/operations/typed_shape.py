@@ -95,6 +95,9 @@ def _chosen(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColu
 
 
 def _missing_names(names: Sequence[str], images: Sequence[StateColumn], rows: int) -> pa.ListArray:
+    if all(image.values is not None and image.missing is None for image in images):
+        none = np.zeros(rows + 1, np.int32)
+        return pa.ListArray.from_arrays(pa.array(none), pa.array([], pa.string()))
     missing = np.stack([image.is_missing(rows) for image in images], axis=1)
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(missing.sum(axis=1), out=offsets[1:])

@@ -52,6 +52,27 @@ def test_a_call_outside_of_the_contract_is_refused(
 ) -> None:
     with pytest.raises(TypeError, match=problem):
         find_byte(*arguments)
+    compiled_at_once = Kernel(find_byte.function, find_byte.writes)
+    compiled_at_once.interpreted = compiled.INTERPRETED + 1
+    with pytest.raises(TypeError, match=problem):
+        compiled_at_once(*arguments)
+
+
+def test_a_compiled_loop_gets_arrays_that_fit_it_alone() -> None:
+    """They are compared with its types; numbers of numpy are converted, and others refused."""
+    kernel_of = Kernel(find_byte.function, find_byte.writes)
+    kernel_of.interpreted = compiled.INTERPRETED + 1
+    data, places = np.frombuffer(b"a,b,c", np.uint8), np.zeros(8, np.int64)
+    unaligned = np.frombuffer(bytearray(65), np.uint8)[1:].view(np.int64)
+    swapped = np.zeros(8, ">i8")
+
+    assert kernel_of(data, 44, places) == kernel_of(data, np.int64(44), places) == 2
+    for arguments in ((data, 44.0, places), (data, 44, swapped), (data, 44, places[::-1])):
+        with pytest.raises(TypeError):
+            kernel_of(*arguments)
+    with pytest.raises(TypeError):
+        kernel_of(data, 44, unaligned)
+    assert kernel_of(data[:0], 44, places[:0]) == 0
 
 
 def test_data_may_be_written_or_not() -> None:

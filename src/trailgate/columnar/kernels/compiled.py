@@ -38,9 +38,7 @@ class _Array(NamedTuple):
 
     def passed(self, name: str, value: Any) -> Any:
         """Return the array as the kernel gets it; raises TypeError where it breaks the contract."""
-        if not isinstance(value, np.ndarray) or (
-            value.dtype is not self.dtype and value.dtype != self.dtype
-        ):
+        if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
             raise TypeError(f"{name}: expected an array of {self.dtype}, got {_kind(value)}")
         flags = value.flags
         if value.ndim != 1 or not flags.c_contiguous:
@@ -144,17 +142,30 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """Return what the function returns; raises TypeError for arguments against the contract."""
-        contract = self._checks
-        if len(arguments) != len(contract):
-            raise TypeError(f"{self.__name__} takes {len(contract)} arguments")
-        checked = [
-            passed(name, value) for (name, passed), value in zip(contract, arguments, strict=True)
-        ]
         if self.interpreted <= INTERPRETED:
+            checked = self._checked(arguments)
             self.interpreted += sum(getattr(value, "nbytes", 0) for value in checked)
             if self.interpreted <= INTERPRETED:
                 return self._as_written(checked)
-        return self.compiled(*checked)
+            return self.compiled(*checked)
+        for place, kind in self._numbers:
+            if place >= len(arguments) or type(arguments[place]) is not kind:
+                return self.compiled(*self._checked(arguments))
+        try:
+            # The compiled function takes arrays of its own types alone: the contract is in these.
+            return self.compiled(*arguments)
+        except Exception:
+            self._checked(arguments)
+            raise
+
+    def _checked(self, arguments: tuple[Any, ...]) -> list[Any]:
+        """Return the arguments as the kernel gets them; raises TypeError where they break the contract."""
+        contract = self._checks
+        if len(arguments) != len(contract):
+            raise TypeError(f"{self.__name__} takes {len(contract)} arguments")
+        return [
+            passed(name, value) for (name, passed), value in zip(contract, arguments, strict=True)
+        ]
 
     def _as_written(self, arguments: list[Any]) -> Any:
         rows = self.contract.values()
@@ -179,33 +190,31 @@ class Kernel:
         return tuple((name, row.passed) for name, row in self.contract.items())
 
     @cached_property
-    def _dispatcher(self) -> Any:
-        """Return what numba compiles with, None where it must not (NUMBA_DISABLE_JIT)."""
-        import numba  # noqa: PLC0415  as above
-
-        return None if numba.config.DISABLE_JIT else _jitted(_calling_compiled(self.function))
+    def _numbers(self) -> tuple[tuple[int, type[Any]], ...]:
+        """Return the places of number arguments, which the compiled function would convert, and their kinds."""
+        rows = enumerate(self.contract.values())
+        return tuple((place, row.kind) for place, row in rows if isinstance(row, _Scalar))
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
-        """Return the compiled function: from the cache, or compiled now.
+        """Return the compiled function: from the cache, or compiled now."""
+        import numba  # noqa: PLC0415  as above
 
-        It is the one for the contract's types: numba need not look for it by the arguments of each call.
-        """
-        if self._dispatcher is None:
-            return lambda *arguments: self._as_written(list(arguments))
-        types = tuple(row.type for row in self.contract.values())
-        compiled: Callable[..., Any] = self._dispatcher.compile(types)
-        if not self._dispatcher.stats.cache_hits:
+        if numba.config.DISABLE_JIT:
+            return lambda *arguments: self._as_written(self._checked(arguments))
+        dispatcher = _jitted(_calling_compiled(self.function))
+        dispatcher.compile(tuple(row.type for row in self.contract.values()))
+        dispatcher.disable_compile()
+        if not dispatcher.stats.cache_hits:
             _NOTICE.say()
+        compiled: Callable[..., Any] = dispatcher
         return compiled
 
     def cached(self) -> Cached:
         """Return where the compiled function is kept, compiling it where it is not there."""
-        if self._dispatcher is None:
-            return Cached(hit=True, folder=None)
-        assert callable(self.compiled)  # now, if it was not before
-        stats = self._dispatcher.stats
-        return Cached(bool(stats.cache_hits), stats.cache_path)
+        stats = getattr(self.compiled, "stats", None)  # None: NUMBA_DISABLE_JIT
+        hit = stats is None or bool(stats.cache_hits)
+        return Cached(hit, None if stats is None else stats.cache_path)
 
 
 def _as_number(value: Any) -> Any:

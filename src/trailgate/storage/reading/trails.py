@@ -117,9 +117,16 @@ def read_split(
     projection = Projection.of(table or wanted_table(trail, options), options.columns)
     named = projection.table
     tables = options.tables if named is None else TablePatterns((named.name,))
-    wanted = Wanted(tables, projection.needed, tokens="tokens" in projection.schema.names)
-    reader = SplitReader(trail, split, wanted, options.charset)
     also = choosing_columns(options, typed=named is not None)
+    names = {name.removeprefix("_") for name in (*projection.schema.names, *also)}
+    wanted = Wanted(
+        tables,
+        projection.needed,
+        tokens="tokens" in projection.schema.names,
+        ids=not names.isdisjoint(("tx_id", "csn")),
+        positions="position" in names,
+    )
+    reader = SplitReader(trail, split, wanted, options.charset)
     for changes in reader.batches():
         batch = chosen_rows(projection.rows(changes, also), options)
         if batch.num_rows:

@@ -14,7 +14,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.trail.format.record_types import IO_UPDATE, Role
 from trailgate.trail.reading.record_tables import RecordTables, same_names
 from trailgate.trail.records.record_view import RecordView
-from trailgate.trail.records.trail_bytes import TrailBytes
+from trailgate.trail.records.trail_bytes import TrailBytes, dense
 from trailgate.trail.records.transactions import begins_of, ends_of
 
 SHOWN = 64  # bytes of a record that an error shows
@@ -44,6 +44,8 @@ class Operations:
 
     def of_role(self, role: Role) -> Longs:
         """Return the records of a role."""
+        if self.view.only_changes and role != Role.CHANGE:
+            return np.zeros(0, np.int64)
         return np.flatnonzero(self.view.role[: self.records] == role)
 
 
@@ -53,9 +55,9 @@ def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: b
     A before image without its after image is left for later, and with ``more`` also the last
     operation of a transaction that is not over, since pieces of it may follow.
     """
-    changes = np.flatnonzero(view.role == Role.CHANGE)
-    is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     count = len(view)
+    changes = np.arange(count) if view.only_changes else np.flatnonzero(view.role == Role.CHANGE)
+    is_before = (view.is_before & (view.io_type == IO_UPDATE))[dense(changes)]
     if len(changes) and is_before[-1]:
         count = int(changes[-1])
         changes, is_before = changes[:-1], is_before[:-1]

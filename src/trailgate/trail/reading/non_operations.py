@@ -50,7 +50,7 @@ def without_non_operations(
     """
     cut = len(view)
     # Roles from METADATA on are those of records that change no rows.
-    if not (view.role >= Role.METADATA).any():
+    if view.only_changes or not (view.role >= Role.METADATA).any():
         return OperationRecords(view, tables, cut)
     dropped = stands_apart(view)
     decisive = (view.role == Role.METADATA) | (view.role == Role.ABEND)

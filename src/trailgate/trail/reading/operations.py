@@ -24,7 +24,7 @@ from trailgate.trail.reading.user_tokens import named_tokens
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.records.metadata import TrailTable
 from trailgate.trail.records.record_view import RecordView
-from trailgate.trail.records.trail_bytes import Spans, TrailBytes
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes, dense
 from trailgate.trail.values.undefined_tables import MAX_COLUMNS, columns_used, numbered_table
 
 # By "begins a transaction" + 2 * "ends one".
@@ -54,9 +54,12 @@ def read_blocks(
     if chunk.wanted.tokens:
         user = named_tokens(source, view.user.take(slice(operations.records)))
         maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
-    positions = format_positions(chunk.file_number, view.offsets[operations.first] + source.base)
+    firsts = dense(operations.first)
+    positions = pa.nulls(len(operations), pa.string())
+    if chunk.wanted.positions:
+        positions = format_positions(chunk.file_number, view.offsets[firsts] + source.base)
     shared = (*transactions, positions, maps)
-    tables = operations.tables.codes[operations.first]
+    tables = operations.tables.codes[firsts]
     blocks = []
     for code, known in enumerate(operations.tables.tables):
         if not chunk.wanted.has_table(known.name):
@@ -78,7 +81,9 @@ def _read_block(
 ) -> ChangeBlock:
     known, rows = chosen
     view = operations.view
-    first, after = operations.first[rows], operations.after[rows]
+    own = dense(rows)
+    first, after = operations.first[own], operations.after[own]
+    firsts = dense(first)
     if len(rows) < len(operations):
         index = pa.array(rows)
         shared = tuple(None if values is None else values.take(index) for values in shared)
@@ -87,9 +92,9 @@ def _read_block(
     return ChangeBlock(
         table=table,
         order=rows + chunk.row,
-        op_type=OP_TYPE_OF[view.io_type[first]],
-        op_ts=view.io_time[first],
-        tx_ind=INDICATORS[operations.begins[rows] + 2 * operations.ends[rows]],
+        op_type=OP_TYPE_OF[view.io_type[firsts]],
+        op_ts=view.io_time[firsts],
+        tx_ind=INDICATORS[operations.begins[own] + np.uint8(2) * operations.ends[own]],
         tx_id=tx_id,
         csn=csn,
         seq_id=None,
@@ -106,12 +111,13 @@ def _read_images(
     """Return the table and both images of operations (first record, after record)."""
     source = chunk.source
     first, after = records
-    io_type = view.io_type[first]
+    firsts, afterwards = dense(first), dense(after)
+    io_type = view.io_type[firsts]
     _check_truncates(source, view, first[io_type == IO_TRUNCATE])
     prefixed = PREFIX_OF[io_type] > 0
     has_before = (io_type == IO_DELETE) | (first != after) | prefixed
     has_after = (io_type != IO_DELETE) & (io_type != IO_TRUNCATE)
-    befores, afters = view.data.take(first), view.data.take(after)
+    befores, afters = view.data.take(firsts), view.data.take(afterwards)
     table = known.table or chunk.definitions.get(known.name)
     if prefixed.any():
         columns = len(table.columns) if table is not None else MAX_COLUMNS

@@ -30,6 +30,7 @@ from trailgate.trail.records.transactions import LAST
 from trailgate.trail.values.charsets import UTF_8, charset_named
 
 PEEK: Final = 64  # records looked at at once for the end of a chunk
+PORTION: Final = 4 << 20  # bytes decoded at once: the places of what they hold stay in cache
 CHUNK: Final = 1 << 15  # records decoded at once, no fewer than a portion of a file has
 
 
@@ -83,6 +84,29 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     source = replace(
         trail_bytes(data, base_offset, state.order), charset=charset_named(state.charset)
     )
+    context = Chunk(source, definitions, file_number, 0, wanted=state.wanted)
+    if records is not None or len(source.data) <= PORTION:
+        return _decode_portion(context, state, records, finish=finish)
+    blocks: list[ChangeBlock] = []
+    place, size = 0, PORTION
+    while True:
+        stop = min(place + size, len(source.data))
+        part = replace(context, source=source.part(place, stop))
+        is_last = stop == len(source.data)
+        found = _decode_portion(part, state, None, finish=finish and is_last)
+        blocks += found.batch.blocks
+        place, state = place + found.consumed, found.state
+        context = replace(context, row=context.row + found.batch.rows)
+        if is_last:
+            return Decoded(ChangeBatch(blocks, context.row), place, state)
+        size = PORTION if found.consumed else 2 * size
+
+
+def _decode_portion(
+    context: Chunk, state: ReaderState, records: RecordView | None, *, finish: bool
+) -> Decoded:
+    """Return the operations of bytes of which all record places fit in the cache."""
+    source = context.source
     view = view_records(source, _found(source, finish)) if records is None else records
     blocks: list[ChangeBlock] = []
     done = rows = 0
@@ -96,24 +120,30 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
                 break
             size *= 2  # one operation of very many records
             continue
-        context = Chunk(chunk.source, definitions, file_number, rows, chunk.large, state.wanted)
-        blocks += read_blocks(context, chunk.operations, chunk.transactions)
+        own = replace(context, source=chunk.source, row=context.row + rows, large=chunk.large)
+        blocks += read_blocks(own, chunk.operations, chunk.transactions)
         done, rows, state = done + chunk.records, rows + len(chunk.operations), chunk.state
         size = CHUNK
+        if stop >= len(view) and not chunk.is_cut:
+            break  # what is left is an operation that may go on in what follows
     consumed = int(view.offsets[done]) if done < len(view) else view.end
     if finish and done < len(view):
         raise TruncatedError(
             "the input ends between the before and the after image of an update",
-            where=Where(offset=base_offset + consumed),
+            where=Where(offset=source.base + consumed),
         )
-    batch = ChangeBatch(blocks, rows) if state.wanted.tables is None else _closed_up(blocks)
+    batch = (
+        ChangeBatch(blocks, rows)
+        if state.wanted.tables is None
+        else _closed_up(blocks, context.row)
+    )
     return Decoded(batch, consumed, state)
 
 
-def _closed_up(blocks: list[ChangeBlock]) -> ChangeBatch:
-    """Return blocks as a batch where rows of other blocks are left out."""
+def _closed_up(blocks: list[ChangeBlock], row: int) -> ChangeBatch:
+    """Return blocks as a batch where rows of other blocks are left out; its first one has the place ``row``."""
     order = np.sort(np.concatenate([np.zeros(0, np.int64), *(block.order for block in blocks)]))
-    moved = [replace(block, order=np.searchsorted(order, block.order)) for block in blocks]
+    moved = [replace(block, order=row + np.searchsorted(order, block.order)) for block in blocks]
     return ChangeBatch(moved, len(order))
 
 
@@ -121,6 +151,7 @@ def _closed_up(blocks: list[ChangeBlock]) -> ChangeBatch:
 class _Read:
     """What one chunk of records holds; ``records`` counts those consumed.
 
+    ``is_cut``: more of them could be read, with other tables.
     ``source`` has what was split over records, put together, at its end.
     """
 
@@ -130,6 +161,7 @@ class _Read:
     operations: Operations
     transactions: tuple[pa.Array, pa.Array]
     state: ReaderState
+    is_cut: bool
 
 
 def _before_change(view: RecordView, stop: int) -> int:
@@ -154,26 +186,27 @@ def _found(source: TrailBytes, finish: bool) -> RecordPlaces:
 
 def _read_chunk(source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool) -> _Read:
     taken = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
-    more = more or taken.cut < len(view)
+    is_cut = taken.cut < len(view)
     view = taken.view
     require_sound(source, view)
-    if ((view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)).any():
+    role = view.role
+    if not view.only_changes and ((role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)).any():
         # What is put together is copied to the end of the bytes: of the chunk's own, not of all.
         start = int(view.offsets[0])
         source, view = source.part(start, view.end), view.moved(-start)
     tables = find_tables(source, view, taken.tables)
-    operations = group(source, view, tables, more=more)
+    operations = group(source, view, tables, more=more or is_cut)
     whole, operations = join_fragments(source, operations)
     whole, large = read_large_objects(whole, operations)
-    tx_id, csn = (
-        carried_texts(source, view, code, before, is_open=state.tx_open)
-        for code, before in ((TRANID, state.tx_id), (LOGCSN, state.csn))
-    )
+    before = {TRANID: state.tx_id, LOGCSN: state.csn}
+    tx_id, csn = carried_texts(source, view, before, is_open=state.tx_open)
     if operations.records:
         last = operations.records - 1
         tx_open = bool(view.indicator[last] < LAST)
         state = replace(state, tx_id=tx_id.at(last), csn=csn.at(last), tx_open=tx_open)
     state = replace(state, tables=taken.tables)
-    transactions = (tx_id.take(operations.first), csn.take(operations.first))
+    first = operations.first
+    none = pa.nulls(0 if state.wanted.ids else len(first), pa.string())
+    transactions = (tx_id.take(first), csn.take(first)) if state.wanted.ids else (none, none)
     records = taken.taken(operations.records)
-    return _Read(records, whole, large, operations, transactions, state)
+    return _Read(records, whole, large, operations, transactions, state, is_cut)

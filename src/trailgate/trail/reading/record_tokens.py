@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,8 +18,8 @@ from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, token_name
 from trailgate.trail.reading.user_tokens import NamedTokens
 from trailgate.trail.records import kernels
 from trailgate.trail.records.record_view import RecordView
-from trailgate.trail.records.token_places import find_token, list_tokens, require_tokens
-from trailgate.trail.records.trail_bytes import Spans, TrailBytes
+from trailgate.trail.records.token_places import list_tokens
+from trailgate.trail.records.trail_bytes import Spans, TrailBytes, dense
 
 NAMES: Final = pa.array([token_name(code) for code in range(256)])
 
@@ -51,9 +52,8 @@ class CarriedTexts:
 
     def take(self, rows: Longs) -> pa.Array:
         """Return the texts of some records, ascending."""
-        spans, nulls = self.spans, self.nulls
-        if len(rows) < len(nulls):
-            spans, nulls = spans.take(rows), nulls[rows]
+        chosen = dense(rows)
+        spans, nulls = self.spans.take(chosen), self.nulls[chosen]
         texts = _texts(self.source, spans.starts, spans.ends, nulls)
         leading = int(np.searchsorted(rows, self.leading)) if self.leading else 0
         if not leading or self.before is None:
@@ -62,26 +62,51 @@ class CarriedTexts:
 
     def at(self, row: int) -> str | None:
         """Return the text of a record."""
-        text: str | None = self.take(np.array([row]))[0].as_py()
-        return text
+        if row < self.leading:
+            return self.before
+        if self.nulls[row]:
+            return None
+        raw = self.source.data[self.spans.starts[row] : self.spans.ends[row]].tobytes()
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            text: str = self.take(np.array([row]))[0].as_py()  # raises
+            return text
 
 
 def carried_texts(
-    source: TrailBytes, view: RecordView, code: int, before: str | None, *, is_open: bool
-) -> CarriedTexts:
-    """Return the texts of an id, which the first record of a transaction has and the others share.
+    source: TrailBytes, view: RecordView, before: Mapping[int, str | None], *, is_open: bool
+) -> list[CarriedTexts]:
+    """Return the texts of each id, which the first record of a transaction has and the others share.
 
-    ``before`` is that of a transaction that is open before the first record. A transaction that begins without the
-    token has none.
+    ``before`` has, by id, that of a transaction that is open before the first record. A transaction that begins without
+    the token has none.
     """
-    found = find_token(source, view.tokens, code)
-    require_tokens(source, view.tokens, found)
-    count = len(view)
-    starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-    nulls = np.empty(count, bool)
-    own = found.spans
-    leading = kernels.carry(own.starts, own.ends, view.indicator, is_open, starts, ends, nulls)
-    return CarriedTexts(source, Spans(starts, ends), nulls, leading, before)
+    count, ids = len(view), np.array(list(before), np.int64)
+    starts, ends = np.empty(len(ids) * count, np.int64), np.empty(len(ids) * count, np.int64)
+    nulls, leading = np.empty(len(ids) * count, bool), np.empty(len(ids), np.int64)
+    areas = view.tokens
+    bad = kernels.carry_tokens(
+        source.data,
+        areas.starts,
+        areas.ends,
+        source.big,
+        ids,
+        view.indicator,
+        is_open,
+        starts,
+        ends,
+        nulls,
+        leading,
+    )
+    if bad >= 0:
+        list_tokens(source, areas, np.arange(count))  # raises
+    carried = []
+    for i, text in enumerate(before.values()):
+        own = slice(i * count, (i + 1) * count)
+        spans = Spans(starts[own], ends[own])
+        carried.append(CarriedTexts(source, spans, nulls[own], int(leading[i]), text))
+    return carried
 
 
 def _texts(source: TrailBytes, starts: Longs, ends: Longs, nulls: Mask | None = None) -> pa.Array:

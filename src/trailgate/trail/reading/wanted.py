@@ -11,14 +11,17 @@ from trailgate.model.tables import Column
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which tables, and which columns of them in lower case; None: all. ``tokens``: whether theirs too.
+    """Which tables, and which columns of them in lower case; None: all.
 
-    Cells of other columns are found and checked, but their values are not decoded.
+    Cells of other columns are found and checked, but their values are not decoded. So are ``tokens``, the ``ids`` of
+    transactions and ``positions``, each of which may be left out; the latter two are null then.
     """
 
     tables: TablePatterns | None = None
     columns: frozenset[str] | None = None
     tokens: bool = True
+    ids: bool = True
+    positions: bool = True
 
     def has_table(self, name: str) -> bool:
         """Return whether a table's operations are decoded."""

@@ -76,6 +76,7 @@ IO_TYPE, IMAGE_CODE, PARTITION, TRANSACTION, CONTINUED = range(5)
 SMALL_COLUMNS: Final = 5
 LONG_COLUMNS: Final = 10
 OUTSIDE: Final = -1
+CROWDED: Final = -2
 
 
 @inner
@@ -340,7 +341,7 @@ def number_names(
 
     Names are numbered in order of appearance; the number of a record that is not ``named`` is -1. A name is the bytes of the name
     area, or of the table index that is there in its place. ``slots`` is a hash table, all -1,
-    of a power of two of slots, more than there are records.
+    of a power of two of slots; returns ``CROWDED`` where names fill more than half of it.
     """
     count = 0
     last = -1
@@ -365,6 +366,8 @@ def number_names(
             ):
                 slot = (slot + 1) & mask
             if slots[slot] < 0:
+                if 2 * (count + 1) > len(slots):
+                    return CROWDED
                 slots[slot] = count
                 firsts[count] = r
                 count += 1
@@ -470,32 +473,56 @@ def list_tokens(
     return count, -1, -1
 
 
-@kernel(writes=("carried_starts", "carried_ends", "nulls"))
-def carry(
-    starts: Longs,
-    ends: Longs,
+@kernel(writes=("starts", "ends", "nulls", "leading"))
+def carry_tokens(
+    data: Octets,
+    area_starts: Longs,
+    area_ends: Longs,
+    big: bool,
+    ids: Longs,
     indicators: Octets,
     is_open: bool,
-    carried_starts: Longs,
-    carried_ends: Longs,
+    starts: Longs,
+    ends: Longs,
     nulls: Mask,
+    leading: Longs,
 ) -> int:
-    """Write where the value of each record lies: its own, where ``starts`` is not negative, or that of its transaction.
+    """Write where each record's tokens of some ids lie, by id: its own first one of an id, or that of its transaction.
 
-    ``nulls`` are the records without one: of a transaction that begins without a value, and of one that is open before the first
-    record, up to a value. Returns how many the latter are; they come first.
+    ``nulls`` are the records without one: of a transaction that begins without the token, and of one that is open before the
+    first record, up to a token. ``leading`` is how many the latter are; they come first. Returns the first area that tokens do
+    not fill exactly, or -1.
     """
-    before = 0
-    leading, known = True, False
-    at, end = np.int64(0), np.int64(0)
-    for r in range(len(starts)):
-        if starts[r] >= 0:
-            at, end = starts[r], ends[r]
-            leading, known = False, True
-        elif not is_open or indicators[r] == 0 or indicators[r] == 3:
-            leading, known = False, False
-        before += leading
-        carried_starts[r], carried_ends[r] = at, end
-        nulls[r] = not known
+    count = len(area_starts)
+    for i in range(len(ids)):
+        leading[i] = 0
+    for r in range(count):
+        begins = not is_open or indicators[r] == 0 or indicators[r] == 3
         is_open = indicators[r] < 2
-    return before
+        place, limit = area_starts[r], area_ends[r]
+        if place < 0 or limit > len(data):
+            return r
+        for i in range(len(ids)):
+            starts[i * count + r] = -1
+        while place < limit:
+            start = place + FRAME
+            stop = limit + 1 if start > limit else start + _half(data, place + 2, big)
+            if stop > limit:
+                return r
+            for i in range(len(ids)):
+                slot = i * count + r
+                if data[place] == ids[i] and starts[slot] < 0:
+                    starts[slot], ends[slot], nulls[slot] = start, stop, False
+            place = stop
+        for i in range(len(ids)):
+            slot = i * count + r
+            if starts[slot] >= 0:
+                continue
+            if begins or r == 0:
+                starts[slot], ends[slot], nulls[slot] = 0, 0, True
+            else:
+                starts[slot], ends[slot] = starts[slot - 1], ends[slot - 1]
+                nulls[slot] = nulls[slot - 1]
+            if not begins and leading[i] == r:
+                leading[i] += 1
+    return -1

@@ -44,6 +44,8 @@ def _types() -> Octets:
 
 
 _TYPES: Final = _types()
+_CHANGE: Final = int(Role.CHANGE)
+FEW_NAMES: Final = 10  # bits: slots of the table in which names are looked up first
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,11 @@ class RecordView:
         return found
 
     @cached_property
+    def only_changes(self) -> bool:
+        """Return whether all records are changes, as most are."""
+        return bool((self.role == _CHANGE).all())
+
+    @cached_property
     def is_before(self) -> Mask:
         """Return which records are before images."""
         found: Mask = self.image == BEFORE_IMAGE
@@ -91,6 +98,8 @@ class RecordView:
     @cached_property
     def readable(self) -> Mask:
         """Return which records have a header that can be read."""
+        if not self.has_problems:
+            return np.ones(len(self), bool)
         found: Mask = self.problems & UNREADABLE == 0
         return found
 
@@ -101,6 +110,8 @@ class RecordView:
 
     def take(self, rows: Longs | slice) -> RecordView:
         """Return some of the records; a slice shares the columns."""
+        if isinstance(rows, slice) and rows.indices(len(self)) == (0, len(self), 1):
+            return self
         return RecordView(
             offsets=self.offsets[rows],
             lengths=self.lengths[rows],
@@ -231,17 +242,21 @@ def find_names(source: TrailBytes, view: RecordView) -> RecordNames:
     """Return the names of the readable records."""
     count = len(view)
     codes, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
-    slots = np.full(1 << (2 * count).bit_length(), -1, np.int64)
-    found = kernels.number_names(
-        source.data,
-        view.offsets,
-        view.name_ends,
-        view.partition,
-        view.readable,
-        codes,
-        firsts,
-        slots,
-    )
+    most = (2 * count).bit_length()
+    found = kernels.CROWDED
+    # Most often there are few names; each record may have its own.
+    for bits in (min(FEW_NAMES, most), most):
+        if found == kernels.CROWDED:
+            found = kernels.number_names(
+                source.data,
+                view.offsets,
+                view.name_ends,
+                view.partition,
+                view.readable,
+                codes,
+                firsts,
+                np.full(1 << bits, -1, np.int64),
+            )
     assert found >= 0, "names lie in records, which are within the data"
     firsts = firsts[:found].copy()
     return RecordNames(codes, firsts, [_name(source, view, row) for row in firsts.tolist()])

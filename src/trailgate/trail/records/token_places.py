@@ -65,11 +65,5 @@ def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> ListedTokens
     return ListedTokens(owners[:count], codes[:count], Spans(starts[:count], ends[:count]))
 
 
-def require_tokens(source: TrailBytes, areas: Spans, found: FoundToken) -> None:
-    """Raise DecodeError where tokens do not fill an area."""
-    if found.faults.any():
-        list_tokens(source, areas, np.arange(len(areas.starts)))
-
-
 def _overrun(source: TrailBytes, span: tuple[int, int]) -> DecodeError:
     return source.error("a token runs over the token area", span)

@@ -15,6 +15,11 @@ from trailgate.trail.format.byte_order import ByteOrder
 SPARE = 8  # bytes after appended data: no word is wider
 
 
+def dense(rows: Longs) -> Longs | slice:
+    """Return ascending rows as a slice, which copies nothing, where they are the first ones without a gap."""
+    return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows
+
+
 @dataclass(frozen=True, slots=True)
 class Spans:
     """Where things lie in the data: [starts, ends), one slot a record."""

@@ -14,7 +14,7 @@ from trailgate.model.types import Family
 from trailgate.trail.values import read_kernels
 from trailgate.trail.values.cell_writers import WordCells
 from trailgate.trail.values.codec import Cells, CellWriter, RecordValues, TargetColumn
-from trailgate.trail.values.text import fixed_bytes, null_cells
+from trailgate.trail.values.text import fixed_bytes, null_cells, width_error
 
 Integers = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 
@@ -31,31 +31,34 @@ def decode_integer(cells: Cells) -> pa.Array:
     """Return integers in the column's block type: int64, uint64, or a decimal of its scale."""
     kind = _kind(cells.column)
     width = int(kind[1:])
-    nulls = null_cells(cells, width)
     count = len(cells.starts)
-    found = np.empty(count, np.int64)
-    read_kernels.read_integers(
+    nulls, found = np.empty(count, bool), np.empty(count, np.int64)
+    null_count, bad = read_kernels.read_integers(
         cells.source.data,
         cells.starts,
-        np.zeros(count, bool) if nulls is None else nulls,
+        cells.lengths,
         width,
         kind[0] == "i",
+        nulls,
         found,
     )
-    return from_words(found.view(kind[0] + "8"), cells.column.arrow_type, nulls)
+    if bad >= 0:
+        raise width_error(cells, width, bad)
+    missing = nulls if null_count else None
+    return from_words(found.view(kind[0] + "8"), cells.column.arrow_type, missing)
 
 
 def from_words(found: Integers, kind: pa.DataType, nulls: Mask | None) -> pa.Array:
     """Return 64-bit words as Arrow integers, or as unscaled decimals of 128 bits."""
+    bitmap = None
+    if nulls is not None:
+        bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     if not pa.types.is_decimal(kind):
-        return pa.array(found, kind, mask=nulls)
+        return pa.Array.from_buffers(kind, len(found), [bitmap, pa.py_buffer(found)])
     pairs = np.zeros((len(found), 2), np.int64)
     pairs[:, 0] = found.view(np.int64)
     if found.dtype == np.int64:
         pairs[:, 1] = found >> 63  # the sign, carried into the high word
-    bitmap = None
-    if nulls is not None:
-        bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     return pa.Array.from_buffers(kind, len(found), [bitmap, pa.py_buffer(pairs)])
 
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask
-from trailgate.columnar.gather import gather
 from trailgate.columnar.hexadecimal import from_hex, to_hex
 from trailgate.errors import DecodeError
 from trailgate.trail.values.codec import (
@@ -22,30 +20,26 @@ from trailgate.trail.values.text import (
     encode_fixed_bytes_of,
     encode_variable,
     fixed_width,
+    gather_cells,
+    measure_variable,
     null_cells,
-    variable_nulls,
 )
 
 
 def decode_variable_bytes(cells: Cells) -> pa.Array:
     """Return bytes of varying length as upper-case hexadecimal digits."""
-    return _digits(cells, cells.starts + VARIABLE_HEAD, variable_nulls(cells))
+    return to_hex(gather_cells(cells, cells.starts + VARIABLE_HEAD, *measure_variable(cells)))
 
 
 def decode_fixed_bytes(cells: Cells) -> pa.Array:
     """Return bytes of the column's width as upper-case hexadecimal digits."""
     nulls = null_cells(cells, fixed_width(cells.column))
-    return _digits(cells, cells.starts + INDICATOR_BYTES, nulls)
+    return to_hex(gather_cells(cells, cells.starts + INDICATOR_BYTES, nulls))
 
 
 def decode_large_bytes(cells: Cells) -> pa.Array:
     """Return bytes that fill their cells whole as upper-case hexadecimal digits."""
-    return _digits(cells, cells.starts, None)
-
-
-def _digits(cells: Cells, starts: Longs, nulls: Mask | None) -> pa.Array:
-    ends = cells.starts + cells.lengths
-    return to_hex(gather(cells.source.buffer, starts, ends, nulls=nulls))
+    return to_hex(gather_cells(cells, cells.starts, None))
 
 
 def encode_variable_bytes(target: TargetColumn, found: RecordValues) -> CellWriter:

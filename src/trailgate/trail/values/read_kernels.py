@@ -11,12 +11,14 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
 from trailgate.columnar.kernels.words import load8, store8
 from trailgate.trail.values.codec import CELL_HEAD, INDICATOR_BYTES, VARIABLE_HEAD
 from trailgate.trail.values.write_kernels import BETWEEN, BLANK, COLON
 
+U64 = np.uint64
 HIGH_BITS: Final = np.uint64(0x8080808080808080)
 OVER, BAD_INDEX, NO_INDICATOR, TWICE = range(1, 5)  # problems of ``count_cells``
 
@@ -219,75 +221,118 @@ def split_images(
     return -1
 
 
+@inner
+def _state(data: Octets, at: int, length: int, width: int) -> int:
+    """Return 0 for a value of a fixed width, 1 for NULL, and -1 for neither.
+
+    A value is 00 00 and its bytes; NULL is FF FF, alone or with as many bytes.
+    """
+    whole = length == INDICATOR_BYTES + width
+    if at < 0 or length < INDICATOR_BYTES or at + length > len(data):
+        return -1
+    if data[at] == 0 and data[at + 1] == 0:
+        return 0 if whole else -1
+    if data[at] != 0xFF or data[at + 1] != 0xFF:
+        return -1
+    return 1 if whole or length == INDICATOR_BYTES else -1
+
+
 @kernel(writes=("nulls",))
 def check_fixed(
     data: Octets, starts: Longs, lengths: Longs, width: int, nulls: Mask
 ) -> tuple[int, int]:
-    """Write which values of a fixed width are NULL; return how many are, and the first that does not fit, or -1.
-
-    A value is 00 00 and its bytes; NULL is FF FF, alone or with as many bytes.
-    """
+    """Write which values of a fixed width are NULL; return how many are, and the first that does not fit, or -1."""
     count = 0
     for k in range(len(starts)):
-        at = starts[k]
-        whole = lengths[k] == INDICATOR_BYTES + width
-        if at < 0 or lengths[k] < INDICATOR_BYTES or at + lengths[k] > len(data):
+        state = _state(data, starts[k], lengths[k], width)
+        if state < 0:
             return count, k
-        null = data[at] == 0xFF and data[at + 1] == 0xFF
-        if null:
-            if not whole and lengths[k] != INDICATOR_BYTES:
-                return count, k
-            count += 1
-        elif not whole or data[at] != 0 or data[at + 1] != 0:
-            return count, k
-        nulls[k] = null
+        nulls[k] = state
+        count += state
     return count, -1
 
 
-@kernel(writes=("nulls",))
+@kernel(writes=("nulls", "offsets"))
 def check_variable(
-    data: Octets, starts: Longs, lengths: Longs, big: bool, nulls: Mask
-) -> tuple[int, int]:
-    """Write which values of varying length are NULL; return how many are, and the first that does not fit, or -1.
+    data: Octets, starts: Longs, lengths: Longs, big: bool, nulls: Mask, offsets: Offsets
+) -> tuple[int, int, int]:
+    """Write which values of varying length are NULL, and Arrow's offsets of their bytes.
 
-    A value is 00 00, its length u16 and its bytes; NULL is FF FF, alone or with a length of 0.
+    A value is 00 00, its length u16 and its bytes; NULL is FF FF, alone or with a length of 0. Returns how many are NULL, the
+    first that does not fit, or -1, and the bytes of all, which are ``TOO_MANY`` where int32 does not count them.
     """
     count = 0
+    total = np.int64(0)
+    offsets[0] = 0
     for k in range(len(starts)):
-        at = starts[k]
-        if at < 0 or lengths[k] < INDICATOR_BYTES or at + lengths[k] > len(data):
-            return count, k
-        counted = lengths[k] >= VARIABLE_HEAD
-        size = _half(data, at + 2, big) if counted else 0
+        at, length = starts[k], lengths[k]
+        if at < 0 or length < INDICATOR_BYTES or at + length > len(data):
+            return count, k, total
+        counted = length >= VARIABLE_HEAD
+        size = _half(data, at + 2, big) if counted else np.int64(0)
         null = data[at] == 0xFF and data[at + 1] == 0xFF
         if null:
-            if size or (lengths[k] != INDICATOR_BYTES and lengths[k] != VARIABLE_HEAD):
-                return count, k
+            if size or length not in (INDICATOR_BYTES, VARIABLE_HEAD):
+                return count, k, total
             count += 1
-        elif (
-            not counted or data[at] != 0 or data[at + 1] != 0 or size != lengths[k] - VARIABLE_HEAD
-        ):
-            return count, k
+        elif not counted or data[at] != 0 or data[at + 1] != 0 or size != length - VARIABLE_HEAD:
+            return count, k, total
         nulls[k] = null
-    return count, -1
+        total += size
+        if total > MAX_INT32:
+            return count, -1, TOO_MANY
+        offsets[k + 1] = total
+    return count, -1, total
 
 
-@kernel(writes=("values",))
+@inner
+def _big_word(data: Octets, at: int) -> np.uint64:
+    """Return the eight bytes at a place as a big-endian number."""
+    word = load8(data, at)
+    word = ((word >> U64(8)) & U64(0x00FF00FF00FF00FF)) | (
+        (word & U64(0x00FF00FF00FF00FF)) << U64(8)
+    )
+    word = ((word >> U64(16)) & U64(0x0000FFFF0000FFFF)) | (
+        (word & U64(0x0000FFFF0000FFFF)) << U64(16)
+    )
+    return U64((word >> U64(32)) | (word << U64(32)))
+
+
+@kernel(writes=("nulls", "values"))
 def read_integers(
-    data: Octets, starts: Longs, nulls: Mask, width: int, signed: bool, values: Longs
-) -> int:
-    """Write the big-endian integers of a column that ``check_fixed`` found sound, 0 for NULL; return how many there are."""
+    data: Octets,
+    starts: Longs,
+    lengths: Longs,
+    width: int,
+    signed: bool,
+    nulls: Mask,
+    values: Longs,
+) -> tuple[int, int]:
+    """Write the big-endian integers of a column of at most eight bytes, 0 for NULL.
+
+    Returns how many are NULL, and the first value that does not fit, or -1.
+    """
     spare = np.int64(64 - 8 * width)
+    count = 0
     for k in range(len(starts)):
+        state = _state(data, starts[k], lengths[k], width)
+        if state < 0:
+            return count, k
+        nulls[k] = state
+        count += state
         value = np.int64(0)
-        if not nulls[k]:
+        if not state:
             at = starts[k] + INDICATOR_BYTES
-            for byte in range(width):
-                value = (value << 8) | np.int64(data[at + byte])
-            if signed:
-                value = (value << spare) >> spare
+            if at + 8 <= len(data):
+                word = _big_word(data, at)
+                value = np.int64(word) >> spare if signed else np.int64(word >> U64(spare))
+            else:
+                for byte in range(width):
+                    value = (value << 8) | np.int64(data[at + byte])
+                if signed:
+                    value = (value << spare) >> spare
         values[k] = value
-    return len(starts)
+    return count, -1
 
 
 @inner
@@ -307,24 +352,39 @@ def _copy_bytes(data: Octets, at: int, size: int, out: Octets, to: int) -> np.ui
     return every
 
 
-@kernel(writes=("texts",))
-def read_datetimes(data: Octets, starts: Longs, nulls: Mask, width: int, texts: Octets) -> int:
-    """Write date times as ISO texts, NULL left out; return the first that is not one, or -1.
+@kernel(writes=("nulls", "offsets", "texts"))
+def read_datetimes(
+    data: Octets,
+    starts: Longs,
+    lengths: Longs,
+    width: int,
+    nulls: Mask,
+    offsets: Offsets,
+    texts: Octets,
+) -> tuple[int, int, bool]:
+    """Write date times as ISO texts, NULL left out, and Arrow's offsets of them.
 
-    The column is one that ``check_fixed`` found sound; ``texts`` has ``width`` bytes for each value that is not NULL,
-    and ``SPARE`` more.
+    ``texts`` has room for the bytes of all values, and ``SPARE`` more. Returns how many are NULL, the first value that does not
+    fit, or -1, and whether that is a value of the width, which is no date time.
     """
-    to = 0
+    to = np.int64(0)
+    count = 0
+    offsets[0] = 0
     for k in range(len(starts)):
-        if nulls[k]:
-            continue
-        at = starts[k] + INDICATOR_BYTES
-        if width > BETWEEN and data[at + BETWEEN] != COLON:
-            return k
-        high = _copy_bytes(data, at, width, texts, to)
-        if high & HIGH_BITS:
-            return k
-        if width > BETWEEN:
-            texts[to + BETWEEN] = BLANK
-        to += width
-    return -1
+        state = _state(data, starts[k], lengths[k], width)
+        if state < 0:
+            return count, k, False
+        nulls[k] = state
+        count += state
+        if not state:
+            at = starts[k] + INDICATOR_BYTES
+            if width > BETWEEN and data[at + BETWEEN] != COLON:
+                return count, k, True
+            high = _copy_bytes(data, at, width, texts, to)
+            if high & HIGH_BITS:
+                return count, k, True
+            if width > BETWEEN:
+                texts[to + BETWEEN] = BLANK
+            to += width
+        offsets[k + 1] = to
+    return count, -1, False

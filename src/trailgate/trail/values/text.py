@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
-from trailgate.columnar.gather import gather
+from trailgate.arrays import Longs, Mask, Offsets
+from trailgate.columnar.gather import NO_NULLS, gather, gather_measured, unfit
 from trailgate.columnar.views import rows_at
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
@@ -28,18 +28,40 @@ from trailgate.trail.values.codec import (
 
 def decode_variable(cells: Cells) -> pa.Array:
     """Return the texts: indicator, u16 length, bytes; NULL is FF FF 00 00 or a bare FF FF."""
-    return _texts(cells, cells.starts + VARIABLE_HEAD, variable_nulls(cells))
+    return _texts(cells, cells.starts + VARIABLE_HEAD, *measure_variable(cells))
 
 
-def variable_nulls(cells: Cells) -> Mask | None:
-    """Return which values of varying length are NULL, after checking all lengths; None if none is."""
-    nulls = np.empty(len(cells.starts), bool)
-    found, bad = read_kernels.check_variable(
-        cells.source.data, cells.starts, cells.lengths, cells.source.big, nulls
+def measure_variable(cells: Cells) -> tuple[Mask | None, Offsets]:
+    """Return which values of varying length are NULL, None if none is, and Arrow's offsets of their bytes.
+
+    All lengths are checked.
+    """
+    source, count = cells.source, len(cells.starts)
+    nulls, offsets = np.empty(count, bool), np.empty(count + 1, np.int32)
+    found, bad, size = read_kernels.check_variable(
+        source.data, cells.starts, cells.lengths, source.big, nulls, offsets
     )
     if bad >= 0:
         raise cells.error("a text's length does not agree with its value", bad)
-    return nulls if found else None
+    if size < 0:
+        raise unfit(size, len(source.data))
+    return nulls if found else None, offsets
+
+
+def gather_cells(
+    cells: Cells,
+    starts: Longs,
+    nulls: Mask | None,
+    offsets: Offsets | None = None,
+    *,
+    text: bool = False,
+) -> pa.Array:
+    """Return the bytes from ``starts`` to the end of each cell; ``offsets`` are Arrow's, where they are known."""
+    if offsets is None:
+        ends = cells.starts + cells.lengths
+        return gather(cells.source.buffer, starts, ends, nulls=nulls, text=text)
+    missing = NO_NULLS if nulls is None else nulls
+    return gather_measured(cells.source.data, starts, offsets, missing, text=text)
 
 
 def decode_fixed(cells: Cells) -> pa.Array:
@@ -62,8 +84,13 @@ def null_cells(cells: Cells, width: int) -> Mask | None:
         cells.source.data, cells.starts, cells.lengths, width, nulls
     )
     if bad >= 0:
-        raise cells.error(f"a value of {width} bytes after 00 00 or ff ff was expected", bad)
+        raise width_error(cells, width, bad)
     return nulls if found else None
+
+
+def width_error(cells: Cells, width: int, row: int) -> DecodeError:
+    """Return an error about a value that is not of a fixed width."""
+    return cells.error(f"a value of {width} bytes after 00 00 or ff ff was expected", row)
 
 
 def fixed_width(column: Column) -> int:
@@ -71,20 +98,21 @@ def fixed_width(column: Column) -> int:
     return column.internal_length or column.external_length
 
 
-def _texts(cells: Cells, starts: Longs, nulls: Mask | None) -> pa.Array:
+def _texts(
+    cells: Cells, starts: Longs, nulls: Mask | None, offsets: Offsets | None = None
+) -> pa.Array:
     """Return texts as UTF-8, from the character set of their column or of the source."""
-    ends = cells.starts + cells.lengths
     charset = charset_of(cells.column, cells.source.charset)
     if charset is None:
         raise cells.error(UNKNOWN_NATIONAL, 0)
     if charset != UTF_8:
-        raw = gather(cells.source.buffer, starts, ends, nulls=nulls)
+        raw = gather_cells(cells, starts, nulls, offsets)
         try:
             return decoded_texts(raw, charset)
         except DecodeError as error:
             raise cells.error(error.problem, error.where.record or 0) from None
     try:
-        return gather(cells.source.buffer, starts, ends, nulls=nulls, text=True)
+        return gather_cells(cells, starts, nulls, offsets, text=True)
     except DecodeError as error:
         bad = starts == error.where.offset
         raise cells.error(error.problem, int(np.argmax(bad))) from None
