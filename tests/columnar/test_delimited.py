@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from laws import examples
 from oracles.delimited_naive import MalformedError, split
 from trailgate.columnar.delimited import BrokenQuotesError, Dialect, Fields, index_fields
+from trailgate.columnar.kernels import delimited as kernels
 from trailgate.errors import DecodeError
 
 COMMAS = Dialect(b",", b"\n", b'"')
@@ -198,3 +199,22 @@ def test_many_rows_split_as_few_do() -> None:
 
     assert indexed([row] * 3000, COMMAS, b"\n") == [few] * 3000
     assert indexed([b"\n".join([row] * 3000)], COMMAS) == [few * 3000]
+
+
+ALIKE = (b"", b"I", b"U", b"a\0", b"eight by", b"eight bytes", b"eight bytez", b"other", b"\x21")
+
+
+@given(st.lists(st.sampled_from(ALIKE) | st.binary(max_size=3), min_size=1, max_size=40))
+def test_texts_of_a_field_are_numbered_in_the_order_they_occur(texts: list[bytes]) -> None:
+    data = np.frombuffer(b",".join(texts), np.uint8)
+    ends = np.cumsum([len(text) + 1 for text in texts]) - 1
+    starts = ends - [len(text) for text in texts]
+    codes, known = np.empty(len(texts), np.int64), np.empty(64, np.int64)
+    recent = np.full(kernels.RECENT, -1)
+
+    places = starts.astype(np.int32), ends.astype(np.int32)
+    count = kernels.code_fields(data, *places, np.arange(len(texts)), 0, codes, known, recent)
+
+    different = list(dict.fromkeys(texts))
+    assert [texts[row] for row in known[:count]] == different
+    assert [different[code] for code in codes] == texts

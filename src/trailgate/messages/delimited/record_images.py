@@ -68,7 +68,8 @@ class ImageReader:
     def _pairing(self, group: _DelimitedGroup) -> ColumnPairing | None:
         """Return how the columns lie in these records; None, with errors, where they do not."""
         options, table = self.options, group.table
-        given = int(group.records.fields.count[group.rows[0]]) - len(options.header)
+        bounds, row = group.records.fields.bounds, group.rows[0]
+        given = int(bounds[row + 1] - bounds[row]) - len(options.header)
         parts = 1 + options.hasbefores + options.hasnames
         columns, left = divmod(given, parts)
         if left:
