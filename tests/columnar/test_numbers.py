@@ -111,3 +111,9 @@ def test_a_row_of_a_slice_is_counted_within_the_slice() -> None:
 
     with pytest.raises(DecodeError, match=r"not a number \(record 2, bytes 30 78 31 30\)"):
         parse_integers(column, 0, 8, signed=True)
+
+
+@pytest.mark.parametrize(("text", "scale"), [("1E-48", 9), ("1.5E-47", 9), ("1E-39", 0)])
+def test_a_power_far_below_the_scale_is_not_taken_for_zero(text: str, scale: int) -> None:
+    with pytest.raises(DecodeError, match=r"digits|whole"):
+        parse_integers(pa.array([text]), scale, 8, signed=True)

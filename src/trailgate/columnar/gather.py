@@ -110,7 +110,7 @@ def take_text(values: pa.Array, rows: Longs) -> pa.Array:
     rows, taken = np.ascontiguousarray(rows, np.int64), np.empty(len(rows) + 1, np.int32)
     size = kernels.measure_rows(offsets, len(data), rows, taken)
     if size < 0:
-        raise _unfit(size, len(data))
+        raise unfit(size, len(data))
     out = np.empty(size + SPARE, np.uint8)
     kernels.copy_rows(data, offsets, rows, taken, out)
     return column(taken, out[:size], NO_NULLS, text=True)

@@ -105,15 +105,28 @@ def _integers(values: pa.Array, signed: bool) -> pa.Array:
             return pc.cast(values, kind)
         except pa.ArrowInvalid:
             pass
-    return pc.cast(pc.cast(_plain(values), pa.decimal128(38, 0)), kind)
+    return pc.cast(_exact(_plain(values), pa.decimal128(38, 0)), kind)
 
 
 def _decimals(values: pa.Array, scale: int) -> pa.Array:
     kind = pa.decimal128(38, scale)
     try:
-        return pc.cast(values, kind)
+        return _exact(values, kind)
     except pa.ArrowInvalid:
-        return pc.cast(_plain(values), kind)
+        return _exact(_plain(values), kind)
+
+
+def _exact(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return text as decimals; raises ArrowInvalid or DecodeError where that would lose digits."""
+    found = pc.cast(values, kind)
+    # Arrow takes a value for zero where its power and the scale are 39 digits apart.
+    zero = pc.equal(found, pa.scalar(0).cast(kind))
+    if (
+        pc.any(zero).as_py()
+        and pc.any(pc.match_substring_regex(values.filter(zero), "^[^eE]*[1-9]")).as_py()
+    ):
+        raise DecodeError("digits would be lost")
+    return found
 
 
 def _plain(values: pa.Array) -> pa.Array:

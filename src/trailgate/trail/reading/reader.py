@@ -125,7 +125,7 @@ def _decode_portion(
         done, rows, state = done + chunk.records, rows + len(chunk.operations), chunk.state
         size = CHUNK
         if stop >= len(view) and not chunk.is_cut:
-            break  # what is left is an operation that may go on in what follows
+            break  # what is left is an operation that may continue in what follows
     consumed = int(view.offsets[done]) if done < len(view) else view.end
     if finish and done < len(view):
         raise TruncatedError(

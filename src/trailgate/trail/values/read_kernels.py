@@ -365,7 +365,7 @@ def read_datetimes(
     """Write date times as ISO texts, NULL left out, and Arrow's offsets of them.
 
     ``texts`` has room for the bytes of all values, and ``SPARE`` more. Returns how many are NULL, the first value that does not
-    fit, or -1, and whether that is a value of the width, which is no date time.
+    fit, or -1, and whether that is a value of the width, which is not a date time.
     """
     to = np.int64(0)
     count = 0
