@@ -121,7 +121,11 @@ def test_the_first_bytes_are_worked_on_without_compiling(monkeypatch: pytest.Mon
     assert "compiled" in vars(counting)
 
 
-def test_an_interpreted_kernel_cannot_write_where_a_compiled_one_could_not() -> None:
+def test_an_interpreted_kernel_cannot_write_where_a_compiled_one_could_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compiled, "INTERPRETED", 1 << 16)
+
     def overwrite(data: Octets) -> None:
         data[0] = 1
 
