@@ -41,8 +41,8 @@ class _Array(NamedTuple):
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
             raise TypeError(f"{name}: expected an array of {self.dtype}, got {_kind(value)}")
         flags = value.flags
-        if value.ndim != 1 or not flags.c_contiguous:
-            raise TypeError(f"{name}: expected one dimension without gaps")
+        if value.ndim != 1 or not flags.c_contiguous or not flags.aligned:
+            raise TypeError(f"{name}: expected one dimension without gaps, at an aligned address")
         if self.writes and not flags.writeable:
             raise TypeError(f"{name}: the kernel writes to it, and it is read-only")
         return value
