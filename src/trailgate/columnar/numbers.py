@@ -119,12 +119,12 @@ def _decimals(values: pa.Array, scale: int) -> pa.Array:
 def _exact(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return text as decimals; raises ArrowInvalid or DecodeError where that would lose digits."""
     found = pc.cast(values, kind)
+    offsets, data = byte_view(values)
+    if not ((data[offsets[0] : offsets[-1]] | 0x20) == ord("e")).any():
+        return found
     # Arrow takes a value for zero where its power and the scale are 39 digits apart.
     zero = pc.equal(found, pa.scalar(0).cast(kind))
-    if (
-        pc.any(zero).as_py()
-        and pc.any(pc.match_substring_regex(values.filter(zero), "^[^eE]*[1-9]")).as_py()
-    ):
+    if pc.any(pc.match_substring_regex(values.filter(zero), "^[^eE]*[1-9]")).as_py():
         raise DecodeError("digits would be lost")
     return found
 
