@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageParser
 from trailgate.messages.transactions.bounds import Problem
 from trailgate.messages.transactions.raw_operations import RawOperations
+from trailgate.model.isolating import isolated
 
 
 @dataclass(slots=True)
@@ -30,29 +30,23 @@ class Isolated:
 def isolate_bad(parser: MessageParser, messages: MessageBatch) -> Isolated:
     """Return the operations of a batch's good messages and the problems of the bad ones."""
     found = Isolated()
-    _isolate(parser, messages, np.arange(len(messages)), found)
-    return found
+    bad: dict[int, TrailgateError] = {}
 
-
-def _isolate(
-    parser: MessageParser, messages: MessageBatch, numbers: Longs, found: Isolated
-) -> None:
-    """``numbers`` are those of the messages in the whole batch."""
-    while len(messages):
-        try:
-            raw = parser.parse(messages)
-        except BadMessagesError as bad:
-            errors = bad.errors.items()
-            found.problems += [Problem(int(numbers[at]), error) for at, error in errors]
-            good = np.delete(np.arange(len(messages)), list(bad.errors))
-            messages, numbers = messages.only(good), numbers[good]
-        except TrailgateError as error:
-            if len(messages) == 1:
-                found.problems.append(Problem(int(numbers[0]), error))
+    def parse(rows: range) -> None:
+        numbers = np.array([number for number in rows if number not in bad] if bad else rows)
+        while len(numbers):
+            part = messages.slice(rows.start, rows.stop)
+            if len(numbers) < len(part):
+                part = messages.only(numbers)
+            try:
+                raw = parser.parse(part)
+            except BadMessagesError as several:
+                bad.update((int(numbers[at]), error) for at, error in several.errors.items())
+                numbers = np.delete(numbers, list(several.errors))
+            else:
+                found.parts.append(replace(raw, message=numbers[raw.message]))
                 return
-            half = len(messages) // 2
-            _isolate(parser, messages.slice(0, half), numbers[:half], found)
-            messages, numbers = messages.slice(half, len(messages)), numbers[half:]
-        else:
-            found.parts.append(replace(raw, message=numbers[raw.message]))
-            return
+
+    bad |= isolated(len(messages), parse)
+    found.problems += [Problem(number, error) for number, error in bad.items()]
+    return found

@@ -13,6 +13,7 @@ import numpy as np
 from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.isolating import isolated
 from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.trail.writing.writer import Encoded
 
@@ -137,14 +138,21 @@ def encoded_or_blamed(
     encoding: Encoding, batch: ChangeBatch, message: Longs
 ) -> tuple[Encoded | None, dict[int, TrailgateError]]:
     """Return the records of a batch, or which messages (by operation) cannot be written and why."""
-    try:
+    if not batch.rows:
         return encoding(batch), {}
-    except TrailgateError as error:
-        if batch.rows <= 1:
-            return None, {int(message[0]): error}
+    whole: list[Encoded] = []
+
+    def encode_part(rows: range) -> None:
+        if len(rows) == batch.rows:
+            whole.append(encoding(batch))
+        else:
+            number = np.arange(batch.rows)
+            encoding(batch.where((number >= rows.start) & (number < rows.stop)))
+
+    errors = isolated(batch.rows, encode_part)
+    if whole:
+        return whole[0], {}
     blamed: dict[int, TrailgateError] = {}
-    half = np.arange(batch.rows) < batch.rows // 2
-    for part in (half, ~half):
-        found = encoded_or_blamed(encoding, batch.where(part), message[part])[1]
-        blamed = {**found, **blamed}
+    for row, error in errors.items():
+        blamed.setdefault(int(message[row]), error)
     return None, blamed
