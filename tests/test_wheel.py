@@ -21,6 +21,11 @@ ROOT = Path(__file__).parents[1]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
 
 
+def _environment() -> dict[str, str]:
+    """Return the variables of this process but Python's: tests on Spark set the path of its workers, and pip looks there."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
 class Environment:
     """A virtual environment with the wheel, and links to the packages that an extra asks for."""
 
@@ -41,6 +46,7 @@ class Environment:
                 "--no-deps",
                 str(wheel),
             ],
+            env=_environment(),
             check=True,
         )
         own = metadata.Distribution.at(next(site.glob("trailgate-*.dist-info")))
@@ -51,9 +57,7 @@ class Environment:
         self, *command: str, folder: Path, compiled: bool = False
     ) -> subprocess.CompletedProcess[str]:
         """Run a program; loops are compiled for it, or run as they are written."""
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
-        }
+        environment = _environment()
         environment["NUMBA_DISABLE_JIT"] = str(int(not compiled))
         program, *arguments = command
         return subprocess.run(
