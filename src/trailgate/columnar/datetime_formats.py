@@ -52,10 +52,6 @@ class DateFormat:
     text: str
     layouts: tuple[Layout, ...]
 
-    def of_length(self, length: int) -> tuple[Layout, ...]:
-        """Return the layouts whose values have that many bytes."""
-        return tuple(layout for layout in self.layouts if layout.length == length)
-
 
 class _Token(NamedTuple):
     part: Part | None

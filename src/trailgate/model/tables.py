@@ -88,11 +88,6 @@ class Column:
         """Return whether a datetime column has room for a time zone after nanoseconds."""
         return self.family is Family.DATETIME and self.external_length > NANOSECONDS
 
-    @property
-    def fraction_digits(self) -> int:
-        """Return how many fractional second digits a datetime column holds (0 to 9)."""
-        return max(0, self.external_length - 20) if self.external_length > 20 else 0
-
 
 @dataclass(frozen=True, slots=True)
 class Table:

@@ -70,11 +70,6 @@ class MessageBatch:
             source=self.source,
         )
 
-    @property
-    def touching(self) -> bool:
-        """Return whether a body ends where the next one begins."""
-        return bool((self.starts[1:] == self.ends[:-1]).any())
-
     def apart(self, between: bytes) -> MessageBatch:
         """Return the same messages with these bytes, and nothing else, between their bodies."""
         whole = memoryview(self.data)
