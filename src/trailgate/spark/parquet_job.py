@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from trailgate.errors import TrailgateError
-from trailgate.jobs.record_files.parquet import ParquetJob, discard, publish, write_part
+from trailgate.jobs.record_files.parquet import ParquetJob, publishing, write_part
 from trailgate.spark.numbered_tasks import on_session, run_numbered
 
 
@@ -17,13 +17,11 @@ def run_parquet(spark: SparkSession | str, job: ParquetJob) -> int:
 
     Raises the error of the earliest part that has one; then nothing is published.
     """
-    with on_session(spark) as running:
+    with publishing(job), on_session(spark) as running:
         reports = run_numbered(running, len(job.parts), lambda number: _part(job, number))
-    for report in reports:
-        if isinstance(report, TrailgateError):
-            discard(job)
-            raise report
-    publish(job)
+        for report in reports:
+            if isinstance(report, TrailgateError):
+                raise report
     return sum(report for report in reports if isinstance(report, int))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 from trailgate.errors import StorageError, Where
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.reading import read_copybook_split
+from trailgate.storage.files.durable import remove_folder
 from trailgate.storage.reading.record_files import (
     RecordSplit,
     find_record_files,
@@ -57,7 +59,6 @@ def prepare_parquet(path: str, target: str, options: CopybookOptions) -> Parquet
 
 def write_part(job: ParquetJob, number: int) -> int:
     """Write one part into the staging folder; return how many records it has."""
-    job.staging.mkdir(parents=True, exist_ok=True)
     decoder = job.options.decoder()
     batches = read_copybook_split(job.parts[number], job.options, decoder)
     rows = 0
@@ -82,33 +83,24 @@ def _grouped(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
         yield pa.Table.from_batches(held, schema)
 
 
-def publish(job: ParquetJob) -> None:
-    """Move all parts to their names, then write the mark that they are complete."""
-    job.staging.mkdir(parents=True, exist_ok=True)
-    for number in range(len(job.parts)):
-        name = f"part-{number:05d}-{job.run}.snappy.parquet"
-        _staged(job, number).rename(Path(job.target) / name)
-    job.staging.rmdir()
+@contextmanager
+def publishing(job: ParquetJob) -> Iterator[None]:
+    """Publish the parts that are written in this context; delete them where it raises."""
+    job.staging.mkdir(parents=True)
+    try:
+        yield
+        for number in range(len(job.parts)):
+            name = f"part-{number:05d}-{job.run}.snappy.parquet"
+            _staged(job, number).rename(Path(job.target) / name)
+    finally:
+        remove_folder(job.staging)
     (Path(job.target) / DONE).touch()
-
-
-def discard(job: ParquetJob) -> None:
-    """Delete the staged parts."""
-    for path in job.staging.glob("*") if job.staging.exists() else ():
-        path.unlink()
-    if job.staging.exists():
-        job.staging.rmdir()
 
 
 def run_local(job: ParquetJob) -> int:
     """Write all parts in this process and publish them; return the number of records."""
-    try:
-        rows = sum(write_part(job, number) for number in range(len(job.parts)))
-    except BaseException:
-        discard(job)
-        raise
-    publish(job)
-    return rows
+    with publishing(job):
+        return sum(write_part(job, number) for number in range(len(job.parts)))
 
 
 def _staged(job: ParquetJob, number: int) -> Path:

@@ -1,8 +1,9 @@
-"""Files that last: written whole or not at all, and folders whose renames outlive a crash."""
+"""Files that last: written whole or not at all, and folders whose renames and removals are safe."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 
@@ -15,6 +16,20 @@ def write_whole(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
     temporary.replace(path)
     sync_folder(path.parent)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder of temporary files, which other processes may still be writing into.
+
+    The folder loses its name first, so that no process can add a file while its files are removed.
+    """
+    doomed = folder.with_name(f"{folder.name}.removed")
+    shutil.rmtree(doomed, ignore_errors=True)
+    try:
+        folder.rename(doomed)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(doomed, ignore_errors=True)
 
 
 def sync_folder(folder: Path) -> None:

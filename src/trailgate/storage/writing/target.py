@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import URI, Address, locate
 from trailgate.storage.files.checkpoint import checkpoint_path
 from trailgate.storage.files.definitions_file import read_definitions, trail_definitions
+from trailgate.storage.files.durable import remove_folder
 from trailgate.storage.files.listing import files_on_disk
 from trailgate.storage.files.manifest import Manifest
 from trailgate.storage.writing.options import WriteOptions
@@ -49,7 +49,7 @@ class Target:
 
     def discard(self) -> None:
         """Remove the staging folder."""
-        shutil.rmtree(self.staging, ignore_errors=True)
+        remove_folder(self.staging)
 
 
 def local_prefix(address: Address) -> str:
