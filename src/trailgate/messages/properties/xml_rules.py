@@ -66,7 +66,7 @@ VALUES: Final[tuple[RuleProperty, ...]] = (
     ),
 )
 
-# Further properties of a rule, whose values are no paths to values.
+# Further properties of a rule, whose values are not paths to values.
 OTHERS: Final[dict[str, tuple[RuleType, ...]]] = {
     "type": tuple(RuleType),
     "match": tuple(RuleType),

@@ -101,7 +101,7 @@ class Path:
         text = "/".join([".."] * self.up) if self.up else "" if self.absolute else "."
         for step in self.steps:
             text += ("//" if step.anywhere else "/") + str(step)
-        return text if self.accessor is None else f"{text}/{self.accessor}"
+        return text or "/" if self.accessor is None else f"{text}/{self.accessor}"
 
 
 _NAME: Final = r"[^\W\d][\w.\-]*"

@@ -16,7 +16,7 @@ from trailgate.errors import DecodeError
 from trailgate.messages.parsing.metadata_values import message_id_header
 from trailgate.messages.parsing.records import Records
 from trailgate.messages.properties.rows import SourceKind
-from trailgate.messages.properties.values import ValueSource
+from trailgate.messages.properties.values import Lookup, ValueSource
 from trailgate.messages.xml.findings import Findings, Found
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.rules import Rule
@@ -142,7 +142,7 @@ class XmlRecords(Records):
 
         def error(row: int) -> DecodeError:
             rule = rules[int(deciding[row])]
-            codes = rule.codes.get(name) or {}
+            codes = rule.codes.get(name, Lookup())
             known = ", ".join(repr(code.decode(errors="replace")) for code in codes)
             problem = f"unknown {name} value {values[row].as_py()!r}, by rule {rule.name}"
             return self.error(row, problem, f"Known: {known}" if known else "")

@@ -71,7 +71,7 @@ class Collector:
         self.operation: list[int] = []
 
     def add(self, message: int, matches: Sequence[Match], shift: int = 0) -> None:
-        """Add a message's matches; ``shift`` is how far its bytes lie behind those of the tree."""
+        """Add a message's matches; ``shift`` is how many of its bytes are not in the tree's text."""
         for match in matches:
             if match.rule.type is RuleType.TRANSACTION:
                 number = self._outer(match, -1)

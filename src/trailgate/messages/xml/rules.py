@@ -170,7 +170,7 @@ class _RuleReader:
             if kind.value == entry.value.casefold():
                 return kind
         raise self.properties.error(
-            f"{entry.value} is no type of rule", entry, "It is tx, op or col"
+            f"{entry.value} is not a type of rule", entry, "It is tx, op or col"
         )
 
     def _check_names(self, name: str, kind: RuleType, own: dict[str, Entry]) -> None:
