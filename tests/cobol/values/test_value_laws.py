@@ -22,7 +22,8 @@ from trailgate.cobol.values.options import Blank, Integers, ValueOptions
 from trailgate.errors import EncodeError, OptionError
 
 MODEST = settings(max_examples=examples(150), deadline=None)
-NUMBERS = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED, Usage.BINARY, Usage.NATIVE)
+BINARY = (Usage.BINARY, Usage.NATIVE, Usage.SHORT)
+NUMBERS = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED, *BINARY)
 SEPARATE = (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
 EDITED = (
     *("ZZ,ZZ9.99-", "$$,$$9.99CR", "***,**9.99", "+9(8)", "----9.9", "+++,++9", "ZZZZ", "9(5).9"),
@@ -34,7 +35,7 @@ EDITED = (
 def number_fields(draw: st.DrawFn) -> Field:
     """Return a field of decimal digits of any usage, width, scale and sign."""
     usage = draw(st.sampled_from(NUMBERS))
-    binary = usage in (Usage.BINARY, Usage.NATIVE)
+    binary = usage in BINARY
     digits = draw(st.integers(1, 18 if binary else 38))
     scale = draw(st.integers(-min(6, 38 - digits), digits))
     signed = draw(st.booleans()) and usage is not Usage.UNSIGNED_PACKED

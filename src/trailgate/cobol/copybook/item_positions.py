@@ -212,7 +212,7 @@ class _Walk:
             problem = f"its counter {occurs.counter} does not come before it"
             raise DefinitionError(problem, where=Where(field=field.name))
         count, unread = found
-        bad = (count < occurs.least) | (count > occurs.most)
+        bad = (count < occurs.fewest) | (count > occurs.most)
         if unread is not None:
             bad |= unread
         bad = bad if active is None else bad & active

@@ -29,6 +29,7 @@ from trailgate.cobol.records.decoding import (
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.record_kinds import KindsDecoder, RecordKinds, layout_named
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
+from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.options import (
@@ -256,7 +257,9 @@ def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[
 
 
 def _paged(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
-    page = pages.get(field.name.upper(), around)
+    page = pages.get(field.name.upper())
+    if page is None and around is not None and not has_pages_of_its_own(field, around):
+        page = around
     children = tuple(_paged(child, pages, page) for child in field.children)
     return replace(field, children=children, code_page=page)
 
