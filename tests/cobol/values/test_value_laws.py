@@ -226,9 +226,9 @@ def test_text_is_written_and_read_again_or_refused(
 
 
 @MODEST
-@given(st.lists(st.binary(min_size=6, max_size=6)))
-def test_national_text_is_read_as_python_reads_it(rows: list[bytes]) -> None:
-    field = Field("X", Usage.NATIONAL, 0, 6)
+@given(st.lists(st.binary(min_size=6, max_size=6)), st.sampled_from(["utf-16-be", "utf-16-le"]))
+def test_national_text_is_read_as_python_reads_it(rows: list[bytes], page: str) -> None:
+    field = Field("X", Usage.NATIONAL, 0, 6, code_page=page)
     matrix = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), 6)
 
     found = decoder(field)(matrix)
@@ -236,7 +236,7 @@ def test_national_text_is_read_as_python_reads_it(rows: list[bytes]) -> None:
     expected: list[str | None] = []
     for row in rows:
         try:
-            expected.append(row.decode("utf-16-be").rstrip(" "))
+            expected.append(row.decode(page).rstrip(" "))
         except UnicodeDecodeError:
             expected.append(None)
     assert found.values.to_pylist() == expected

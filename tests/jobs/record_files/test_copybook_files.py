@@ -103,6 +103,23 @@ def test_an_item_has_a_code_page_of_its_own_and_numbers_keep_their_zeros(
     assert found == [{"KIND": "D", "AMOUNT": Decimal("123.45"), "CODE_1": "01", "CODE_2": "02"}]
 
 
+def test_national_text_has_the_byte_order_that_its_code_page_states(tmp_path: Path) -> None:
+    data, copybook = tmp_path / "data", tmp_path / "names.cpy"
+    copybook.write_text(" 01 R.\n  05 G.\n   10 N PIC N(2).\n   10 T PIC X.\n   10 U PIC U.\n")
+    data.write_bytes("日A".encode("utf-16-le") + b"\x81" + b"A   ")
+
+    named = rows(data, copybook, shape="flat", code_pages="N=utf-16le")
+    data.write_bytes("日A".encode("utf-16-be") + "é".encode("latin-1") + b"A   ")
+    of_group = rows(data, copybook, shape="flat", code_pages="G=latin-1")
+
+    assert named == [{"N": "日A", "T": "a", "U": "A"}]
+    assert of_group == [{"N": "日A", "T": "é", "U": "A"}]
+    with pytest.raises(OptionError, match=r"cp1140 is not a code page of UTF-16 text .*field N"):
+        rows(data, copybook, code_pages="N=1140")
+    with pytest.raises(OptionError, match=r"of utf-8 text .*It can be utf-8"):
+        rows(data, copybook, code_pages="U=ascii")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -90,9 +90,8 @@ def _form(entry: Entry, dialect: Dialect) -> _Form:
     if usage in _BINARY:
         size = _binary_size(entry, picture.digits, dialect)
         return _Form(usage, size, number, _binary_alignment(size))
-    if usage is Usage.UNSIGNED_PACKED:
-        return _Form(usage, (picture.digits + 1) // 2, number)
-    return _Form(usage, picture.digits // 2 + 1, number)
+    nibbles = picture.digits + (usage is Usage.PACKED)
+    return _Form(usage, (nibbles + 1) // 2, number)
 
 
 def _display(entry: Entry, picture: Picture) -> _Form:

@@ -93,7 +93,8 @@ class RecordDecoder:
         for item in columns_below(self._placed.root):
             if item.name in self._wanted:
                 self._decoder_of(item.field)
-        counted = (f for f in layout.root.walk() if f.name.upper() in counters(layout))
+        names = counters(layout)
+        counted = (f for f in layout.root.walk() if f.name.upper() in names)
         self._counters = {field: _counter(field, self.options.values) for field in counted}
 
     @property
