@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -43,13 +43,17 @@ class RecordSplit:
 
 @dataclass(frozen=True, slots=True)
 class RecordPortion:
-    """Whole records, data[starts[i]:ends[i]]; ``base`` is the data's offset in the file."""
+    """Whole records, data[starts[i]:ends[i]]; ``base`` is the data's offset in the file.
+
+    ``first`` is how many records of the file precede these, None if that is unknown.
+    """
 
     path: str
     data: pa.Buffer
     starts: Longs
     ends: Longs
     base: int
+    first: int | None = None
 
 
 def find_record_files(path: Address) -> tuple[RecordFile, ...]:
@@ -122,7 +126,7 @@ def read_record_split(
 
 def _portions(split: RecordSplit, framing: Framing, portion: int) -> Iterator[RecordPortion]:
     with OpenedFile(split.file.path, split.file.size, "file of records") as file:
-        at = _first(file, split, framing, portion)
+        at, first = _first(file, split, framing, portion), _records_before(split, framing)
         size = portion
         while at < split.end:
             data = file.read(at, size)
@@ -130,13 +134,22 @@ def _portions(split: RecordSplit, framing: Framing, portion: int) -> Iterator[Re
             found = _found(data, framing, at, finish=finish)
             own = int(np.searchsorted(found.starts + at, split.end))
             if own:
-                yield RecordPortion(split.file.path, data, found.starts[:own], found.ends[:own], at)
+                starts, ends = found.starts[:own], found.ends[:own]
+                yield RecordPortion(split.file.path, data, starts, ends, at, first)
+                first = None if first is None else first + own
             if finish or own < len(found.starts):
                 return
             if not found.end:
                 size = _larger(size, at)
                 continue
             at, size = at + found.end, portion
+
+
+def _records_before(split: RecordSplit, framing: Framing) -> int | None:
+    """Return how many records precede a split in its file; None where that is unknown."""
+    if framing.kind is FrameKind.FIXED:
+        return split.start // framing.length
+    return None if split.start else 0
 
 
 def _larger(size: int, at: int) -> int:
@@ -198,5 +211,6 @@ def _records(portions: deque[RecordPortion]) -> int:
 
 
 def _part(portion: RecordPortion, begin: int, end: int) -> RecordPortion:
+    first = None if portion.first is None else portion.first + begin
     starts, ends = portion.starts[begin:end], portion.ends[begin:end]
-    return RecordPortion(portion.path, portion.data, starts, ends, portion.base)
+    return replace(portion, starts=starts, ends=ends, first=first)
