@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Octets
-from trailgate.errors import TruncatedError
+from trailgate.errors import TruncatedError, Where
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_cuts import even_cuts
@@ -25,6 +25,7 @@ from trailgate.storage.reading.transaction_spans import Stretch, bounds_of, next
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.records.metadata import NO_TABLES
+from trailgate.trail.records.transactions import LAST
 
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
@@ -162,6 +163,8 @@ class SplitReader:
             if last:
                 return True
             if at_end:
+                if decoded.consumed < stretch.view.end:
+                    _check_end(stretch, file.path)
                 return False
             if decoded.consumed < stretch.view.end:
                 self.restarts.resume()
@@ -192,3 +195,14 @@ class SplitReader:
         if finish and view.end < len(data):
             reader.view(data, place, finish=True)  # raises
         return found, False
+
+
+def _check_end(stretch: Stretch, path: str) -> None:
+    """Raise where the last record ends its transaction, and is continued: what follows it is missing, or it is damaged."""
+    view = stretch.view
+    if len(view) and view.continued[-1] and view.indicator[-1] >= LAST:
+        raise TruncatedError(
+            "the last record is continued, but nothing follows it",
+            where=Where(source=path, offset=int(stretch.starts[-1])),
+            hint="Is the trail still being written? If not, its end is missing or Continued is damaged",
+        )

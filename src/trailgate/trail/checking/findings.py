@@ -37,6 +37,9 @@ PARTS = Kind("parts", ERROR, "the record's parts do not fit into it, or contradi
 EXTRA_PART = Kind("extra part", ERROR, "the record has a part of an unknown id, or one twice")
 TYPE = Kind("type", ERROR, "the record's type (IOType) is not known")
 NOT_READ = Kind("not read", WARNING, "the record's type is known by name only and is not read")
+MISTYPED = Kind(
+    "mistyped", ERROR, "the type has no columns, the partition byte is that of a data record"
+)
 IMAGE = Kind("image", ERROR, "BeforeAfter is neither A nor B, or not what the type has")
 TRANS_IND = Kind("indicator", ERROR, "TransInd is above 3")
 FORMAT = Kind("format", WARNING, "FormatType is neither R nor F")

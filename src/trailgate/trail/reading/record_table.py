@@ -29,6 +29,7 @@ from trailgate.trail.records.record_problems import (
     DATA_LENGTH,
     EMPTY_DATA,
     HEADER_LENGTH,
+    MISTYPED,
     NO_HEADER,
     NO_INDICATOR,
     PART_OVER,
@@ -133,6 +134,7 @@ _TEXTS: Final = (
     (NO_HEADER | NO_INDICATOR, "the record does not begin with its header (48, then 45)"),
     (HEADER_LENGTH, "the record header's length does not fit its record"),
     (PART_OVER, "a part of the record runs over it"),
+    (MISTYPED, "the partition byte is that of a data record, the type is not"),
     (DATA_LENGTH, "the data are not as long as the header states"),
 )
 
