@@ -144,5 +144,7 @@ def test_a_last_record_that_is_continued_by_nothing_is_an_error(tmp_path: Path) 
     files[0][-1][40] = 1  # Continued
     trail = find_trail(write_files(tmp_path / "ot", files))
 
-    with pytest.raises(TruncatedError, match="the last record is continued, but nothing follows it"):
+    with pytest.raises(
+        TruncatedError, match="the last record is continued, but nothing follows it"
+    ):
         keys(read_trail(trail))

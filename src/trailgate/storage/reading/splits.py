@@ -6,6 +6,7 @@ reads it to its end, after the split's end and into later files if it must.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -27,8 +28,14 @@ from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.records.metadata import NO_TABLES
 from trailgate.trail.records.transactions import LAST
 
+LOG: Final = logging.getLogger(__name__)
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
+NAMED: Final = 3  # tables in a message
+NOT_UNDERSTOOD: Final = (
+    "%s, byte %d: the trail has definitions of %s%s that are not understood; unless definitions are given "
+    "(--definitions FILE), their columns are numbered and numbers are unscaled"
+)
 FILE_COST: Final = 256 << 10  # bytes that could be read while a file is opened
 
 
@@ -104,6 +111,7 @@ class SplitReader:
         self._split = split
         self._state = ReaderState(wanted=wanted)
         self._charset = charset
+        self._announced: set[str] = set()
         self.restarts = Restarts(trail)
 
     @property
@@ -157,6 +165,7 @@ class SplitReader:
                 finish=last or (at_end and not may_grow),
                 records=self.restarts.remaining(stretch, last=last),
             )
+            self._announce(file.path, decoded.state)
             self._state = decoded.state
             if decoded.batch.rows:
                 yield decoded.batch
@@ -172,6 +181,15 @@ class SplitReader:
             # One operation may be longer than a portion: it has pieces of large objects.
             size = self._size(reader, place) if decoded.consumed else 2 * size
         return False
+
+    def _announce(self, path: str, state: ReaderState) -> None:
+        """Log definitions of the trail that are not understood, once a table."""
+        found = state.tables.unread_since(self._state.tables, self._definitions)
+        names = [known.name for known in found if known.name not in self._announced]
+        if names:
+            self._announced.update(names)
+            offset = min(known.offset for known in found)
+            LOG.warning(NOT_UNDERSTOOD, path, offset, ", ".join(names[:NAMED]), _more(names))
 
     def _size(self, reader: TrailFileReader, place: int) -> int:
         """Return how much to read: not far into what is most likely another split's."""
@@ -195,6 +213,10 @@ class SplitReader:
         if finish and view.end < len(data):
             reader.view(data, place, finish=True)  # raises
         return found, False
+
+
+def _more(names: list[str]) -> str:
+    return f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
 
 
 def _check_end(stretch: Stretch, path: str) -> None:

@@ -53,6 +53,11 @@ ORPHAN = Kind("orphan", ERROR, "a piece or fragment is without the change it bel
 PAIR = Kind("pair", ERROR, "a before image is not followed by the after image of its update")
 TORN = Kind("torn", ERROR, "a record without ids begins a transaction while another is open")
 METADATA = Kind("metadata", ERROR, "the metadata record cannot be read, or may mean another index")
+UNREAD_TABLE = Kind(
+    "unread table",
+    NOTE,
+    "the definition in the trail is not understood; --definitions FILE helps",
+)
 TABLE = Kind("table", ERROR, "the table has no definition")
 INDEX = Kind("index", ERROR, "no metadata record before it defines the record's table index")
 # Transactions.

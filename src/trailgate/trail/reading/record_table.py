@@ -159,7 +159,8 @@ def _tables(
     done = 0
     for row in np.flatnonzero(view.io_type == IO_METADATA).tolist():
         later = _with_record(source, int(view.offsets[row]), tables)
-        if any(name != later.tables[one].name for one, name in _names(tables).items()):
+        if len(later.tables) == len(tables.tables) and later.tables is not tables.tables:
+            # An index may mean something else from here on.
             _name_rows(names, rows[(rows >= done) & (rows < row)], index, tables)
             done = row
         tables = later
@@ -167,10 +168,6 @@ def _tables(
     if len(rows):
         texts = pc.coalesce(texts, pa.array(names, _TEXT))
     return texts, pa.array(index, _NUMBER, mask=index < 0), tables
-
-
-def _names(tables: TrailTables) -> dict[int, str]:
-    return {index: known.name for index, known in tables.tables.items()}
 
 
 def _name_rows(names: Any, rows: Longs, index: Any, tables: TrailTables) -> None:
