@@ -58,9 +58,7 @@ def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -
     }
 
 
-def _indicators(
-    read: PropertyReader, code: Callable[[str], bytes] | None
-) -> Lookup[bytes, str]:
+def _indicators(read: PropertyReader, code: Callable[[str], bytes] | None) -> Lookup[bytes, str]:
     """Return the values of ``txind``; where no property gives one, letters and numbers are known.
 
     capture properties §11: one manual has the defaults B, M, E and W, the other 0, 1, 2 and 3.
