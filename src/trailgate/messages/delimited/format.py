@@ -30,7 +30,8 @@ class DelimitedFormat:
 
     def __init__(self, options: DelimitedOptions) -> None:
         self.options = options
-        escapes = (options.fielddelim_escaped, options.linedelim_escaped)
+        # In quotes delimiters are data anyway; outside an escape means nothing where there are quotes (decision 0026).
+        escapes = () if options.quote else (options.fielddelim_escaped, options.linedelim_escaped)
         self.dialect = Dialect(
             options.fielddelim,
             options.linedelim,

@@ -17,9 +17,9 @@ from trailgate.columnar.grouping import grouped
 from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
+from trailgate.messages.parsing.key_values import check_keys
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.metadata_values import MetadataValues
-from trailgate.messages.parsing.key_values import check_keys
 from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.messages.parsing.records import Records
 from trailgate.messages.properties.extract import CaptureRules
