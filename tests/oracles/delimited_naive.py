@@ -32,7 +32,8 @@ def split(body: bytes, dialect: Dialect) -> list[list[bytes]]:
 
 
 def _delimiter(body: bytes, place: int, dialect: Dialect) -> bytes:
-    found = [d for d in (dialect.field, dialect.line) if body.startswith(d, place)]
+    delimiters = (dialect.field, dialect.line, *((b"\r\n",) if dialect.returns else ()))
+    found = [d for d in delimiters if body.startswith(d, place)]
     return max(found, key=len, default=b"")
 
 

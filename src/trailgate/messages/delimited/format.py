@@ -38,6 +38,7 @@ class DelimitedFormat:
             options.quote,
             options.quote_escaped,
             tuple(escape for escape in escapes if escape),
+            returns=options.linedelim == b"\n",
         )
         self._images = ImageReader(options)
 

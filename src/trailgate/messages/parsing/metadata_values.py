@@ -40,6 +40,7 @@ class MetadataValues:
 
     def __init__(self, options: MetadataOptions, records: Records, now: int) -> None:
         self.options, self.records, self.now = options, records, now
+        self.notes: frozenset[str] = frozenset()
 
     def text(self, source: ValueSource, generated: pa.Array | None, what: str) -> pa.Array:
         """Return a value for each record; raises BadMessagesError where messages lack the header."""

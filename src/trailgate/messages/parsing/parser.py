@@ -98,6 +98,7 @@ class MessageParser:
             tx_id if every else tx_id.take(which),
             bare.csn if every else bare.csn.take(which),
             self.options.txid.kind is SourceKind.TX_ID,
+            records.notes | sources.notes,
         )
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:

@@ -89,7 +89,7 @@ DELIMITED: Final[tuple[PropertyRow, ...]] = (
     _bytes("delim.fielddelim", "between fields; the default is ours", ","),
     _bytes(
         "delim.linedelim",
-        "between records; the default is ours",
+        "between records; a `\\x0d` before `\\x0a` is not data; the default is ours",
         r"\x0a",
         ("delim.recorddelim",),
     ),

@@ -42,6 +42,20 @@ def shaped(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
         yield block
 
 
+def image_notes(block: ChangeBlock) -> frozenset[str]:
+    """Return what a run says once about such operations."""
+    if int(block.op_type[0]) != UPDATE or block.table.marked_keys:
+        return frozenset()
+    if any(column.values is not None for column in block.before):
+        return frozenset()
+    return frozenset(
+        {
+            f"updates of {block.table.name} have no before values and the table has no marked "
+            "key: nothing in the trail finds the row that they change"
+        }
+    )
+
+
 def _only(image: Image, columns: tuple[int, ...]) -> Image:
     return tuple(column if i in columns else ABSENT for i, column in enumerate(image))
 
