@@ -48,12 +48,9 @@ def image_notes(block: ChangeBlock) -> frozenset[str]:
         return frozenset()
     if any(column.values is not None for column in block.before):
         return frozenset()
-    return frozenset(
-        {
-            f"updates of {block.table.name} have no before values and the table has no marked "
-            "key: nothing in the trail finds the row that they change"
-        }
-    )
+    name = block.table.name
+    lost = "nothing in the trail finds the row that they change"
+    return frozenset([f"updates of {name}, which has no marked key, lack before values: {lost}"])
 
 
 def _only(image: Image, columns: tuple[int, ...]) -> Image:
