@@ -47,7 +47,7 @@ class Parsed:
     that begin a transaction, ``starts_unit`` those that begin a unit. Operations of messages with a problem are not
     in ``batch``; those of other messages of the same unit are: dropping a unit is the caller's
     part. A problem's message is -1 where it lies in the unit that was open before this batch. ``notes`` are what a
-    run says once about its messages.
+    run notes once about its messages.
     """
 
     batch: ChangeBatch

@@ -38,7 +38,7 @@ class DelimitedRecords(Records):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return what a run says once about such records."""
+        """Return what a run notes once about such records."""
         return frozenset({RETURNS} if self.fields.returned else ())
 
     def raw(self, row: int) -> bytes:

@@ -35,7 +35,7 @@ class Records(ABC):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return what a run says once about such records."""
+        """Return what a run notes once about such records."""
         return frozenset()
 
     @abstractmethod

@@ -43,7 +43,7 @@ def shaped(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
 
 
 def image_notes(block: ChangeBlock) -> frozenset[str]:
-    """Return what a run says once about such operations."""
+    """Return what a run notes once about such operations."""
     if int(block.op_type[0]) != UPDATE or block.table.marked_keys:
         return frozenset()
     if any(column.values is not None for column in block.before):

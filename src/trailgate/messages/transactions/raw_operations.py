@@ -19,7 +19,7 @@ NO_TEXT: Final = pa.array([], pa.string())
 class RawOperations:
     """Operations before their transactions are worked out; members have one slot an operation.
 
-    ``blocks`` hold one operation type each; their ids and indicators are still to be set. ``notes`` are what a run says
+    ``blocks`` hold one operation type each; their ids and indicators are still to be set. ``notes`` are what a run notes
     once about its messages.
     """
 
