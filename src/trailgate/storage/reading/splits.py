@@ -103,6 +103,8 @@ class SplitReader:
         self._split = split
         self._state = ReaderState(wanted=wanted)
         self._charset = charset
+        # Columns hold copies, so each portion may overwrite the one before it: fresh memory costs as much as reading.
+        self._buffer = np.empty(0, np.uint8)
         self.restarts = Restarts(trail)
 
     @property
@@ -141,9 +143,13 @@ class SplitReader:
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
         size = self._size(reader, place)
         while place < file.size:
-            data = reader.read(place, size)
+            if size > len(self._buffer):
+                self._buffer = np.empty(size, np.uint8)
+            data = reader.read_into(self._buffer[:size], place)
             at_end = place + len(data) >= file.size
             stretch, last = self._stretch(reader, data, place, finish=at_end and not may_grow)
+            if not at_end and not last:
+                stretch = _to_last_end(stretch)
             if not earlier.complete:
                 tables = earlier.needed_by(data, stretch.view, place)
                 self._state = replace(self._state, tables=tables)
@@ -159,10 +165,8 @@ class SplitReader:
             self._state = decoded.state
             if decoded.batch.rows:
                 yield decoded.batch
-            if last:
-                return True
-            if at_end:
-                return False
+            if last or at_end:
+                return last
             if decoded.consumed < stretch.view.end:
                 self.restarts.resume()
             place += decoded.consumed
@@ -192,3 +196,16 @@ class SplitReader:
         if finish and view.end < len(data):
             reader.view(data, place, finish=True)  # raises
         return found, False
+
+
+def _to_last_end(stretch: Stretch) -> Stretch:
+    """Return records up to the end of the last transaction that ends among them, all where none does.
+
+    The next ones are read again, but nothing is carried over, and it need not be asked whether they are abandoned. The last
+    record is not known to end a transaction: pieces of it may follow.
+    """
+    ends = stretch.bounds.ends[-2::-1]
+    back = int(ends.argmax()) if len(ends) else 0
+    if not len(ends) or not ends[back]:
+        return stretch
+    return stretch.take(slice(len(stretch.bounds) - 1 - back))

@@ -56,6 +56,10 @@ class TrailFileReader:
         """Return the bytes from a place on, no more than the file is to have."""
         return octets(self._opened.read(place, size))
 
+    def read_into(self, buffer: Octets, place: int) -> Octets:
+        """Return the bytes from a place on, as many as a buffer has room for, read into that."""
+        return self._opened.read_into(buffer, place)
+
     @cached_property
     def _begin(self) -> tuple[FileHeader | None, int]:
         head = self.read(0, LONGEST)
