@@ -61,8 +61,12 @@ class TrailFileReader:
         return self._opened.read_into(buffer, place)
 
     @cached_property
+    def _head(self) -> Octets:
+        return self.read(0, LONGEST)
+
+    @cached_property
     def _begin(self) -> tuple[FileHeader | None, int]:
-        head = self.read(0, LONGEST)
+        head = self._head
         if len(head) and head[0] == RECORD:
             return None, 0
         return decode_header(head)
@@ -80,7 +84,9 @@ class TrailFileReader:
     @cached_property
     def order(self) -> ByteOrder:
         """Return the records' byte order; big-endian while there is no record."""
-        found = find_order(self.read(self.begin, LONGEST))
+        found = find_order(self._head, self.begin)
+        if found is None:
+            found = find_order(self.read(self.begin, LONGEST))
         return found or ByteOrder.BIG
 
     def records(self, place: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
