@@ -165,8 +165,11 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
     """
 
     def convert(dense: pa.Array) -> pa.Array:
+        offsets, data = text_view(dense)
+        found, part = np.empty(len(dense), np.int64), np.empty(7, np.int64)
         try:
-            found = _microseconds(dense, DEFAULT_FORMAT)
+            if kernels.read_iso(data, offsets, width, part, found) >= 0:
+                found = _microseconds(dense, DEFAULT_FORMAT)
         except DecodeError as error:
             error.hint = "Spark holds microseconds: read the column as text"
             raise
