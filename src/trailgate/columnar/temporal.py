@@ -170,10 +170,13 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
     """
 
     def convert(dense: pa.Array) -> pa.Array:
-        found, cut = _microseconds(dense, DEFAULT_FORMAT)
-        if cut >= 0:
-            hint = "Spark holds microseconds: read the column as text"
-            raise row_error(_wrong(DEFAULT_FORMAT), dense, cut, hint)
+        offsets, data = text_view(dense)
+        found, part = np.empty(len(dense), np.int64), np.empty(7, np.int64)
+        if kernels.read_iso(data, offsets, width, part, found) >= 0:
+            found, cut = _microseconds(dense, DEFAULT_FORMAT)
+            if cut >= 0:
+                hint = "Spark holds microseconds: read the column as text"
+                raise row_error(_wrong(DEFAULT_FORMAT), dense, cut, hint)
         if width == 10:
             return pa.array((found // 86_400_000_000).astype(np.int32)).view(pa.date32())
         return pa.array(found).view(pa.timestamp("us"))
