@@ -43,7 +43,8 @@ def scan_regular(
     is data: the quote itself where quotes are doubled.
     Returns ``FULL`` fields where the arrays are too short, ``OUTSIDE`` as ``delimited.scan`` does, ``IRREGULAR`` for other text.
     """
-    fields = records = last = 0
+    fields = records = np.uint64(0)  # unsigned: numba need not look whether an index counts from the end
+    last = 0
     room = len(starts) - WINDOW - 2  # before a window, which has a field for each of its bytes at most
     quoted, doubled = quote >= 0, escape == quote
     line_size = 2 if line_end >= 0 else 1
@@ -61,7 +62,7 @@ def scan_regular(
         inside = np.uint64(0)  # all bits are set where a window begins within quotes
         escaped = False  # a quote of the field is data
         for base in range(at, end, WINDOW):
-            if fields > room:
+            if np.int64(fields) > room:
                 return FULL, 0
             within = first_bits(end - base)
             lines = marks_from(data, base, line) & within
@@ -104,12 +105,12 @@ def scan_regular(
                         escapes ^= mine
                         escaped = False
                 starts[fields], ends[fields], flags[fields] = at, base + bit, flag
-                fields += 1
+                fields += ONE
                 at = base + bit + 1
                 if (lines >> np.uint64(bit)) & ONE:
                     at += line_size - 1
                     first[records], body[records] = begin, number
-                    records += 1
+                    records += ONE
                     begin = fields
                 delimiters &= delimiters - ONE
             escaped = escaped or escapes != 0
@@ -120,11 +121,11 @@ def scan_regular(
             if quoted and at < end and data[at] == quote:
                 flag = QUOTED | ESCAPES if escaped else QUOTED
             starts[fields], ends[fields], flags[fields] = at, end, flag
-            fields += 1
+            fields += ONE
             first[records], body[records] = begin, number
-            records += 1
+            records += ONE
     first[records] = fields
-    return fields, records
+    return np.int64(fields), np.int64(records)
 
 
 @inner
