@@ -6,21 +6,42 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
+
+from trailgate.errors import WriteError
 
 WIDTH: Final = 140  # of a table if there is no terminal
 
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """Let a reader of the output, such as ``head``, stop early without an error."""
+    """Let a reader of the output, such as ``head``, stop early without an error.
+
+    Raises WriteError where the output cannot be written for another reason.
+    """
     try:
         yield
-        sys.stdout.flush()
-    except BrokenPipeError:
+        if sys.stdout is not None:  # the shell may have closed it
+            sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None:
+            raise  # about a file
         # Python flushes again at exit: give it somewhere to flush to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise WriteError(f"the output cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def done_already() -> Iterator[None]:
+    """Print what was done: where that fails, it is a note on stderr, since the work itself is done."""
+    try:
+        with quiet_pipe():
+            yield
+    except WriteError as error:
+        with suppress(OSError):
+            print(f"note: all is done, but {error}", file=sys.stderr)
 
 
 def terminal_width() -> int:

@@ -38,8 +38,12 @@ class OpenedFile:
         Raises StorageError where there are fewer.
         """
         size = max(0, min(size, self.size - place))
-        self._handle.seek(place)
-        data = self._handle.read_buffer(size)
+        try:
+            self._handle.seek(place)
+            data = self._handle.read_buffer(size)
+        except OSError as error:
+            where = Where(source=self.path, offset=place)
+            raise StorageError(f"the file cannot be read: {error}", where=where) from error
         if data.size < size:
             problem = "the file became shorter while it was read"
             raise StorageError(problem, where=Where(source=self.path))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trailgate.errors import DecodeError, StorageError, Where
+from trailgate.storage.files.durable import writing
 
 
 def write_line(
@@ -65,9 +66,9 @@ def append_lines(path: Path, held: int, parts: Iterable[Path]) -> int:
 
     What follows ``held`` was left by a run that did not finish, and is overwritten.
     """
-    with path.open("r+b" if path.exists() else "w+b") as file:
+    with writing(path), path.open("r+b" if path.exists() else "w+b") as file:
         if file.seek(0, os.SEEK_END) < held:
-            problem = f"the quarantine is shorter than the {held} bytes that its manifest states"
+            problem = f"the file is shorter than the {held} bytes that the manifest states"
             raise StorageError(problem, where=Where(source=str(path)), hint="Restore or remove it")
         file.truncate(held)
         file.seek(held)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import StorageError
-from trailgate.storage.files.durable import sync_folder, write_whole
+from trailgate.storage.files.durable import sync_folder, write_whole, writing
 from trailgate.storage.files.manifest import Manifest, Published, read_manifest, write_manifest
 from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.writing.segments import Segment
@@ -54,7 +55,8 @@ def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None
     sources = max(before.sources, staged.sources)
     files = (*before.files, *published)
     write_manifest(target.prefix, Manifest(files, held, target.run, summary, sources))
-    target.discard()
+    with suppress(OSError):  # what is published is done: the next run removes what is left
+        target.discard()
     return names, quarantine
 
 
@@ -77,11 +79,12 @@ def _place_file(target: Target, segment: Segment, number: int) -> Published:
     staged = target.staging / segment.name
     header = header_of(replace(target.header, trail=trail), trail_format)
     patches = header_patches(header) if trail_format.has_header else []
-    with staged.open("r+b") as file:
-        for offset, data in patches:
-            file.seek(offset)
-            file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    staged.replace(name)
+    with writing(name):
+        with staged.open("r+b") as file:
+            for offset, data in patches:
+                file.seek(offset)
+                file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        staged.replace(name)
     return Published(Path(name).name, number, segment.size, segment.operations)
