@@ -43,8 +43,16 @@ EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit; the console entry."""
+    _open_closed()
     _log_compiling()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _open_closed() -> None:
+    """Open the streams that the shell has closed, so that printing to them does nothing."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _log_compiling() -> None:

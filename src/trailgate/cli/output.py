@@ -22,8 +22,7 @@ def quiet_pipe() -> Iterator[None]:
     """
     try:
         yield
-        if sys.stdout is not None:  # the shell may have closed it
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError as error:
         if error.filename is not None:
             raise  # about a file
@@ -53,8 +52,12 @@ def console(*, wrap: bool = True, **options: Any) -> Any:
     """Return a console as wide as the terminal; ``wrap`` folds long lines."""
     from rich.console import Console  # noqa: PLC0415  only output for people needs it
 
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # noqa: PLE0704  the error that rich has caught: it would exit with 1
+
     plain = {"highlight": False, "emoji": False, **options}
-    return Console(width=terminal_width(), soft_wrap=not wrap, **plain)
+    return Plain(width=terminal_width(), soft_wrap=not wrap, **plain)
 
 
 def plain_table(**options: Any) -> Any:

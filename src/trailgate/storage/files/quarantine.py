@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.storage.files.durable import writing
@@ -61,7 +61,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def append_lines(path: Path, held: int, parts: Iterable[Path]) -> int:
+def append_lines(path: Path, held: int, parts: Iterable[BinaryIO]) -> int:
     """Append whole files after the first ``held`` bytes; return the size then.
 
     What follows ``held`` was left by a run that did not finish, and is overwritten.
@@ -73,8 +73,8 @@ def append_lines(path: Path, held: int, parts: Iterable[Path]) -> int:
         file.truncate(held)
         file.seek(held)
         for part in parts:
-            with part.open("rb") as lines:
-                shutil.copyfileobj(lines, file)
+            with part:
+                shutil.copyfileobj(part, file)
         file.flush()
         os.fsync(file.fileno())
         return file.tell()

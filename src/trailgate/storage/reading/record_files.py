@@ -9,14 +9,13 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import fs
 
 from trailgate.arrays import Longs
 from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_frames
 from trailgate.columnar.views import octets
-from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
-from trailgate.storage.files.addresses import Address, locate
+from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.storage.files.even_cuts import even_step
+from trailgate.storage.files.found_files import Addresses, find_files
 from trailgate.storage.files.opened_file import OpenedFile
 
 SPLIT_BYTES: Final = 64 << 20
@@ -52,25 +51,10 @@ class RecordPortion:
     base: int
 
 
-def find_record_files(path: Address) -> tuple[RecordFile, ...]:
-    """Return a file, or a folder's files by name; hidden ones and empty ones are left out.
-
-    Raises StorageError where there is neither.
-    """
-    store, place = locate(path)
-    info = store.get_file_info(place)
-    if info.type == fs.FileType.File:
-        return (RecordFile(str(path), info.size),)
-    if info.type != fs.FileType.Directory:
-        raise StorageError("there is no file or folder", where=Where(source=str(path)))
-    root = str(path).rstrip("/")
-    entries = store.get_file_info(fs.FileSelector(place))
-    found = [
-        RecordFile(f"{root}/{entry.base_name}", entry.size)
-        for entry in sorted(entries, key=lambda entry: entry.base_name)
-        if entry.type == fs.FileType.File and entry.base_name[0] not in "._" and entry.size
-    ]
-    return tuple(found)
+def find_record_files(path: Addresses) -> tuple[RecordFile, ...]:
+    """Return the files at an address or several, as ``find_files`` does; empty ones are left out."""
+    found = find_files(path, "there is no file or folder")
+    return tuple(RecordFile(file.path, file.size) for file in found if file.size)
 
 
 def plan_record_splits(
