@@ -31,7 +31,7 @@ class Killer:
             self.step()
             real(handle)
 
-        os.fsync = fsync
+        os.fsync = fsync  # type: ignore[assignment]
 
     def hook(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in STEPS and str(arguments[0]).startswith(self.folder):

@@ -20,6 +20,7 @@ from trailgate.errors import (
     TrailgateError,
     TransactionError,
     TruncatedError,
+    WriteError,
     Where,
 )
 
@@ -69,6 +70,7 @@ __all__ = [
     "TransactionError",
     "TransactionState",
     "TruncatedError",
+    "WriteError",
     "UpdateFormat",
     "Where",
     "__version__",

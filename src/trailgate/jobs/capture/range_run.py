@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask
-from trailgate.errors import TrailgateError
+from trailgate.errors import TrailgateError, TransactionError
 from trailgate.jobs.capture.quarantine_writer import write_quarantine
 from trailgate.jobs.capture.range_reader import OwnedBatch, RangeReader, located, place_of
 from trailgate.jobs.capture.sequence_ids import IdCheck, IdSpan
@@ -94,8 +94,8 @@ class RangeRun:
         if self._ids is not None:
             try:
                 fresh = self._ids.fresh(batch)
-            except TrailgateError as error:
-                return error
+            except TransactionError as disorder:
+                return disorder
             if not fresh.all():
                 operations, message = batch.operations.where(fresh), batch.message[fresh]
                 batch = replace(batch, operations=operations, message=message)

@@ -37,8 +37,8 @@ def addresses_of(given: Addresses) -> tuple[str, ...]:
 def find_files(given: Addresses, problem: str) -> tuple[FoundFile, ...]:
     """Return the files at addresses, in their order, each once.
 
-    An address is a file, a folder, whose files are taken by name, or a pattern of either: ``*``, ``?`` and ``[...]`` stand
-    for characters within one part of a path. Files of folders and patterns whose names begin with a point or an
+    An address is a file, a folder, whose files are taken by name, or a pattern of either: ``*``, ``?`` and ``[...]`` mean
+    characters within one part of a path. Files of folders and patterns whose names begin with a point or an
     underscore are left out. Raises StorageError with ``problem`` where an address is none of these.
     """
     found: dict[str, FoundFile] = {}
@@ -63,7 +63,8 @@ def _infos(store: fs.FileSystem, place: str) -> list[fs.FileInfo]:
         return [info]
     if not WILD.search(place):
         return []
-    return store.get_file_info(sorted(_matches(store, place)))
+    found: list[fs.FileInfo] = store.get_file_info(sorted(_matches(store, place)))
+    return found
 
 
 def _matches(store: fs.FileSystem, pattern: str) -> Iterator[str]:
