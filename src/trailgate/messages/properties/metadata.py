@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from trailgate.messages.properties.reader import PropertyReader
+from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
 
 _OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
@@ -36,6 +37,12 @@ class MetadataOptions:
     txind: ValueSource | None
     txind_values: Lookup[bytes, str]
     message_id: str | None
+
+    @property
+    def gives_ids(self) -> bool:
+        """Return whether sequence ids come from the messages; others are generated."""
+        by_message = self.seqid.kind is SourceKind.MESSAGE_ID and self.message_id != "time"
+        return by_message or self.seqid.kind in (SourceKind.FIELD, SourceKind.HEADER)
 
 
 def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -> dict[str, Any]:
