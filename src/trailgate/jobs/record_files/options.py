@@ -33,6 +33,7 @@ from trailgate.cobol.values.options import Blank, Integers, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import OptionError, did_you_mean
+from trailgate.jobs.record_files.keywords import CopybookKeywords
 from trailgate.options import (
     COUNT,
     FLAG,
@@ -172,6 +173,11 @@ OPTIONS: Final = Options(
         Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
     ),
 )
+# Those that do not concern files.
+COLUMN_OPTIONS: Final = Options(
+    "copybook (of a column)",
+    (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
+)
 _DIALECT: Final = (
     "source_format",
     "code_page",
@@ -198,6 +204,12 @@ class CopybookOptions:
     def of(cls, named: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of these names; raises OptionError, DefinitionError, StorageError."""
         return cls.of_values(OPTIONS.read(named), shape=shape)
+
+    @classmethod
+    def of_column(cls, named: Mapping[str, Any]) -> Self:
+        """Return the options of a column of records; raises as ``of`` does, and for options of files."""
+        whole = {"surplus": Surplus.ERROR, **named}
+        return cls.of_values({**OPTIONS.read({}), **COLUMN_OPTIONS.read(whole)})
 
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:

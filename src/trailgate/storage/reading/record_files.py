@@ -89,7 +89,7 @@ def _without_files(root: str, folders: list[str]) -> StorageError:
         hint = "Names that begin with . or _ are not read"
         return StorageError("the folder has no file of records", where=where, hint=hint)
     named = ", ".join(folders[:3]) + (", ..." if len(folders) > 3 else "")
-    problem = f"the folder has no file of records, only {len(folders)} folders: {named}"
+    problem = f"the folder has no file of records, only folders: {named}"
     return StorageError(problem, where=where, hint="Name one of them: they are not searched")
 
 
