@@ -81,7 +81,29 @@ LEAVES = [
     for name, value in leaves.items()
 ]
 # The numbers of databases from 1.
-DATABASES = ["DB2 UDB", "DB2 ZOS", "CTREE", "INGRES", "MSSQL", "MYSQL", "ORACLE", "SQLMX", "SYBASE", "TERADATA", "TIMESTEN", "INFORMIX", "NONSTOP", "ENSCRIBE", "MSACCESS", "ODBC", "VSAM", "DB2400", "GENERIC", "DB2400 REMOTE", "POSTGRESQL"]
+DATABASES = [
+    "DB2 UDB",
+    "DB2 ZOS",
+    "CTREE",
+    "INGRES",
+    "MSSQL",
+    "MYSQL",
+    "ORACLE",
+    "SQLMX",
+    "SYBASE",
+    "TERADATA",
+    "TIMESTEN",
+    "INFORMIX",
+    "NONSTOP",
+    "ENSCRIBE",
+    "MSACCESS",
+    "ODBC",
+    "VSAM",
+    "DB2400",
+    "GENERIC",
+    "DB2400 REMOTE",
+    "POSTGRESQL",
+]
 HEADER_AREA = bytes.fromhex(
     "45 04 00 41 00 15 73 FF 02 F1 FD 87 76 B3 53 40"
     "00 00 00 00 00 AF 72 3C 00 00 00 00 06 52 00 00"
