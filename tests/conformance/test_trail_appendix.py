@@ -62,6 +62,27 @@ TOKENS = {
     "TKN-TRAN_IND": "BEGIN",
 }
 
+HEADER_FIELDS: dict[str, tuple[str, int, str]] = {
+    "FormatType F": ("format", ord("F"), "FormatType :     F  (x46)"),
+    "FormatType R": ("format", ord("R"), "FormatType :     R  (x52)"),
+    "OrigNode": ("node", 17, "OrigNode   :    17  (x11)"),
+    "UndoFlag": ("undo", 1, "UndoFlag   :     .  (x01)"),
+    "SyskeyLen": ("syskey_length", 8, "SyskeyLen  :     8  (x08)"),
+    "Incomplete": ("incomplete", 1, "Incomplete :     .  (x01)"),
+    "AuditRBA": ("audit_rba", 4711, "AuditRBA   :       4711"),
+    "AuditPos": ("audit_pos", 3604496, "AuditPos   : 3604496"),
+    "Continued Y": ("continued", 1, "Continued  :     Y  (x01)"),
+    "Continued N": ("continued", 0, "Continued  :     N  (x00)"),
+    "RecCount": ("record_count", 4, "RecCount   :     4  (x04)"),
+    "Partition": ("partition", 4, "Partition  :     .  (x04)"),
+    "BeforeAfter B": ("image", ord("B"), "BeforeAfter:     B  (x42)"),
+    "BeforeAfter A": ("image", ord("A"), "BeforeAfter:     A  (x41)"),
+    "TransInd 0": ("trans_ind", 0, "TransInd   :     .  (x00)"),
+    "TransInd 1": ("trans_ind", 1, "TransInd   :     .  (x01)"),
+    "TransInd 2": ("trans_ind", 2, "TransInd   :     .  (x02)"),
+    "TransInd 3": ("trans_ind", 3, "TransInd   :     .  (x03)"),
+}
+
 
 def printed(folder: Path, raw: bytes, *commands: str) -> str:
     """Return what Logdump prints of a file."""
@@ -125,32 +146,9 @@ def test_a_record_has_header_data_and_user_tokens_in_this_order(tmp_path: Path) 
     assert areas == ["x47", "x48", "x44", "x54", "x55", "x5a"]
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "line"),
-    [
-        ("format", ord("F"), "FormatType :     F  (x46)"),
-        ("format", ord("R"), "FormatType :     R  (x52)"),
-        ("node", 17, "OrigNode   :    17  (x11)"),
-        ("undo", 1, "UndoFlag   :     .  (x01)"),
-        ("syskey_length", 8, "SyskeyLen  :     8  (x08)"),
-        ("incomplete", 1, "Incomplete :     .  (x01)"),
-        ("audit_rba", 4711, "AuditRBA   :       4711"),
-        ("audit_pos", 3604496, "AuditPos   : 3604496"),
-        ("continued", 1, "Continued  :     Y  (x01)"),
-        ("continued", 0, "Continued  :     N  (x00)"),
-        ("record_count", 4, "RecCount   :     4  (x04)"),
-        ("partition", 4, "Partition  :     .  (x04)"),
-        ("image", ord("B"), "BeforeAfter:     B  (x42)"),
-        ("image", ord("A"), "BeforeAfter:     A  (x41)"),
-        ("trans_ind", 0, "TransInd   :     .  (x00)"),
-        ("trans_ind", 1, "TransInd   :     .  (x01)"),
-        ("trans_ind", 2, "TransInd   :     .  (x02)"),
-        ("trans_ind", 3, "TransInd   :     .  (x03)"),
-    ],
-)
-def test_a_header_field_is_shown_with_its_value(
-    field: str, value: int, line: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", HEADER_FIELDS)
+def test_a_header_field_is_shown_with_its_value(name: str, tmp_path: Path) -> None:
+    field, value, line = HEADER_FIELDS[name]
     given = replace(dml(15, b"\0\0\0\4\0\0\0\0", 0), **{field: value})  # type: ignore[arg-type]
 
     assert line in printed(tmp_path, file_of(encode_record(given)), "GHDR ON", "N")

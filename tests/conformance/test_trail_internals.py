@@ -119,6 +119,20 @@ PRINTED_RECORD = TrailRecord(
     audit_pos=0xAF723C,
 )
 
+PRINTED_FIELDS = {
+    "partition": 4,
+    "undo": 0,
+    "image": ord("A"),
+    "data": KEY_CHANGE,
+    "io_type": 115,
+    "node": 255,
+    "io_time": 1362655717000000,
+    "audit_pos": 0xAF723C,
+    "format": ord("R"),
+    "record_count": 1,
+    "name": "US01.T8",
+}
+
 
 def printed_record() -> TrailRecord:
     """Return the record whose header is printed; its time, position and name are the printed ones."""
@@ -170,24 +184,9 @@ def test_a_trail_without_records_is_read_as_one_without_operations(tmp_path: Pat
     assert check_trail(str(prefix)).whole
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("partition", 4),
-        ("undo", 0),
-        ("image", ord("A")),
-        ("data", KEY_CHANGE),
-        ("io_type", 115),
-        ("node", 255),
-        ("io_time", 1362655717000000),
-        ("audit_pos", 0xAF723C),
-        ("format", ord("R")),
-        ("record_count", 1),
-        ("name", "US01.T8"),
-    ],
-)
-def test_a_byte_of_the_printed_record_header_has_its_meaning(field: str, value: object) -> None:
-    assert getattr(printed_record(), field) == value
+@pytest.mark.parametrize("field", PRINTED_FIELDS)
+def test_a_byte_of_the_printed_record_header_has_its_meaning(field: str) -> None:
+    assert getattr(printed_record(), field) == PRINTED_FIELDS[field]
 
 
 def test_a_key_is_preceded_by_its_length() -> None:
