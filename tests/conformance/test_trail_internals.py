@@ -26,7 +26,7 @@ from trailgate.trail.format.file_header import (
 from trailgate.trail.records.record import TrailRecord, decode_record, encode_record
 from trailgate.trail.writing.trail_format import LEVEL_3
 
-PRINTED = {
+PRINTED: dict[str, dict[str, object]] = {
     "trail": {
         "signature": b"GG\r\nTL\n\r",
         "compatibility": 3,
