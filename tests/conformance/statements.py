@@ -73,7 +73,18 @@ def as_markdown(documents: Sequence[Document]) -> str:
         *(_totals(_link(one.cited), one.statements) for one in documents),
         _totals("all", every),
     ]
-    return "\n".join([_HEAD, *totals, *(_section(one) for one in documents)]) + "\n"
+    return "\n".join([_HEAD, *totals, *_open(documents), *map(_section, documents)]) + "\n"
+
+
+def _open(documents: Sequence[Document]) -> list[str]:
+    rows = [
+        _line([_link(document.cited), one.place, one.text, _state(one)])
+        for document in documents
+        for one in document.statements
+        if one.state != "holds"
+    ]
+    head = [_line(["document", "place", "statement", "state"]), "| --- " * 4 + "|"]
+    return ["", "## Statements that do not hold", "", *head, *rows] if rows else []
 
 
 def _totals(name: str, statements: Sequence[Statement]) -> str:
@@ -94,13 +105,16 @@ def _section(document: Document) -> str:
 
 
 def _row(one: Statement) -> str:
+    tests = "<br>".join(f"`{test}`" for test in one.tests)
+    return _line([one.id, one.text, _state(one), tests])
+
+
+def _state(one: Statement) -> str:
     state = "holds" if one.state == "holds" else f"**{one.state}**"
     if one.decision:
         page = next((PAGE.parent / "decisions").glob(f"{one.decision}-*.md"))
         state += f", [decision {one.decision}](decisions/{page.name})"
-    note = f"; {one.note}" if one.note else ""
-    tests = "<br>".join(f"`{test}`" for test in one.tests)
-    return _line([one.id, one.text, f"{state}{note}", tests])
+    return f"{state}; {one.note}" if one.note else state
 
 
 def _line(cells: Iterable[str]) -> str:
