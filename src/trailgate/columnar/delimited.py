@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.kernels import delimited as kernels
+from trailgate.columnar.kernels import regular_fields
 from trailgate.columnar.kernels.gather import MAX_INT32
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
@@ -44,7 +46,8 @@ class Dialect:
     """The delimiters, each one or more bytes.
 
     ``quote_escaped`` is a quote inside quotes; ``others_escaped`` are the forms in which other delimiters
-    are written in data: a delimiter within one of them is data.
+    are written in data: a delimiter within one of them is data. With ``returns``, a carriage return before the line
+    feed that ends a record is not data.
     """
 
     field: bytes
@@ -52,6 +55,7 @@ class Dialect:
     quote: bytes | None = None
     quote_escaped: bytes | None = None
     others_escaped: tuple[bytes, ...] = ()
+    returns: bool = False
 
     @property
     def escaped(self) -> bytes:
@@ -64,7 +68,8 @@ class Fields:
     """The fields of all records: field i is data[starts[i]:ends[i]], quotes included.
 
     Record r has the fields bounds[r] to bounds[r + 1] - 1 and is part of body ``body[r]``. ``flags`` say of each
-    field whether it is quoted and has escaped quotes (``kernels.QUOTED``, ``kernels.ESCAPES``).
+    field whether it is quoted and has escaped quotes (``kernels.QUOTED``, ``kernels.ESCAPES``). After ``returned`` records a
+    carriage return was dropped.
     """
 
     starts: Offsets
@@ -72,6 +77,7 @@ class Fields:
     flags: Octets
     bounds: Longs
     body: Longs
+    returned: int = 0
 
     @property
     def first(self) -> Longs:
@@ -92,16 +98,22 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
     """
     if len(data) > MAX_INT32:
         raise DecodeError("more than 2 GiB of text at once", hint="read fewer messages at a time")
-    tokens, window = _tokens(dialect), _window(data)
-    room = len(data) // BYTES_A_FIELD + len(starts) + 2
+    window, regular = _window(data), _regular(dialect)
+    room = len(data) // BYTES_A_FIELD + len(starts) + 2 * kernels.WINDOW
     broken = np.empty((2, len(starts)), np.int64)
     problems = np.empty(len(starts), np.uint8)
     while True:
         places, flags = np.empty((2, room), np.int32), np.empty(room, np.uint8)
         records = np.empty((2, room), np.int64)
-        count, found, wrong = kernels.scan(
-            window, len(data), starts, ends, *tokens, *places, flags, *records, *broken, problems
-        )
+        which, written = (window, len(data), starts, ends), (*places, flags, *records)
+        count, wrong = regular_fields.IRREGULAR, 0
+        if regular is not None:
+            count, found = regular_fields.scan_regular(*which, *regular, *written)
+        if count == regular_fields.IRREGULAR:
+            regular = None
+            count, found, wrong = kernels.scan(
+                *which, *_tokens(dialect), dialect.returns, *written, *broken, problems
+            )
         if count != kernels.FULL:
             break
         room *= 2
@@ -116,7 +128,9 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
             }
         )
     bounds, body = records[0, : found + 1], records[1, :found]
-    return Fields(places[0, :count], places[1, :count], flags[:count], bounds, body)
+    fields = places[0, :count], places[1, :count], flags[:count], bounds, body
+    returned = kernels.drop_returns(data, ends, *fields) if dialect.returns else 0
+    return Fields(*fields, returned)
 
 
 def _window(data: Octets) -> Octets:
@@ -135,6 +149,37 @@ class _Tokens(NamedTuple):
     quote_bytes: Octets
 
 
+class _Regular(NamedTuple):
+    """A dialect of bytes as the scanner of regular text takes it; -1: there is none."""
+
+    field: int
+    line: int
+    line_end: int
+    quote: int
+    escape: int
+
+
+@cache
+def _regular(dialect: Dialect) -> _Regular | None:
+    """Return a usual dialect; None for one with longer tokens, escaped delimiters, or a byte of two meanings."""
+    quote = dialect.quote or b""
+    escape = dialect.escaped.removesuffix(quote) if quote else b""  # a byte, and a quote after it
+    own = b"" if escape == quote else escape
+    every = dialect.field + dialect.line + quote + own
+    if (
+        dialect.others_escaped
+        or len(dialect.field) != 1
+        or len(dialect.line) > 2
+        or len(quote) > 1
+        or len(escape) != len(quote)
+        or len(set(every)) < len(every)
+    ):
+        return None
+    numbers = (ord(token) if token else -1 for token in (dialect.line[1:], quote, escape))
+    return _Regular(dialect.field[0], dialect.line[0], *numbers)
+
+
+@cache
 def _tokens(dialect: Dialect) -> _Tokens:
     quotes = (dialect.quote, dialect.escaped) if dialect.quote else (b"", b"")
     every = (dialect.field, dialect.line, *quotes, *dialect.others_escaped)

@@ -97,12 +97,12 @@ def test_any_pieces_are_a_path_or_an_error_with_a_caret(pieces: list[str]) -> No
 
 
 def _check(text: str) -> None:
+    hint, path = "", None
     try:
         path = parse_path(text, value=True)
     except OptionError as error:
-        assert error.hint.endswith("^")
-    else:
-        assert parse_path(str(path), value=True) == path
+        hint = error.hint
+    assert hint.endswith("^") if path is None else parse_path(str(path), value=True) == path
 
 
 def test_parts_are_those_of_the_reference() -> None:

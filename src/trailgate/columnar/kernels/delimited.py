@@ -12,7 +12,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import copy_value, first_mark, load8, marks64
+from trailgate.columnar.kernels.words import SPARE, first_mark, load8, marks64, move32
 
 # The rows of ``bounds``: a token is tokens[bounds[row]:bounds[row + 1]].
 FIELD, LINE, QUOTE, ESCAPED_QUOTE, OTHERS = range(5)
@@ -42,6 +42,7 @@ def scan(
     kinds: Octets,
     delimiter_bytes: Octets,
     quote_bytes: Octets,
+    returns: bool,
     starts: Offsets,
     ends: Offsets,
     flags: Octets,
@@ -54,7 +55,8 @@ def scan(
     """Write the fields of the bodies; return how many fields, records and broken bodies.
 
     Bodies ascend and do not overlap, within the first ``size`` bytes. ``kinds`` has an item a byte value, ``delimiter_bytes`` are the first bytes of delimiters and escapes of
-    delimiters, ``quote_bytes`` those of quotes and escaped quotes (none: text has no quotes). Record r
+    delimiters, ``quote_bytes`` those of quotes and escaped quotes (none: text has no quotes). With ``returns`` records end
+    with a line feed, and a carriage return may be between it and a closing quote. Record r
     has the fields first[r] to before first[r + 1] and belongs to body[r]; ``first`` has an item more than records. A broken body
     has no records, but a place and a problem.
     Returns ``FULL`` fields where the arrays of fields are too short, ``OUTSIDE`` where a body is not within the first
@@ -88,6 +90,7 @@ def scan(
             place = at
             flag = UNQUOTED
             kind = NO_DELIMITER
+            skipped_return = 0
             if (
                 quoted
                 and at < end
@@ -128,6 +131,8 @@ def scan(
                     kind = np.int64(kinds[data[place]])
                     if kind == SEVERAL:
                         kind = delimiter(data, place, end, tokens, bounds)
+                    if returns and kind == NO_DELIMITER and is_crlf(data, place, end):
+                        kind, skipped_return = LINE_DELIMITER, 1
                     if kind == NO_DELIMITER:
                         trouble = TRAILING
                         broken_at[wrong] = place - quote_size
@@ -166,7 +171,7 @@ def scan(
                 first[records], body[records] = begin, number
                 records += 1
                 begin = fields
-                at = place + line_size
+                at = place + skipped_return + line_size
                 more = kind == LINE_DELIMITER and at < end
         if trouble:
             broken[wrong], problem[wrong] = number, trouble
@@ -174,6 +179,40 @@ def scan(
             fields, records = fields_before, records_before
     first[records] = fields
     return fields, records, wrong
+
+
+@kernel(writes=("ends",))
+def drop_returns(
+    data: Octets,
+    body_ends: Longs,
+    starts: Offsets,
+    ends: Offsets,
+    flags: Octets,
+    first: Longs,
+    body: Longs,
+) -> int:
+    """Cut the carriage return off each record's last field, where a line feed follows it; return how many there were.
+
+    After a quoted field the return is outside it already. Returns ``OUTSIDE`` for what does not exist.
+    """
+    count = 0
+    for record in range(len(first) - 1):
+        last, number = first[record + 1] - 1, body[record]
+        if last < 0 or last >= len(ends) or number < 0 or number >= len(body_ends):
+            return OUTSIDE
+        end, stop = np.int64(ends[last]), min(body_ends[number], len(data))
+        if flags[last] & QUOTED:
+            count += is_crlf(data, end, stop)
+        elif end > starts[last] and is_crlf(data, end - 1, stop):
+            ends[last] = end - 1
+            count += 1
+    return count
+
+
+@inner
+def is_crlf(data: Octets, place: int, end: int) -> bool:
+    """Return whether a carriage return and a line feed are at a place."""
+    return bool(place + 1 < end and data[place] == 13 and data[place + 1] == 10)
 
 
 @inner
@@ -265,39 +304,81 @@ def measure_fields(
     Returns how many are null, -1 for a field that does not exist.
     """
     count = 0
-    rows, around, nullable = len(first), len(quote), len(nulls) > 0
+    rows, nullable = len(first), len(nulls) > 0
     for number in range(len(places)):
         offsets[number * (rows + 1)] = 0
     for block in range(0, rows, BLOCK):
+        records = first[block : block + BLOCK]
         for number in range(len(places)):
-            place, slot = places[number], number * (rows + 1)
-            total, every = np.int64(offsets[slot + block]), np.uint8(0)
-            for row in range(block, min(rows, block + BLOCK)):
-                field = first[row] + place
-                if field < 0 or field >= len(starts):
-                    return -1
-                begin, flag = np.int64(starts[field]), flags[field]
-                size = ends[field] - begin
-                every |= flag
-                if flag:
-                    begin += around
-                    size -= 2 * around
-                    if flag & ESCAPES:
-                        size = np.int64(unescaped_size(data, begin, begin + size, quote, escaped))
-                        begin = ~begin
-                if nullable and not flag and size == len(null):
-                    same = True
-                    for at in range(size):
-                        same = same and data[begin + at] == null[at]
-                    if same:
-                        nulls[number * rows + row] = True
-                        count += 1
-                        size = np.int64(0)
-                begins[number * rows + row] = begin
-                total += size
-                offsets[slot + row + 1] = total
+            slot, value = number * (rows + 1) + block, number * rows + block
+            found, every = measure_part(
+                data,
+                starts,
+                ends,
+                flags,
+                records,
+                places[number],
+                quote,
+                escaped,
+                null,
+                offsets[slot : slot + len(records) + 1],
+                begins[value : value + len(records)],
+                nulls[value : value + len(records)] if nullable else nulls,
+            )
+            if found < 0:
+                return -1
+            count += found
             seen[number] |= every
     return count
+
+
+@inner
+def measure_part(
+    data: Octets,
+    starts: Offsets,
+    ends: Offsets,
+    flags: Octets,
+    first: Longs,
+    place: int,
+    quote: Octets,
+    escaped: Octets,
+    null: Octets,
+    offsets: Offsets,
+    begins: Offsets,
+    nulls: Mask,
+) -> tuple[int, np.uint8]:
+    """Write offsets after the first one, begins and nulls of some records; return how many are null, and the flags ored.
+
+    Arrays are parts of a column, with an item a record: numba need not look whether an index counts from the end, which takes as long as the rest.
+    """
+    count = 0
+    around, nullable = len(quote), len(nulls) > 0
+    total, every = np.int64(offsets[0]), np.uint8(0)
+    for row in range(len(first)):
+        field = first[row] + place
+        if field < 0 or field >= len(starts):
+            return -1, every
+        begin, flag = np.int64(starts[field]), flags[field]
+        size = ends[field] - begin
+        every |= flag
+        if flag:
+            begin += around
+            size -= 2 * around
+            if flag & ESCAPES:
+                size = np.int64(unescaped_size(data, begin, begin + size, quote, escaped))
+                begin = ~begin
+        elif nullable and size == len(null):
+            same = True
+            for at in range(size):
+                same = same and data[begin + at] == null[at]
+            if same:
+                nulls[row] = True
+                count += 1
+                size = np.int64(0)
+        begins[row] = begin
+        total += size
+        offsets[row + 1] = total
+    return count, every
 
 
 @kernel(writes=("out",))
@@ -319,28 +400,78 @@ def copy_fields(
     """
     rows = len(first)
     for block in range(0, rows, BLOCK):
+        records = first[block : block + BLOCK]
         for number in range(len(places)):
-            slot, base = number * (rows + 1), bases[number]
-            at = np.int64(offsets[slot + block])
-            for row in range(block, min(rows, block + BLOCK)):
-                end, begin = (
-                    np.int64(offsets[slot + row + 1]),
-                    np.int64(begins[number * rows + row]),
-                )
-                if begin < 0:
-                    stop = ends[first[row] + places[number]] - len(quote)
-                    unescape(data, ~begin, stop, quote, escaped, out, base + at)
-                else:
-                    copy_value(data, begin, end - at, out, base + at)
-                at = end
+            slot, value = number * (rows + 1) + block, number * rows + block
+            copy_part(
+                data,
+                ends,
+                records,
+                places[number],
+                quote,
+                escaped,
+                offsets[slot : slot + len(records) + 1],
+                begins[value : value + len(records)],
+                out[bases[number] :],
+            )
+
+
+@inner
+def copy_part(
+    data: Octets,
+    ends: Offsets,
+    first: Longs,
+    place: int,
+    quote: Octets,
+    escaped: Octets,
+    offsets: Offsets,
+    begins: Offsets,
+    out: Octets,
+) -> None:
+    """Copy the values of some records to their offsets; arrays are as those of ``measure_part``."""
+    at, limit, left = np.int64(offsets[0]), len(data) - SPARE, 0
+    for row in range(len(begins)):
+        end, begin = np.int64(offsets[row + 1]), np.int64(begins[row])
+        if 0 <= begin <= limit - (end - at):
+            move32(out, at, data, begin)
+            for done in range(32, end - at, 32):
+                move32(out, at + done, data, begin + done)
+        else:
+            left += 1
+        at = end
+    if left:
+        copy_rest(data, ends, first, place, quote, escaped, offsets, begins, out)
+
+
+@inner
+def copy_rest(
+    data: Octets,
+    ends: Offsets,
+    first: Longs,
+    place: int,
+    quote: Octets,
+    escaped: Octets,
+    offsets: Offsets,
+    begins: Offsets,
+    out: Octets,
+) -> None:
+    """Copy the values of some records that have escapes, or are too near the end of the data for words, byte by byte."""
+    for row in range(len(first)):
+        at, end, begin = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(begins[row])
+        if begin < 0:
+            stop = ends[first[row] + place] - len(quote)
+            unescape(data, ~begin, stop, quote, escaped, out, at)
+        elif begin > len(data) - SPARE - (end - at):
+            for byte in range(end - at):
+                out[at + byte] = data[begin + byte]
 
 
 @inner
 def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: Octets) -> int:
     """Return the length of a value with its escaped quotes undone."""
-    size = end - start
+    size, begins = end - start, escaped[0]
     while start < end:
-        if is_there(data, start, end, escaped, 0, len(escaped)):
+        if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
             size += len(quote) - len(escaped)
             start += len(escaped)
         else:
@@ -353,8 +484,9 @@ def unescape(
     data: Octets, start: int, end: int, quote: Octets, escaped: Octets, out: Octets, at: int
 ) -> None:
     """Write a value with its escaped quotes undone."""
+    begins = escaped[0]
     while start < end:
-        if is_there(data, start, end, escaped, 0, len(escaped)):
+        if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
             for byte in range(len(quote)):
                 out[at + byte] = quote[byte]
             at += len(quote)

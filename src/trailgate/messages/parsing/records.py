@@ -37,6 +37,11 @@ class Records(ABC):
         """Return the records of each format of timestamps, or None where all have that of the options."""
         return None
 
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return what a run notes once about such records."""
+        return frozenset()
+
     @abstractmethod
     def raw(self, row: int) -> bytes:
         """Return a record's bytes."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.messages.properties.file import Entry, Properties
+from trailgate.messages.properties.metadata import NUMBERED_INDICATORS, OP_TYPES, TX_INDICATORS
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import (
     HeaderFields,
@@ -26,13 +27,6 @@ from trailgate.messages.properties.xml_rules import (
 )
 from trailgate.messages.xml.paths import Path, parse_path
 
-OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
-INDICATORS: Final = (
-    ("begin", "B", "0"),
-    ("middle", "M", "1"),
-    ("end", "E", "2"),
-    ("whole", "W", "3"),
-)
 _PREFIXES: Final = ("xmlparser.rules.", "xml.")  # capture properties §7.2
 _SYSTEM: Final = ("*ts", "*txid", "*seqid")
 _PROPERTIES: Final = {row.name: row for row in VALUES}
@@ -235,31 +229,24 @@ class _RuleReader:
         return None if entry is None else entry.value
 
     def _codes(self, name: str, own: dict[str, Entry]) -> Iterator[tuple[str, Lookup[bytes, str]]]:
-        kinds = ((word, letter, (letter,)) for word, letter in OP_TYPES)
-        yield "optype", self._lookup(name, own, "optype", kinds)
-        marks = ((word, letter, (letter, digit)) for word, letter, digit in INDICATORS)
-        yield "txind", self._lookup(name, own, "txind", marks)
+        yield "optype", self._lookup(name, own, "optype", OP_TYPES)
+        found = self._lookup(name, own, "txind", TX_INDICATORS)
+        numbered = not any(word.startswith("txind.") for word in own)
+        yield "txind", Lookup((*found.pairs, *NUMBERED_INDICATORS)) if numbered else found
 
     def _lookup(
-        self,
-        name: str,
-        own: dict[str, Entry],
-        what: str,
-        kinds: Iterable[tuple[str, str, tuple[str, ...]]],
+        self, name: str, own: dict[str, Entry], what: str, kinds: Iterable[tuple[str, str]]
     ) -> Lookup[bytes, str]:
         """Return the codes of a rule's operation types or indicators; two equal ones are an error."""
         found: dict[bytes, str] = {}
-        given = {word for word in own if word.startswith(f"{what}.")}
-        for word, letter, defaults in kinds:
+        for word, letter in kinds:
             entry = own.get(f"{what}.{word}val")
-            codes = [text.encode() for text in (defaults[:1] if given else defaults)]
-            if entry is not None:
-                codes = [parse_bytes(entry.value)]
-            for code in codes:
-                if code in found:
-                    problem = f"{code.decode(errors='replace')} is the code of two values of {name}.{what}"
-                    raise self.properties.error(problem, entry)
-                found[code] = letter
+            code = letter.encode() if entry is None else parse_bytes(entry.value)
+            if code in found:
+                shown = code.decode(errors="replace")
+                problem = f"{shown} is the code of two values of {name}.{what}"
+                raise self.properties.error(problem, entry)
+            found[code] = letter
         return Lookup(tuple(found.items()))
 
     def _check_indicators(self, tops: list[Rule], entry: Entry) -> None:
