@@ -54,6 +54,81 @@ def _marking(_typing: Any, data: Any, at: Any, _byte: Any) -> Any:
     return numba.types.uint64(data, at, numba.types.uint8), code
 
 
+def _splat(byte: int, width: int) -> ir.Constant:
+    return ir.Constant(ir.VectorType(ir.IntType(8), width), [byte] * width)
+
+
+def _any_of(builder: Any, loaded: Any, width: int, wanted: bytes, below: int = 0) -> Any:
+    """Return a word with a bit for each byte that is wanted, or lower than ``below``."""
+    tests = [builder.icmp_unsigned("==", loaded, _splat(byte, width)) for byte in wanted]
+    if below:
+        tests.append(builder.icmp_unsigned("<", loaded, _splat(below, width)))
+    found = tests[0]
+    for test in tests[1:]:
+        found = builder.or_(found, test)
+    bits = builder.bitcast(found, ir.IntType(width))
+    return bits if width == 64 else builder.zext(bits, _WORD)
+
+
+def _loaded(context: Any, builder: Any, signature: Any, arguments: Any, width: int) -> Any:
+    lanes = ir.VectorType(ir.IntType(8), width)
+    return builder.load(_pointer(context, builder, signature, arguments, lanes), align=1)
+
+
+def _with_upper(builder: Any, lower: Any, upper: Any) -> Any:
+    return builder.or_(lower, builder.shl(upper, ir.Constant(_WORD, 32)))
+
+
+def _text(_typing: Any, data: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 32)
+        upper = _any_of(builder, loaded, 32, b"&>\r")
+        return _with_upper(builder, _any_of(builder, loaded, 32, b"<"), upper)
+
+    return numba.types.uint64(data, at), code
+
+
+def _value(_typing: Any, data: Any, at: Any, _quote: Any) -> Any:
+    undefined = ir.Constant(ir.VectorType(ir.IntType(8), 32), ir.Undefined)
+    every = ir.Constant(ir.VectorType(ir.IntType(32), 32), [0] * 32)
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 32)
+        first = builder.insert_element(undefined, arguments[2], ir.Constant(ir.IntType(32), 0))
+        wanted = builder.shuffle_vector(first, undefined, every)
+        bits = builder.bitcast(builder.icmp_unsigned("==", loaded, wanted), ir.IntType(32))
+        upper = _any_of(builder, loaded, 32, b"&<", below=32)
+        return _with_upper(builder, builder.zext(bits, _WORD), upper)
+
+    return numba.types.uint64(data, at, numba.types.uint8), code
+
+
+def _name_end(_typing: Any, data: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 16)
+        return _any_of(builder, loaded, 16, b"/>=", below=33)
+
+    return numba.types.uint64(data, at), code
+
+
+def _control(_typing: Any, data: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 64)
+        blanks = _any_of(builder, loaded, 64, b"\t\n\r")
+        controls = builder.icmp_unsigned("<", loaded, _splat(32, 64))
+        return builder.and_(builder.bitcast(controls, _WORD), builder.not_(blanks))
+
+    return numba.types.uint64(data, at), code
+
+
+def _high(_typing: Any, data: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 64)
+        return builder.bitcast(builder.icmp_signed("<", loaded, _splat(0, 64)), _WORD)
+
+    return numba.types.uint64(data, at), code
+
+
 def _counting(_typing: Any, _word: Any) -> Any:
     def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -78,3 +153,8 @@ store8: Final[Any] = intrinsic(_storing)
 move32: Final[Any] = intrinsic(_moving)
 marks64: Final[Any] = intrinsic(_marking)
 first_mark: Final[Any] = intrinsic(_counting)
+text_marks: Final[Any] = intrinsic(_text)
+value_marks: Final[Any] = intrinsic(_value)
+name_end_marks: Final[Any] = intrinsic(_name_end)
+control_marks64: Final[Any] = intrinsic(_control)
+high_marks64: Final[Any] = intrinsic(_high)

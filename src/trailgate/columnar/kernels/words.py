@@ -4,6 +4,7 @@
   times as fast as byte by byte.
 - ``marks64`` compares 64 bytes with one byte and returns a bit for each; ``first_mark`` is the place of the lowest bit.
   Finding delimiters is three to five times as fast as byte by byte.
+- ``text_marks`` and its like look for the bytes that matter to XML, each in its place.
 
 The instructions check nothing: the caller proves that the bytes are within the array. With NUMBA_BOUNDSCHECK the loops are compiled
 as they are written here, so that bounds are checked.
@@ -63,6 +64,64 @@ def first_mark(word: Any) -> int:
     while not (word >> np.uint64(place)) & np.uint64(1):
         place += 1
     return place
+
+
+@instruction
+def text_marks(data: Any, at: int) -> Any:
+    """Return two bits for each of 32 bytes of XML text: the lower ones are of ``<``, the upper ones of ``&``, ``>`` and CR."""
+    found = np.uint64(0)
+    for place in range(32):
+        byte = data[at + place]
+        if byte == 0x3C:
+            found |= np.uint64(1) << np.uint64(place)
+        if byte in {0x26, 0x3E, 0x0D}:
+            found |= np.uint64(1) << np.uint64(32 + place)
+    return found
+
+
+@instruction
+def value_marks(data: Any, at: int, quote: Any) -> Any:
+    """Return two bits for each of 32 bytes of an attribute: the lower ones are of the quote, the upper ones of ``&``, ``<`` and controls."""
+    found = np.uint64(0)
+    for place in range(32):
+        byte = data[at + place]
+        if byte == quote:
+            found |= np.uint64(1) << np.uint64(place)
+        if byte in {0x26, 0x3C} or byte < 0x20:
+            found |= np.uint64(1) << np.uint64(32 + place)
+    return found
+
+
+@instruction
+def name_end_marks(data: Any, at: int) -> Any:
+    """Return a bit for each of 16 bytes that ends a name in an XML tag: ``/``, ``>``, ``=``, blanks and controls."""
+    found = np.uint64(0)
+    for place in range(16):
+        byte = data[at + place]
+        if byte in {0x2F, 0x3E, 0x3D} or byte <= 0x20:
+            found |= np.uint64(1) << np.uint64(place)
+    return found
+
+
+@instruction
+def control_marks64(data: Any, at: int) -> Any:
+    """Return a bit for each of 64 bytes that is a control other than tab, LF and CR."""
+    found = np.uint64(0)
+    for place in range(64):
+        byte = data[at + place]
+        if byte < 0x20 and byte not in {0x09, 0x0A, 0x0D}:
+            found |= np.uint64(1) << np.uint64(place)
+    return found
+
+
+@instruction
+def high_marks64(data: Any, at: int) -> Any:
+    """Return a bit for each of 64 bytes that is not ASCII."""
+    found = np.uint64(0)
+    for place in range(64):
+        if data[at + place] >= 0x80:
+            found |= np.uint64(1) << np.uint64(place)
+    return found
 
 
 @inner

@@ -46,6 +46,11 @@ class Found:
     def __len__(self) -> int:
         return len(self.rule)
 
+    def taken(self, rows: Longs) -> Found:
+        """Return these records."""
+        values = {name: places.taken(rows) for name, places in self.values.items()}
+        return Found(self.rule[rows], values)
+
 
 @dataclass(frozen=True, slots=True)
 class Findings:

@@ -1,0 +1,125 @@
+"""How the scanner's tables are laid out: each is one array of rows of numbers, and these are the places in a row."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+SPARE: Final = 64  # bytes of zeros after the messages: they are looked at in words
+
+# Kinds of records.
+OUTER: Final = 0
+OPERATIONS: Final = 1
+COLUMNS: Final = 2
+ANCHORS: Final = 3  # elements around a rule's that its paths begin at
+
+# A kind of records, in ``shape``: where it begins in ``records``, how many fit, how many the messages before have, and this one
+# with them; how many pointers and slots a record has.
+SHAPE: Final = 6
+BASE: Final = 0
+ROOM: Final = 1
+KEPT: Final = 2
+COUNT: Final = 3
+POINTED: Final = 4
+SLOTS: Final = 5
+
+# Fields of a record; each is a run of ``ROOM`` numbers. After them are its pointers to anchors, then start and length of each slot.
+RULE: Final = 0
+OWNER: Final = 1
+MESSAGE: Final = 2
+TRANSACTION: Final = 3
+START: Final = 4
+END: Final = 5
+POINTERS: Final = 6
+
+# An action: what it does (or the number of an attribute's name), the instance and level of its record, the slot, the record's kind, and two more.
+ACTION: Final = 7
+PHASES: Final = 4
+INSTANCE: Final = 1
+LEVEL: Final = 2
+SLOT: Final = 3
+KIND: Final = 4
+FIRST: Final = 5
+SECOND: Final = 6
+DOCUMENT: Final = -1  # a level: the document itself
+
+
+class What(IntEnum):
+    """What an action does."""
+
+    RECORD = 0  # opens a record; SLOT is the instance of its owner, FIRST the rule, SECOND whether it is a transaction's
+    EXISTS = 1
+    NAME = 2
+    POSITION = 3
+    LITERAL = 4  # FIRST: where it is among the literals, SECOND: its length
+    POINT = 5  # FIRST: the instance of the anchor, SECOND: its level
+    TEXT = 6
+    CONTENT = 7
+    CLOSE = 8
+
+
+# A choice: its first predicate, how many it has, and its first outcome. A predicate: by what, and three numbers.
+CHOICE: Final = 3
+PREDICATE: Final = 4
+BY_ATTRIBUTE: Final = 0  # the attribute's number, and the bounds of the literal
+BY_POSITION: Final = 1  # the counter, the number wanted, and the bits of predicates that must hold before
+
+# A name, in ``info``.
+INFO: Final = 8
+SIZE: Final = 0
+POOLED: Final = 1  # where its bytes are
+PREFIX: Final = 2  # the name of its prefix, -1 where there is none
+LOCAL: Final = 3
+ELEMENT: Final = 4  # the number of an element's name in the rules, else 0
+ATTRIBUTE: Final = 5
+SEEN: Final = 6  # the last tag that had it as an attribute
+BOUND: Final = 7  # how many declarations of it as a prefix are open
+
+# Names that are always there.
+XML: Final = 0
+XMLNS: Final = 1
+
+# What ``used`` counts: names, bytes of names, tags with attributes, and where room for decoded values begins.
+NAMES: Final = 0
+POOL: Final = 1
+SERIAL: Final = 2
+DECODED: Final = 3
+LITERALS: Final = 4
+USED: Final = 5
+
+# An open element, in ``frames``.
+FRAME: Final = 9
+STATE: Final = 1
+TEXT: Final = 2
+TEXT_START: Final = 3
+TEXT_END: Final = 4
+LAST: Final = 5  # of its pieces of text
+INNER: Final = 6  # where its start tag ends
+CHILDREN: Final = 7
+FIRST_PIECE: Final = 8
+
+# States of an element's text.
+NOTHING: Final = 0
+PLAIN: Final = 1
+SECTION: Final = 2
+PIECES: Final = 3
+
+# A piece of text that is decoded; NEXT is -1 for the last.
+PIECE: Final = 4
+PIECE_START: Final = 0
+PIECE_END: Final = 1
+IN_SECTION: Final = 2
+NEXT: Final = 3
+
+# An attribute of the tag that is read.
+ATTRIBUTES: Final = 4
+VALUE_START: Final = 1
+VALUE_END: Final = 2
+TO_DECODE: Final = 3
+
+# How a scan ends. All but DONE are returned with the message that was not read.
+DONE: Final = 0
+REFUSED: Final = -1
+FULL: Final = -2
+MANY_NAMES: Final = -3
+UNKNOWN_DECLARATION: Final = -4

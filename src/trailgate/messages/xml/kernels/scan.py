@@ -1,0 +1,330 @@
+"""One pass over a batch of XML messages: each is checked, and what the rules' tables name is noted.
+
+No value is copied but those with references, line ends or several pieces. A message that is not taken leaves nothing: it is for the
+general way, which reads it or reports what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import control_marks64, high_marks64, load8
+from trailgate.messages.xml.kernels.layout import (
+    BOUND,
+    CHILDREN,
+    COUNT,
+    DECODED,
+    DONE,
+    ELEMENT,
+    FIRST_PIECE,
+    FRAME,
+    FULL,
+    INFO,
+    INNER,
+    KEPT,
+    LITERALS,
+    NOTHING,
+    PHASES,
+    PIECES,
+    POOLED,
+    PREFIX,
+    REFUSED,
+    SERIAL,
+    SHAPE,
+    SIZE,
+    STATE,
+    TEXT,
+    UNKNOWN_DECLARATION,
+    XML,
+    XMLNS,
+)
+from trailgate.messages.xml.kernels.names import EVERY, find_name, insert_name
+from trailgate.messages.xml.kernels.records import end_element, start_element, store_attributes
+from trailgate.messages.xml.kernels.tags import (
+    after_blanks,
+    bind_prefixes,
+    child_number,
+    chosen_state,
+    comment_end,
+    instruction_end,
+    name_at,
+    name_end,
+    read_attributes,
+    section_end,
+)
+from trailgate.messages.xml.kernels.texts import is_blank, note_text, text_end
+
+SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
+DECLARATION_BEGINS: Final = np.uint64(0x6C6D783F3C)  # "<?xml"
+FIVE: Final = np.uint64(0xFFFFFFFFFF)
+MARK: Final = np.uint64(0xBFBBEF)
+THREE: Final = np.uint64(0xFFFFFF)
+WINDOW: Final = 64
+
+
+@kernel()
+def survey(text: Octets, start: int, end: int) -> int:
+    """Return 1 for bytes that have controls which XML forbids, plus 2 where not all are ASCII; 64 bytes follow them."""
+    controls = high = np.uint64(0)
+    for at in range(start, end, WINDOW):
+        within = EVERY
+        if end - at < WINDOW:
+            within = EVERY >> np.uint64(WINDOW - (end - at))
+        controls |= control_marks64(text, at) & within
+        high |= high_marks64(text, at) & within
+    return (1 if controls else 0) + (2 if high else 0)
+
+
+@kernel(writes=("table", "keys", "info", "pool", "used"))
+def intern(
+    text: Octets,
+    start: int,
+    end: int,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+) -> int:
+    """Return the number of a word, which is added unchecked where it is new, or ``NO_ROOM``."""
+    number = find_name(text, start, end - start, table, keys, info, pool)
+    if number >= 0:
+        return number
+    return insert_name(text, start, end - start, -1 - number, table, keys, info, pool, used)
+
+
+@kernel(
+    writes=(
+        "text", "table", "keys", "info", "pool", "used", "frames", "instances", "counters",
+        "attributes", "pieces", "scopes", "records", "shape",
+    )
+)  # fmt: skip
+def scan(
+    text: Octets,
+    starts: Longs,
+    ends: Longs,
+    first: int,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+    step: Offsets,
+    letters: int,
+    choices: Longs,
+    outcomes: Longs,
+    predicates: Longs,
+    bounds: Longs,
+    actions: Longs,
+    frames: Longs,
+    instances: Longs,
+    width: int,
+    counters: Longs,
+    counted: int,
+    attributes: Longs,
+    pieces: Longs,
+    scopes: Longs,
+    records: Longs,
+    shape: Longs,
+) -> tuple[int, int]:
+    """Note what is found in the messages from ``first`` on; return the message that is not taken and why, else their number and ``DONE``.
+
+    ``width`` is how many instances the rules have, ``counted`` how many counters, ``letters`` how many states a state
+    leads to.
+    """
+    for message in range(first, len(starts)):
+        for kind in range(len(shape) // SHAPE):
+            shape[kind * SHAPE + COUNT] = shape[kind * SHAPE + KEPT]
+        begin, end = starts[message], ends[message]
+        literals, side = used[LITERALS], used[DECODED]
+        depth, begun = 0, False
+        piece_count, scoped = 0, 0
+        at = begin
+        if end - at >= 3 and load8(text, at) & THREE == MARK:
+            at += 3
+        if end - at > 6 and load8(text, at) & FIVE == DECLARATION_BEGINS and is_blank(text[at + 5]):
+            place = at
+            while at + 1 < end and not (text[at] == 0x3F and text[at + 1] == 0x3E and at > place):
+                at += 1
+            at += 2
+            if at > end:
+                return message, REFUSED
+            if find_name(text, place, at - place, table, keys, info, pool) < 0:
+                return message, UNKNOWN_DECLARATION
+        place = 3 if load8(text, begin) & THREE == MARK and end - begin >= 3 else 0
+        frames[STATE], frames[CHILDREN], frames[TEXT] = 0, 0, NOTHING
+        for counter in range(counted):
+            counters[counter] = 0
+        side = start_element(
+            text, 0, 0, message, place, 0, 0, bounds, actions, frames, instances, width,
+            records, shape, literals, side,
+        )  # fmt: skip
+        if side < 0:
+            return message, FULL
+        while True:
+            start = at
+            at, decode = text_end(text, at, end)
+            if at < 0:
+                return message, REFUSED
+            if depth == 0:
+                if after_blanks(text, start, at) < at:
+                    return message, REFUSED
+                if at >= end:
+                    break
+            elif at >= end:
+                return message, REFUSED
+            elif at > start:
+                state = frames[depth * FRAME + STATE]
+                if bounds[state * PHASES + 4] > bounds[state * PHASES + 3]:
+                    piece_count = note_text(
+                        frames, depth * FRAME, pieces, piece_count, start, at, decode, 0
+                    )
+                    if piece_count < 0:
+                        return message, REFUSED
+            if at + 1 >= end:
+                return message, REFUSED
+            tag = at
+            byte = text[at + 1]
+            closed = 0
+            if byte == 0x2F:
+                # An end tag: the bytes of the open element's name, compared as words.
+                if depth == 0:
+                    return message, REFUSED
+                name = frames[depth * FRAME]
+                size = info[name * INFO + SIZE]
+                at = end_of_name(text, at + 2, size, name, keys, info, pool)
+                if at < 0:
+                    return message, REFUSED
+                at = after_blanks(text, at, end)
+                if at >= end or text[at] != 0x3E:
+                    return message, REFUSED
+                at += 1
+                closed = 1
+            elif byte == 0x21:
+                if load8(text, at + 1) == SECTION_BEGINS and depth:
+                    start = at + 9
+                    at, decode = section_end(text, start, end)
+                    if at < 0:
+                        return message, REFUSED
+                    state = frames[depth * FRAME + STATE]
+                    if bounds[state * PHASES + 4] > bounds[state * PHASES + 3]:
+                        piece_count = note_text(
+                            frames, depth * FRAME, pieces, piece_count, start, at, decode, 1
+                        )
+                        if piece_count < 0:
+                            return message, REFUSED
+                    at += 3
+                elif text[at + 2] == 0x2D and text[at + 3] == 0x2D:
+                    at = comment_end(text, at, end)
+                    if at < 0:
+                        return message, REFUSED
+                else:
+                    return message, REFUSED
+            elif byte == 0x3F:
+                at = instruction_end(text, at, end, table, keys, info, pool, used)
+                if at < 0:
+                    return message, at
+            else:
+                if depth == 0 and begun:
+                    return message, REFUSED
+                begun = True
+                place = name_end(text, at + 1, end)
+                name = name_at(text, at + 1, place, table, keys, info, pool, used)
+                if name < 0:
+                    return message, name
+                prefix = info[name * INFO + PREFIX]
+                at, count = place + 1, 0
+                if place >= end or (depth + 2) * FRAME > len(frames):
+                    return message, REFUSED
+                if text[place] != 0x3E:
+                    used[SERIAL] += 1
+                    at, count, closed = read_attributes(
+                        text, place, end, used[SERIAL], table, keys, info, pool, used, attributes
+                    )
+                    if at < 0:
+                        return message, at
+                    scoped = bind_prefixes(
+                        text, count, depth + 1, attributes, info, scopes, scoped
+                    )
+                    if scoped < 0:
+                        return message, REFUSED
+                if prefix >= 0 and (prefix == XMLNS or (prefix != XML and info[prefix * INFO + BOUND] == 0)):
+                    return message, REFUSED
+                position = child_number(frames, depth)
+                state = np.int64(
+                    step[frames[depth * FRAME + STATE] * letters + info[name * INFO + ELEMENT]]
+                )
+                if state < 0:
+                    if 2 * (at - tag) + side > len(text):
+                        return message, FULL
+                    state = chosen_state(
+                        text, -1 - state, depth, count, choices, outcomes, predicates, attributes,
+                        info, counters, counted, literals, side,
+                    )  # fmt: skip
+                depth += 1
+                frame = depth * FRAME
+                frames[frame], frames[frame + STATE] = name, state
+                frames[frame + TEXT], frames[frame + CHILDREN] = NOTHING, 0
+                frames[frame + INNER] = at
+                for counter in range(depth * counted, (depth + 1) * counted):
+                    counters[counter] = 0
+                if bounds[state * PHASES + PHASES] > bounds[state * PHASES]:
+                    start, size = tag + 1, info[name * INFO + SIZE]
+                    if prefix >= 0:
+                        skipped = info[prefix * INFO + SIZE] + 1
+                        start, size = start + skipped, size - skipped
+                    side = start_element(
+                        text, state, depth, message, tag - begin, start, size, bounds, actions,
+                        frames, instances, width, records, shape, literals, side,
+                    )  # fmt: skip
+                    if side < 0:
+                        return message, FULL
+                    if count:
+                        side = store_attributes(
+                            text, state, depth, count, bounds, actions, attributes, info,
+                            instances, width, records, shape, side,
+                        )  # fmt: skip
+                        if side < 0:
+                            return message, FULL
+                if closed:
+                    tag = at
+            if closed:
+                side = end_element(
+                    text, frames[depth * FRAME + STATE], depth, tag, at - begin, bounds, actions,
+                    frames, pieces, instances, width, records, shape, side,
+                )  # fmt: skip
+                if side < 0:
+                    return message, FULL
+                while scoped and scopes[2 * scoped - 2] == depth:
+                    scoped -= 1
+                    info[scopes[2 * scoped + 1] * INFO + BOUND] -= 1
+                if frames[depth * FRAME + TEXT] == PIECES:
+                    piece_count = frames[depth * FRAME + FIRST_PIECE]
+                depth -= 1
+        if not begun:
+            return message, REFUSED
+        for kind in range(len(shape) // SHAPE):
+            shape[kind * SHAPE + KEPT] = shape[kind * SHAPE + COUNT]
+        used[DECODED] = side
+    return len(starts), DONE
+
+
+@inner
+def end_of_name(
+    text: Octets, at: int, size: int, name: int, keys: Words, info: Longs, pool: Octets
+) -> int:
+    """Return where a name ends that must be the one of this number, or ``REFUSED``."""
+    first, last = load8(text, at), np.uint64(0)
+    if size < 8:
+        first &= EVERY >> np.uint64(64 - 8 * size)
+    else:
+        last = load8(text, at + size - 8)
+    alike = keys[2 * name] == first and keys[2 * name + 1] == last
+    pooled = info[name * INFO + POOLED]
+    for byte in range(8, size - 8):
+        alike = alike and text[at + byte] == pool[pooled + byte]
+    return at + size if alike else REFUSED

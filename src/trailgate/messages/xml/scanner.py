@@ -1,0 +1,374 @@
+"""Findings by the compiled scanner: one pass over a batch, and the messages that it leaves to the general way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.columnar.views import octets
+from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.xml.automaton import KINDS, Automaton
+from trailgate.messages.xml.documents import Limits
+from trailgate.messages.xml.findings import Findings, Found, Places
+from trailgate.messages.xml.kernels.layout import (
+    ANCHORS,
+    ATTRIBUTE,
+    ATTRIBUTES,
+    BASE,
+    BOUND,
+    COLUMNS,
+    COUNT,
+    DECODED,
+    DONE,
+    ELEMENT,
+    END,
+    FRAME,
+    FULL,
+    INFO,
+    KEPT,
+    LITERALS,
+    MANY_NAMES,
+    MESSAGE,
+    OPERATIONS,
+    OUTER,
+    OWNER,
+    PIECE,
+    POINTED,
+    POINTERS,
+    ROOM,
+    RULE,
+    SERIAL,
+    SHAPE,
+    SLOTS,
+    SPARE,
+    START,
+    TRANSACTION,
+    UNKNOWN_DECLARATION,
+    USED,
+)
+from trailgate.messages.xml.kernels.scan import intern, scan, survey
+
+_DECLARATION: Final = re.compile(
+    rb"<\?xml\s+version\s*=\s*(?:\"1\.0\"|'1\.0')"
+    rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
+    rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
+)
+_ENCODINGS: Final = {None, b"utf-8", b"utf8", b"us-ascii"}
+_NO_CHARACTERS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+_FIXED: Final = (b"xml", b"xmlns")  # layout.XML, layout.XMLNS
+_TABLE: Final = 1 << 14
+_POOL: Final = 1 << 18
+_MOST_NAMES: Final = _TABLE // 2
+_MOST_DECLARATIONS: Final = 64
+_DEPTH: Final = 256
+_ATTRIBUTES: Final = 4096
+_PIECES: Final = 4096
+_SCOPES: Final = 1024
+_BYTES: Final = (2000, 250, 50, 500)  # of a message, to a record of each kind, at first
+
+
+class _Names(NamedTuple):
+    """The table of names that a scan knows (``kernels.names``)."""
+
+    table: Offsets
+    keys: Words
+    info: Longs
+    pool: Octets
+    used: Longs
+
+    def copied(self) -> _Names:
+        """Return a table that can be added to."""
+        names, size = int(self.used[0]), int(self.used[1])
+        keys, info = np.empty(2 * _MOST_NAMES, np.uint64), np.empty(INFO * _MOST_NAMES, np.int64)
+        pool = np.zeros(_POOL, np.uint8)
+        keys[: 2 * names], info[: INFO * names] = self.keys[: 2 * names], self.info[: INFO * names]
+        pool[:size] = self.pool[:size]
+        return _Names(self.table.copy(), keys, info, pool, self.used.copy())
+
+    def add(self, word: bytes) -> int:
+        """Return the number of a word, added if it is new."""
+        text = np.frombuffer(word + bytes(SPARE), np.uint8)
+        return intern(text, 0, len(word), *self)
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """The findings of a batch, and the messages that the scanner does not take."""
+
+    findings: Findings
+    refused: list[int]
+
+
+class Scanner:
+    """Finds what rules name in batches of messages."""
+
+    def __init__(self, automaton: Automaton, limits: Limits) -> None:
+        self.automaton, self.limits = automaton, limits
+        known = np.zeros(USED, np.int64)
+        empty = _Names(
+            np.zeros(_TABLE, np.int32),
+            np.zeros(0, np.uint64),
+            np.zeros(0, np.int64),
+            np.zeros(0, np.uint8),
+            known,
+        )
+        self.names = empty.copied()
+        for word in _FIXED:
+            self.names.add(word)
+        for field, words in (
+            (ELEMENT, automaton.elements),
+            (ATTRIBUTE, automaton.attributes),
+        ):
+            for letter, name in enumerate(words, 1):
+                self.names.info[INFO * self.names.add(name.encode()) + field] = letter
+        self.declarations = 0
+
+    def scan(self, messages: MessageBatch) -> Scanned:
+        """Return what the rules find in messages."""
+        return _Scan(self, messages).scanned()
+
+    def known_declaration(self, text: bytes, names: _Names) -> bool:
+        """Return whether a declaration is one of UTF-8, which later scans know."""
+        found = _DECLARATION.fullmatch(text)
+        if found is None or self.declarations >= _MOST_DECLARATIONS:
+            return False
+        encoding = found[1] or found[2]
+        if encoding is not None and encoding.lower() not in _ENCODINGS:
+            return False
+        self.declarations += 1
+        kept = self.names.copied()
+        kept.add(text)
+        self.names = kept
+        return names.add(text) >= 0
+
+
+class _Scan:
+    """One scan of a batch."""
+
+    def __init__(self, scanner: Scanner, messages: MessageBatch) -> None:
+        self.scanner, self.automaton = scanner, scanner.automaton
+        self.count = len(messages)
+        first, last = (int(messages.starts[0]), int(messages.ends[-1])) if self.count else (0, 0)
+        self.size = last - first
+        self.starts, self.ends = messages.starts - first, messages.ends - first
+        self.names = scanner.names.copied()
+        literals = np.frombuffer(self.automaton.literals, np.uint8)
+        self.names.used[LITERALS] = self.size + SPARE
+        self.names.used[DECODED] = self.size + SPARE + len(literals)
+        self.text = self._text(octets(messages.data)[first:last], literals)
+        self.shape = np.zeros(KINDS * SHAPE, np.int64)
+        self.records = np.zeros(0, np.int64)
+        for kind, slots in enumerate(self.automaton.slots):
+            self.shape[kind * SHAPE + SLOTS] = len(slots)
+            self.shape[kind * SHAPE + POINTED] = self.automaton.pointers[kind]
+        self._grow([self.size // size + self.count + 16 for size in _BYTES])
+        self.refused: list[int] = []
+
+    def _text(self, data: Octets, literals: Octets) -> Octets:
+        fixed = self.size + SPARE + len(literals)
+        text = np.empty(fixed + self.size + 2 * SPARE, np.uint8)
+        text[: self.size] = data
+        text[self.size : self.size + SPARE] = 0
+        text[self.size + SPARE : fixed] = literals
+        return text
+
+    def _grow(self, rooms: Sequence[int]) -> None:
+        """Make room for so many records of each kind, and move those that are kept."""
+        old = [self._kind(kind) for kind in range(KINDS)]
+        bases = np.concatenate(
+            [[0], np.cumsum([o.fields * r for o, r in zip(old, rooms, strict=True)])]
+        )
+        records = np.empty(int(bases[-1]), np.int64)
+        for kind, (before, room) in enumerate(zip(old, rooms, strict=True)):
+            new = records[bases[kind] : bases[kind + 1]].reshape(before.fields, room)
+            if before.count:
+                new[:, : before.count] = before.rows[:, : before.count]
+            self.shape[kind * SHAPE + BASE], self.shape[kind * SHAPE + ROOM] = bases[kind], room
+        self.records = records
+
+    def _kind(self, kind: int) -> _Kind:
+        base, room, count, _, pointers, slots = self.shape[
+            kind * SHAPE : (kind + 1) * SHAPE
+        ].tolist()
+        fields = POINTERS + pointers + 2 * slots
+        rows = self.records[base : base + fields * room].reshape(fields, -1) if room else None
+        return _Kind(rows, count, fields, pointers)
+
+    def scanned(self) -> Scanned:
+        """Return the findings, and the messages that are left."""
+        bad = self._with_forbidden()
+        if bad:  # they are read as empty messages, which are not taken
+            self.ends = self.ends.copy()
+            self.ends[bad] = self.starts[bad]
+        self._run()
+        return Scanned(_Finished(self).findings(), self.refused)
+
+    def _with_forbidden(self) -> list[int]:
+        """Return the messages with bytes that are not UTF-8 or that XML forbids."""
+        flags = survey(self.text, 0, self.size)
+        if not flags:
+            return []
+        whole = self.text[: self.size].tobytes()
+        if not flags & 1 and not _is_bad(whole):
+            return []
+        bounds = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        return [number for number, (s, e) in enumerate(bounds) if _is_bad(whole[s:e])]
+
+    def _run(self) -> None:
+        automaton, names = self.automaton, self.names
+        depth = min(self.scanner.limits.depth, _DEPTH)
+        frames = np.empty((depth + 1) * FRAME, np.int64)
+        instances = np.empty((depth + 1) * max(1, automaton.instances), np.int64)
+        counters = np.empty((depth + 1) * max(1, automaton.counters), np.int64)
+        attributes = np.empty(
+            min(self.scanner.limits.attributes, _ATTRIBUTES) * ATTRIBUTES, np.int64
+        )
+        pieces, scopes = np.empty(_PIECES * PIECE, np.int64), np.empty(_SCOPES * 2, np.int64)
+        first, code, again = 0, DONE, -1
+        while True:
+            first, code = scan(
+                self.text, self.starts, self.ends, first, *self.names, automaton.step,
+                len(automaton.elements) + 1, automaton.choices, automaton.outcomes,
+                automaton.predicates, automaton.bounds, automaton.actions, frames, instances,
+                automaton.instances, counters, automaton.counters, attributes, pieces, scopes,
+                self.records, self.shape,
+            )  # fmt: skip
+            if code == DONE:
+                return
+            names = self.names
+            names.info[BOUND :: INFO] = 0
+            names.used[SERIAL] += 1 << 32
+            if code == FULL:
+                self._make_room()
+            elif code == MANY_NAMES and again != first:
+                self.names, again = self._fresh(), first
+            elif code != UNKNOWN_DECLARATION or not self._is_known(first):
+                self.refused.append(first)
+                first += 1
+
+    def _fresh(self) -> _Names:
+        """Return the table of names as it was at first, with the places of this batch."""
+        fresh = self.scanner.names.copied()
+        fresh.used[SERIAL:] = self.names.used[SERIAL:]
+        return fresh
+
+    def _make_room(self) -> None:
+        rooms = self.shape[ROOM::SHAPE]
+        self._grow((2 * rooms).tolist())
+        text = np.empty(2 * len(self.text), np.uint8)
+        text[: self.names.used[DECODED]] = self.text[: self.names.used[DECODED]]
+        self.text = text
+
+    def _is_known(self, message: int) -> bool:
+        body = self.text[self.starts[message] : self.ends[message]].tobytes()
+        body = body.removeprefix(b"\xef\xbb\xbf")
+        end = body.find(b"?>", 1) + 2
+        return self.scanner.known_declaration(body[:end], self.names)
+
+
+class _Kind(NamedTuple):
+    """Records of one kind: a row for each field."""
+
+    rows: Longs
+    count: int
+    fields: int
+    pointers: int
+
+
+def _is_bad(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return True
+    return _NO_CHARACTERS.search(text) is not None
+
+
+class _Finished:
+    """Makes findings of a scan's records."""
+
+    def __init__(self, done: _Scan) -> None:
+        self.automaton, self.text, self.count = done.automaton, done.text, done.count
+        self.kinds = [done._kind(kind) for kind in range(KINDS)]  # noqa: SLF001
+        self.text = done.text[: int(done.names.used[DECODED])]
+
+    def _field(self, kind: int, field: int) -> Longs:
+        found = self.kinds[kind]
+        return found.rows[field, : found.count]
+
+    def findings(self) -> Findings:
+        """Return the findings in the order of operations."""
+        outer, operations, columns = (self._found(kind) for kind in (OUTER, OPERATIONS, COLUMNS))
+        fields = {
+            name: self._field(OPERATIONS, field)
+            for name, field in (
+                ("message", MESSAGE), ("around", OWNER), ("transaction", TRANSACTION),
+                ("start", START), ("end", END),
+            )
+        }  # fmt: skip
+        operation = self._field(COLUMNS, OWNER)
+        if self.automaton.nests and len(operations) > 1:
+            order = self._order()
+            place = np.empty_like(order)
+            place[order] = np.arange(len(order))
+            operations = operations.taken(order)
+            fields = {name: values[order] for name, values in fields.items()}
+            operation = place[operation]
+        if (operation[1:] < operation[:-1]).any():
+            order = np.argsort(operation, kind="stable")
+            columns, operation = columns.taken(order), operation[order]
+        return Findings(
+            text=self.text,
+            outer=outer,
+            above=self._field(OUTER, OWNER),
+            operations=operations,
+            columns=columns,
+            operation=operation,
+            **fields,
+        )
+
+    def _found(self, kind: int) -> Found:
+        records = self.kinds[kind]
+        first = POINTERS + records.pointers
+        values = {
+            name: Places(
+                self._field(kind, first + 2 * slot), self._field(kind, first + 2 * slot + 1)
+            )
+            for slot, name in enumerate(self.automaton.slots[kind])
+        }
+        rule = self._field(kind, RULE)
+        anchors = self.kinds[ANCHORS]
+        for each in self.automaton.anchored:
+            if each.kind != kind:
+                continue
+            mine = np.flatnonzero(rule == each.rule)
+            which = self._field(kind, POINTERS + each.pointer)[mine]
+            places = values[each.name]
+            own = POINTERS + anchors.pointers + 2 * each.slot
+            places.starts[mine] = self._field(ANCHORS, own)[which]
+            places.lengths[mine] = self._field(ANCHORS, own + 1)[which]
+        return Found(rule, values)
+
+    def _order(self) -> Longs:
+        """Return the operations as rules list them: those below one after it, in the order of their elements."""
+        levels: list[tuple[Longs, Longs]] = []
+        kind, which = OPERATIONS, np.arange(self.kinds[OPERATIONS].count)
+        chains: list[list[tuple[int, int]]] = [[] for _ in which.tolist()]
+        del levels
+        start, rule = self._field(kind, START), self._field(kind, RULE)
+        outer_start, outer_rule = self._field(OUTER, START), self._field(OUTER, RULE)
+        above, around = self._field(OUTER, OWNER), self._field(OPERATIONS, OWNER)
+        for number, chain in enumerate(chains):
+            chain.append((int(start[number]), int(rule[number])))
+            record = int(around[number])
+            while record >= 0:
+                chain.append((int(outer_start[record]), int(outer_rule[record])))
+                record = int(above[record])
+            chain.reverse()
+        message = self._field(OPERATIONS, MESSAGE).tolist()
+        return np.array(sorted(range(len(chains)), key=lambda n: (message[n], chains[n])), np.int64)
