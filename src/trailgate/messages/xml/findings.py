@@ -6,7 +6,8 @@ Both ways of reading documents give the same findings: the compiled scanner and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -73,3 +74,59 @@ class Findings:
     end: Longs
     columns: Found
     operation: Longs
+
+
+def joined(first: Findings, second: Findings) -> Findings:
+    """Return the findings of two groups of the messages of a batch."""
+    outer, operations = len(first.outer), len(first.operations)
+    moved = replace(
+        second,
+        above=_moved(second.above, outer),
+        around=_moved(second.around, outer),
+        transaction=_moved(second.transaction, outer),
+        operation=second.operation + operations,
+    )
+    size = len(first.text)
+    found = Findings(
+        text=np.concatenate([first.text, second.text]),
+        outer=_one_after_the_other(first.outer, second.outer, size),
+        operations=_one_after_the_other(first.operations, second.operations, size),
+        columns=_one_after_the_other(first.columns, second.columns, size),
+        **{
+            name: np.concatenate([getattr(first, name), getattr(moved, name)])
+            for name in ("above", *_OF_OPERATIONS, "operation")
+        },
+    )
+    order = np.argsort(found.message, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    of_columns = np.argsort(place[found.operation], kind="stable")
+    return replace(
+        found,
+        operations=found.operations.taken(order),
+        columns=found.columns.taken(of_columns),
+        operation=place[found.operation][of_columns],
+        **{name: getattr(found, name)[order] for name in _OF_OPERATIONS},
+    )
+
+
+_OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")
+
+
+def _moved(records: Longs, by: int) -> Longs:
+    return np.where(records >= 0, records + by, -1)
+
+
+def _one_after_the_other(first: Found, second: Found, size: int) -> Found:
+    """Return the records of both; ``size`` is that of the first one's text."""
+    values = {}
+    for name in {**first.values, **second.values}:
+        starts, lengths = [], []
+        for found, by in ((first, 0), (second, size)):
+            places = found.values.get(name) or Places(
+                np.zeros(len(found), np.int64), np.full(len(found), -1)
+            )
+            starts.append(places.starts + by)
+            lengths.append(places.lengths)
+        values[name] = Places(np.concatenate(starts), np.concatenate(lengths))
+    return Found(np.concatenate([first.rule, second.rule]), values)

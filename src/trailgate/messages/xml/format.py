@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
 from trailgate.arrays import Longs
+from trailgate.columnar.kernels.compiled import INTERPRETED
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.messages.xml.automaton import NotForScannerError, compile_rules
 from trailgate.messages.xml.documents import parse_document
-from trailgate.messages.xml.findings import Findings
+from trailgate.messages.xml.findings import Findings, joined
 from trailgate.messages.xml.images import XmlImageReader
 from trailgate.messages.xml.matching import Matcher
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.records import XmlRecords
 from trailgate.messages.xml.rule_matching import Collector, RuleMatcher
+from trailgate.messages.xml.scanner import Scanner
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 
+_LOG: Final = logging.getLogger(__name__)
+
 
 class XmlFormat:
-    """Reads operations by one set of options; what these decide is made once and kept."""
+    """Reads operations by one set of options; what these decide is made once and kept.
+
+    The first few bytes are read by the general way: compiling the scanner takes longer than that.
+    """
 
     def __init__(self, options: XmlOptions) -> None:
         self.options = options
         self._matcher = RuleMatcher(options.rules, Matcher(options.namespaces))
+        self._scanner = _scanner(options)
         self._images = XmlImageReader(options)
+        self._read = 0  # bytes
 
     def records(self, messages: MessageBatch) -> XmlRecords:
         """Return the operations that the rules find; raises BadMessagesError."""
@@ -36,13 +48,23 @@ class XmlFormat:
         return XmlRecords(messages, findings.message, findings.start, self.options, findings)
 
     def _findings(self, messages: MessageBatch) -> Findings:
+        self._read += int((messages.ends - messages.starts).sum())
+        if self._scanner is None or self._read <= INTERPRETED:
+            return self.general(messages, range(len(messages)))
+        scanned = self._scanner.scan(messages)
+        if not scanned.refused:
+            return scanned.findings
+        return joined(scanned.findings, self.general(messages, scanned.refused))
+
+    def general(self, messages: MessageBatch, numbers: Iterable[int]) -> Findings:
+        """Return what the rules find in some of the messages, by their trees; raises BadMessagesError."""
         collector = Collector()
         errors: dict[int, TrailgateError] = {}
         whole = memoryview(messages.data)
-        bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
-        for number, (begin, end) in enumerate(bounds):
+        for number in numbers:
+            body = bytes(whole[messages.starts[number] : messages.ends[number]])
             try:
-                document = parse_document(bytes(whole[begin:end]), self.options.limits)
+                document = parse_document(body, self.options.limits)
             except DecodeError as error:
                 errors[number] = error
             else:
@@ -65,3 +87,12 @@ class XmlFormat:
     ) -> tuple[Image, Image]:
         """Return before and after of alike operations; what is wrong is added to the errors."""
         return self._images.images(records, table, kind, rows, errors)
+
+
+def _scanner(options: XmlOptions) -> Scanner | None:
+    """Return the scanner of the rules, or None where they have what only the general way does."""
+    try:
+        return Scanner(compile_rules(options.rules), options.limits)
+    except NotForScannerError as reason:
+        _LOG.info("XML messages are read by the general way, for the rules have %s", reason)
+        return None
