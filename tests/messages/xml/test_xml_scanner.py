@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError, OptionError
@@ -29,7 +30,7 @@ TEXTS = st.sampled_from(
     ]
 )  # fmt: skip
 VALUES = st.sampled_from(["1", "x", "", "a b", "&amp;", "a\tb", "\u00e4", "&#10;", ">", "'"])
-ATTRIBUTES = st.dictionaries(st.sampled_from(["a", "b", "p:a", "xmlns:p", "xml:a"]), VALUES, max_size=3)
+ATTRIBUTES = st.dictionaries(st.sampled_from(["a", "b", "a", "xml:a"]), VALUES, max_size=3)
 
 
 def written(name: str, attributes: dict[str, str], parts: list[str]) -> str:
@@ -38,11 +39,18 @@ def written(name: str, attributes: dict[str, str], parts: list[str]) -> str:
     return f"<{tag}>{inner}</{name}>" if inner else f"<{tag}/>"
 
 
+def prefixed(document: str) -> str:
+    """Return a document whose elements b and attributes b have a prefix."""
+    root = document.replace("<b", "<p:b").replace("</b", "</p:b").replace(" b=", " p:b=")
+    return f'<r xmlns:p="urn:p" xmlns="urn:d">{root}</r>'
+
+
 ELEMENTS = st.recursive(
     st.builds(written, NAMES, ATTRIBUTES, st.lists(TEXTS, max_size=2)),
     lambda inner: st.builds(written, NAMES, ATTRIBUTES, st.lists(TEXTS | inner, max_size=6)),
     max_leaves=15,
 )
+DOCUMENTS = ELEMENTS | ELEMENTS | ELEMENTS.map(prefixed)
 STEPS = st.builds(
     lambda name, predicate: name + predicate,
     st.sampled_from(["a", "b", "c", "op", "*"]),
@@ -50,53 +58,45 @@ STEPS = st.builds(
         ["", "", "", "[1]", "[2]", "[@a='1']", "[@b='x']", "[name()='a']", "[@a='1'][1]", "[2][@a='']", "[2][name()='b']"]
     ),
 )  # fmt: skip
-MATCHES = st.builds(
-    lambda start, steps, between: start + between.join(steps),
-    st.sampled_from(["/", "./", "//"]),
+ALIKE = st.sampled_from(["a", "*", "*", "op", "//a", "./*", "b[1]", "*[@a='1']", "*[2]"])
+MATCHES = ALIKE | st.builds(
+    lambda steps, between: "/" + between.join(steps),
     st.lists(STEPS, min_size=1, max_size=2),
     st.sampled_from(["/", "/", "//"]),
-) | st.just("")
+)
 PATHS = st.builds(
     lambda start, steps, accessor: "/".join([start, *steps, accessor]),
-    st.sampled_from([".", ".", "..", "../..", "", "./", "/"]),
+    st.sampled_from([".", ".", ".", "..", "../.."]),
     st.lists(STEPS, max_size=2),
     st.sampled_from(["@a", "@b", "text()", "content()", "name()", "position()"]),
-).map(lambda path: path.replace("///", "//"))
+) | st.sampled_from(["@a", "text()", "/a/@a", "/*/a/text()", "..//*/@a", "//a/@a", ".//*/name()"])
 
 
 @st.composite
 def rule_sets(draw: st.DrawFn) -> str:
-    lines = []
-    count = 0
+    lines: list[str] = []
+    numbers = count()
 
     def rule(kind: str, depth: int) -> str:
-        nonlocal count
-        name = f"{kind}{count}"
-        count += 1
+        name = f"{kind}{next(numbers)}"
         lines.append(f"{name}.type={kind}")
         match = draw(MATCHES)
-        if match:
+        if kind != "tx" or draw(st.booleans()):
             lines.append(f"{name}.match={match}")
-        if kind == "op":
-            lines.append(f'{name}.schemaandtable={draw(PATHS | st.just(chr(34) + "T" + chr(34)))}')
-            lines.append(f"{name}.optype={draw(PATHS)}")
-        if kind == "tx":
-            lines.append(f"{name}.txname={draw(PATHS)}")
-        if kind == "col":
-            lines.append(f"{name}.name={draw(PATHS)}")
-            value = draw(PATHS | st.just('"fixed"'))
-            lines.append(f"{name}.value={value}")
-            lines.append(f"{name}.isnull={draw(PATHS | st.sampled_from(['./a', './/b', '.', '../b']))}")
-        else:
-            below = {"tx": ["op"], "op": ["op", "col", "col"]}[kind]
-            kinds = draw(st.lists(st.sampled_from(below), min_size=kind == "tx", max_size=2 if depth < 3 else 0))
-            if kind == "tx":
-                kinds = kinds[:2]
-            if depth >= 3:
-                kinds = ["op"] if kind == "tx" else []
-            found = [rule(each, depth + 1) for each in kinds]
-            if found:
-                lines.append(f"{name}.subrules={','.join(found)}")
+        values = {
+            "tx": {"txname": PATHS},
+            "op": {"schemaandtable": PATHS | st.just('"T"'), "optype": PATHS},
+            "col": {
+                "name": PATHS,
+                "value": PATHS | st.just('"fixed"'),
+                "isnull": PATHS | st.sampled_from(["./a", "..//b", ".", "../b"]),
+            },
+        }[kind]
+        lines.extend(f"{name}.{word}={draw(paths)}" for word, paths in values.items())
+        below = {"tx": ["op"], "op": ["op", "col", "col", "col"], "col": []}[kind]
+        if below and depth < 3:
+            kinds = draw(st.lists(st.sampled_from(below), min_size=1, max_size=2))
+            lines.append(f"{name}.subrules={','.join([rule(each, depth + 1) for each in kinds])}")
         return name
 
     tops = [rule(draw(st.sampled_from(["tx", "op"])), 0) for _ in range(draw(st.integers(1, 2)))]
@@ -179,6 +179,145 @@ def check(given: XmlOptions, bodies: list[bytes]) -> Scanned:
     return found
 
 
-@given(rule_sets(), st.lists(ELEMENTS, min_size=1, max_size=3))
+@given(rule_sets(), st.lists(DOCUMENTS, min_size=1, max_size=3))
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 def test_both_ways_find_the_same(rules: str, documents: list[str]) -> None:
     check(options(rules), [document.encode() for document in documents])
+
+
+RULES = """xml.rules=t
+t.type=tx
+t.match=/r
+t.txname=@n
+t.subrules=o
+o.type=op
+o.match=./op
+o.schemaandtable=@table
+o.optype=../@kind
+o.subrules=c
+c.type=col
+c.match=./*[@a='1']
+c.name=name()
+c.value=text()
+c.isnull=./a
+"""
+OPERATIONS = st.lists(
+    st.builds(
+        lambda table, columns: f"<op table='{table}'>{''.join(columns)}</op>",
+        VALUES.map(lambda text: text.replace("'", "")),
+        st.lists(DOCUMENTS, max_size=3),
+    ),
+    max_size=4,
+).map(lambda found: f"<r n='1' kind=\"I\">{''.join(found)}</r>")
+HEADS = st.sampled_from(
+    [
+        "",
+        "",
+        "\ufeff",
+        '<?xml version="1.0"?>',
+        "<?xml version='1.0' encoding='UTF-8'?>\n",
+        "<!-- c -->\n",
+    ]
+)
+
+
+@given(st.lists(st.builds(str.__add__, HEADS, OPERATIONS), min_size=1, max_size=5))
+def test_operations_of_several_messages(documents: list[str]) -> None:
+    found = check(options(RULES), [document.encode() for document in documents])
+
+    assert not found.refused
+
+
+@given(
+    st.lists(OPERATIONS, min_size=1, max_size=3),
+    st.lists(
+        st.tuples(st.integers(0, 600), st.sampled_from([b"<", b">", b"/", b"&", b"'", b'"', b"=", b" ", b"a", b"]]>", b"\x00",
+            b"\xff", b"\xef\xbf\xbf", b"<!", b"<?", b"<![CDATA[", b"-->", b"xmlns:", b"\x0b", b"&#0;", b"&#xD800;", b"&a;", b"\xc3"])),
+        max_size=4,
+    ),
+    st.booleans(),
+)  # fmt: skip
+@settings(max_examples=300)
+def test_what_the_general_way_refuses_is_not_taken(
+    documents: list[str], changes: list[tuple[int, bytes]], replaces: bool
+) -> None:
+    bodies = [document.encode() for document in documents]
+    for place, piece in changes:
+        number = place % len(bodies)
+        body = bodies[number]
+        at = place % (len(body) + 1)
+        bodies[number] = body[:at] + piece + body[at + len(piece) * replaces :]
+
+    check(options(RULES), bodies)
+
+
+@given(st.lists(OPERATIONS, min_size=1, max_size=6), st.integers(1, 5))
+def test_any_cut_into_batches_gives_the_same(documents: list[str], cut: int) -> None:
+    given = options(RULES)
+    bodies = [document.encode() for document in documents]
+
+    whole = operations(scanned(given, batch_of(bodies)).findings)
+
+    parts = []
+    for start in range(0, len(bodies), cut):
+        part = operations(scanned(given, batch_of(bodies[start : start + cut])).findings)
+        parts += [(row[0] + start, *row[1:]) for row in part]
+    assert parts == whole
+
+
+def test_a_broken_message_does_not_spoil_others() -> None:
+    good = b"<r kind='I'><op table='T'><x a='1'>1</x></op></r>"
+    bodies = [good, b"<r xmlns:p='urn:p'><op", good, b"<!DOCTYPE r><r/>", good, b"<p:r/>", good]
+
+    found = check(options(RULES), bodies)
+
+    assert found.refused == [1, 3, 5]
+    assert found.findings.message.tolist() == [0, 2, 4, 6]
+
+
+def test_many_names_and_records_find_room() -> None:
+    names = "".join(f"<n{number} a='1'/>" for number in range(6000))
+    small = "<op/>" * 5000
+    bodies = [
+        f"<r>{names}</r>".encode(),
+        f"<r>{small}</r>".encode(),
+        f"<r>{names.replace('n', 'm')}</r>".encode(),
+    ]
+
+    found = check(options(RULES), bodies)
+
+    assert not found.refused
+    assert len(found.findings.message) == 5000
+
+
+def test_a_message_with_too_many_names_is_left() -> None:
+    names = "".join(f"<n{number}/>" for number in range(20_000))
+
+    assert check(options(RULES), [f"<r>{names}</r>".encode(), b"<r><op/></r>"]).refused == [0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["o.match=//op//op", "c.value=.//a/text()", "c.match=./*[text()='x']", "c.match=./p:a\nxml.namespaces.p=urn:p"],
+)  # fmt: skip
+def test_rules_that_are_not_for_the_scanner(line: str) -> None:
+    rules = "\n".join(
+        each for each in RULES.split("\n") if not each.startswith(line.partition("=")[0] + "=")
+    )
+    if line.startswith("o.match"):
+        rules = rules.replace("t.match=/r", "t.match=//r")
+
+    with pytest.raises(NotForScannerError):
+        compile_rules(options(f"{rules}{line}\n").rules)
+
+
+def test_both_ways_give_operations_together() -> None:
+    latin = '<?xml version="1.0" encoding="iso-8859-1"?><r kind="I"><op table="\u00e4"><x a="1">\u00fc</x></op></r>'
+    plain = "<r kind='I'><op table='T'><y a='1'>&lt;</y></op><op table='U'/></r>"
+    bodies = [plain.encode(), latin.encode("latin-1"), plain.encode()] * 200
+    given = options(RULES)
+
+    form = XmlFormat(given)
+    found = form.records(batch_of(bodies)).findings
+
+    assert operations(found) == operations(form.general(batch_of(bodies), range(len(bodies))))

@@ -140,6 +140,8 @@ class _Actions:
         own = _steps(rule)
         placed = _Placed(above.pattern + own, {})
         self._check(own)
+        if not placed.pattern and {OPERATIONS, COLUMNS} & set(_kinds(rule)):
+            raise NotForScannerError("an operation or column of the whole message")
         for kind in _kinds(rule):
             placed.instances[kind] = instance = self._instance(kind)
             owner = above.instances.get(OPERATIONS if kind == COLUMNS else OUTER, -1)
@@ -211,7 +213,9 @@ class _Actions:
         level = self._level(over, path.steps)
         if not (path.absolute or path.up):
             for kind, instance in placed.instances.items():
-                self._found(over + path.steps, path, (instance, level, self._slot(kind, name), kind))
+                self._found(
+                    over + path.steps, path, (instance, level, self._slot(kind, name), kind)
+                )
             return
         anchor = self._anchor(over)
         slot = self._slot(ANCHORS, (rule.number, name))
@@ -367,7 +371,9 @@ class _Tables:
         self.outcomes += [0] * (1 << len(keys))
         for mask in range(1 << len(keys)):
             hold = {key for bit, key in enumerate(keys) if mask >> bit & 1}
-            more = {to for to, conditions in chosen if to is not None and hold.issuperset(conditions)}
+            more = {
+                to for to, conditions in chosen if to is not None and hold.issuperset(conditions)
+            }
             self.outcomes[outcome + mask] = self._state(sure | more)
         self.choices.append((first, len(keys), outcome))
         return -len(self.choices)

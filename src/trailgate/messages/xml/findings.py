@@ -55,7 +55,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found in the messages of a batch; places are those of ``text``, which is UTF-8.
+    """What was found in the messages of a batch; places are those of ``text``, which is UTF-8 with
+    64 more bytes that words may be read from.
 
     ``outer`` are the transactions, and the operations that have others below them; ``above`` is the outer record
     around each, -1 where there is none. Operations are in the order of their messages and transactions.

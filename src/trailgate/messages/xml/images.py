@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError, did_you_mean
 from trailgate.messages.parsing.bad_messages import errors_by_row
 from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
-from trailgate.messages.properties.rows import SourceKind
-from trailgate.messages.properties.values import ValueSource
-from trailgate.messages.properties.xml_rules import RuleType
-from trailgate.messages.xml.findings import Findings
+from trailgate.messages.xml.findings import Findings, Places
+from trailgate.messages.xml.kernels import cells as kernels
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.records import XmlRecords
 from trailgate.messages.xml.rules import Rule
@@ -27,28 +22,38 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image, Sta
 from trailgate.model.tables import Table
 from trailgate.operations.values import Convert, parser_for
 
-_VALUE, _NULL, _MISSING = 0, 1, 2
 _UNNAMED: Final = -1  # a column that has an error
-States = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One image: the column of each cell, its row, and where its value is or that it is NULL."""
+    """One image: where the value of each column and row is, column by column; a length may be NULL or MISSING."""
 
-    column: Longs
-    row: Longs
-    cell: Longs
-    start: Longs
-    length: Longs
-    state: States
+    starts: Longs
+    lengths: Longs
+
+
+class _Pass(NamedTuple):
+    """A property, the rules that an image uses it of, and what it means where it is found; None for a value."""
+
+    name: str
+    by: Mask
+    meaning: int | None
+
+
+_MEANINGS: Final = (("value", None), ("isnull", kernels.NULL), ("ismissing", kernels.MISSING))
 
 
 class XmlImageReader:
     """Reads images by one set of options; what a table's columns decide is made once and kept."""
 
     def __init__(self, options: XmlOptions) -> None:
-        self.rules = options.all_rules()
+        rules = options.all_rules()
+        self._passes = {
+            (image, shared): _passes(rules, image, shared=shared)
+            for image in ("before.", "after.")
+            for shared in (False, True)
+        }
         self._converters: dict[str, tuple[Convert, ...]] = {}
 
     def images(
@@ -59,11 +64,11 @@ class XmlImageReader:
         if kind == TRUNCATE:
             return absent, absent
         group = _XmlGroup(records, table, rows, errors)
-        group.find_cells(self.rules)
+        group.find_cells()
         sides = []
         for image, wanted in (("before.", kind != INSERT), ("after.", kind != DELETE)):
             shared = (image == "before.") == (kind == DELETE)
-            found = group.side(self.rules, image, shared=shared) if wanted else None
+            found = group.side(self._passes[image, shared]) if wanted else None
             sides.append(found)
         keyed = sides[0] if kind == DELETE else sides[1]
         assert keyed is not None
@@ -92,168 +97,125 @@ class _XmlGroup(RecordGroup[XmlRecords]):
         """Return what was found in the batch."""
         return self.records.findings
 
-    def find_cells(self, rules: Sequence[Rule]) -> None:
+    def find_cells(self) -> None:
         """Find the cells of these operations, and the column of each."""
         findings = self.findings
         place = np.full(len(findings.message), -1)
         place[self.rows] = np.arange(len(self.rows))
-        row = place[findings.operation]
-        self.cells = np.flatnonzero(row >= 0)
-        self.row = row[self.cells]
-        names, indexes = self._text("name", rules), self._text("index", rules)
-        self.column = self._by_name(names)
-        numbered = np.asarray(indexes.is_valid())
-        if numbered.any():
-            self._by_index(names, indexes, numbered)
-        neither = np.flatnonzero(np.asarray(names.is_null()) & ~numbered)
+        cells, row = (np.empty(len(findings.operation), np.int64) for _ in range(2))
+        count = kernels.find_cells(place, findings.operation, cells, row)
+        self.cells, self.row = cells[:count], row[:count]
+        names, found = self.records.column_words("name")
+        numbers, digits = self.records.column_words("index")
+        codes = names[self.cells]
+        self.column = self._by_name(codes, found)
+        if not digits and len(codes) and codes.min() >= 0:
+            return
+        indexes = numbers[self.cells]
+        if digits:
+            self._by_index(codes, found, indexes, digits)
+        neither = np.flatnonzero((codes < 0) & (indexes < 0))
         self._refuse_cells(neither, lambda _: ("a column has neither a name nor an index", ""))
 
-    def _text(self, name: str, rules: Sequence[Rule]) -> pa.Array:
-        """Return each cell's text of a property, from its path or written in its rule."""
-        places = self.findings.columns.values.get(name)
-        if places is None:
-            values = pa.nulls(len(self.cells), pa.string())
-        else:
-            values = places.taken(self.cells).text(self.findings.text)
-        fixed = {
-            rule.number: source.name
-            for rule in rules
-            if rule.type is RuleType.COLUMN
-            and isinstance(source := rule.values.get(name), ValueSource)
-            and source.kind is SourceKind.LITERAL
-        }
-        if not fixed:
-            return values
-        of_rule = pa.array([fixed.get(number) for number in range(len(rules))], pa.string())
-        own = of_rule.take(pa.array(self.findings.columns.rule[self.cells]))
-        return own if places is None else own.fill_null(values)
-
-    def _by_name(self, names: pa.Array) -> Longs:
+    def _by_name(self, codes: Longs, found: Sequence[str]) -> Longs:
         """Return the column that each cell names; add an error where the table has none of the name."""
-        codes, found = distinct(names.fill_null(""))
         known = {column.name.casefold(): i for i, column in enumerate(self.table.columns)}
-        numbers = np.array([known.get(name.casefold(), _UNNAMED) for name in found] or [_UNNAMED])
-        column: Longs = numbers[codes] if len(codes) else np.zeros(0, np.int64)
-        wrong = np.flatnonzero((column < 0) & np.asarray(names.is_valid()))
+        numbers = [known.get(name.casefold(), _UNNAMED) for name in found]
+        column: Longs = np.array([*numbers, _UNNAMED])[codes]  # the last one is that of no name
+        if len(column) and column.min() >= 0:
+            return column
 
         def problem(cell: int) -> tuple[str, str]:
             name = found[codes[cell]]
             hint = did_you_mean(name, [each.name for each in self.table.columns])
             return f"the table has no column {name!r}", hint
 
-        self._refuse_cells(wrong, problem)
+        self._refuse_cells(np.flatnonzero((column < 0) & (codes >= 0)), problem)
         return column
 
-    def _by_index(self, names: pa.Array, indexes: pa.Array, numbered: Mask) -> None:
+    def _by_index(
+        self, codes: Longs, names: Sequence[str], indexes: Longs, found: Sequence[str]
+    ) -> None:
         """Take the columns that cells number; add an error where name and number differ."""
-        codes, found = distinct(indexes.fill_null(""))
         width = len(self.table.columns)
-        numbers = np.array(
-            [
-                int(t) if t.isascii() and t.isdecimal() and int(t) < width else _UNNAMED
-                for t in found
-            ]
-        )
-        own = numbers[codes]
-        wrong = np.flatnonzero(numbered & (own < 0))
+        numbers = [
+            int(t) if t.isascii() and t.isdecimal() and int(t) < width else _UNNAMED for t in found
+        ]
+        own = np.array([*numbers, _UNNAMED])[indexes]
+        numbered, named = indexes >= 0, codes >= 0
         self._refuse_cells(
-            wrong,
+            np.flatnonzero(numbered & (own < 0)),
             lambda cell: (
-                f"the table has no column {found[codes[cell]]!r} of 0 to {width - 1}",
+                f"the table has no column {found[indexes[cell]]!r} of 0 to {width - 1}",
                 "The first column has the index 0",
             ),
         )
-        named = np.asarray(names.is_valid())
         differ = np.flatnonzero(
             numbered & named & (own >= 0) & (self.column >= 0) & (own != self.column)
         )
 
         def problem(cell: int) -> tuple[str, str]:
             column = self.table.columns[int(own[cell])].name
-            return f"column {found[codes[cell]]} is {column}, not {names[cell].as_py()}", ""
+            return f"column {found[indexes[cell]]} is {column}, not {names[codes[cell]]}", ""
 
         self._refuse_cells(differ, problem)
         self.column = np.where(numbered & ~named, own, self.column)
 
-    def side(self, rules: Sequence[Rule], image: str, *, shared: bool) -> _Side:
-        """Return the cells of an image; with ``shared`` those of the properties without prefix too."""
-        rule = self.findings.columns.rule[self.cells]
-        count = len(self.cells)
-        start, length = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        state = np.full(count, _MISSING, np.uint8)
-        for each in rules:
-            value = _chosen(each, image, "value", shared=shared)
-            if value is None or each.type is not RuleType.COLUMN:
-                continue
-            mine = np.flatnonzero(rule == each.number)
-            if not len(mine):
-                continue
-            start[mine], length[mine] = self._found(value, mine)
-            state[mine] = np.where(length[mine] < 0, _NULL, _VALUE)
-            for flag, meant in (("isnull", _NULL), ("ismissing", _MISSING)):
-                condition = _chosen(each, image, flag, shared=True)
-                if condition is not None:
-                    state[mine[self._found(condition, mine)[1] >= 0]] = meant
-        kept = np.flatnonzero((state != _MISSING) & (self.column >= 0))
-        found = _Side(
-            self.column[kept], self.row[kept], kept, start[kept], length[kept], state[kept]
-        )
-        return self._once(found)
+    def side(self, passes: Sequence[_Pass]) -> _Side:
+        """Return the cells of an image."""
+        count, rows = len(self.cells), len(self.rows)
+        start, length = np.zeros(count, np.int64), np.full(count, kernels.MISSING)
+        columns = self.findings.columns
+        for name, by, meaning in passes:
+            places = columns.values.get(name)
+            if meaning is None:
+                own = places or Places(*np.full((2, len(columns)), -1))
+                kernels.put_values(
+                    self.cells, columns.rule, by, own.starts, own.lengths, start, length
+                )
+            elif places is not None:
+                kernels.mark_cells(self.cells, columns.rule, by, places.lengths, meaning, length)
+        size = rows * len(self.table.columns)
+        starts, lengths = np.zeros(size, np.int64), np.full(size, kernels.MISSING)
+        again = kernels.scatter(self.column, self.row, start, length, rows, starts, lengths)
+        if again:
+            self._refuse_again(length)
+        return _Side(starts, lengths)
 
-    def _found(self, name: str, cells: Longs) -> tuple[Longs, Longs]:
-        places = self.findings.columns.values.get(name)
-        if places is None:
-            return np.zeros(len(cells), np.int64), np.full(len(cells), -1)
-        taken = places.taken(self.cells[cells])
-        return taken.starts, taken.lengths
-
-    def _once(self, side: _Side) -> _Side:
-        """Return a side with each column once; add an error where an operation has it twice."""
-        place = side.column * max(1, len(self.rows)) + side.row
-        _, first = np.unique(place, return_index=True)
-        if len(first) == len(place):
-            return side
-        again = np.setdiff1d(np.arange(len(place)), first)
+    def _refuse_again(self, length: Longs) -> None:
+        """Add an error where an operation has a column twice."""
+        kept = np.flatnonzero((length != kernels.MISSING) & (self.column >= 0))
+        place = self.column[kept] * max(1, len(self.rows)) + self.row[kept]
+        again = np.setdiff1d(np.arange(len(place)), np.unique(place, return_index=True)[1])
 
         def problem(cell: int) -> tuple[str, str]:
             column = self.table.columns[int(self.column[cell])].name
             return f"column {column} is found twice", "Do two rules match it?"
 
-        self._refuse_cells(side.cell[again], problem)
-        return side
+        self._refuse_cells(kept[again], problem)
 
     def check_keys(self, side: _Side) -> None:
         """Add an error for each operation without the value of a key."""
+        missing = (side.lengths == kernels.MISSING).reshape(-1, len(self.rows))
         for i, column in enumerate(self.table.columns):
-            if not column.key:
-                continue
-            there = np.zeros(len(self.rows), bool)
-            there[side.row[side.column == i]] = True
-            self._refuse_rows(
-                np.flatnonzero(~there), f"key column {column.name} is missing", column.name
-            )
+            if column.key and missing[i].any():
+                self._refuse_rows(
+                    np.flatnonzero(missing[i]), f"key column {column.name} is missing", column.name
+                )
 
     def image(self, side: _Side, converters: Sequence[Convert]) -> Image:
-        """Return the columns of an image in three states."""
-        order = np.argsort(side.column, kind="stable")
-        bounds = np.searchsorted(side.column[order], np.arange(len(converters) + 1))
+        """Return the columns of an image in three states: all are gathered together."""
+        rows = len(self.rows)
+        missing = (side.lengths == kernels.MISSING).reshape(-1, rows)
+        texts = Places(side.starts, side.lengths).text(self.findings.text)
         return tuple(
-            self._column(i, side, order[bounds[i] : bounds[i + 1]], convert)
+            self._column(i, texts.slice(i * rows, rows), missing[i], convert)
             for i, convert in enumerate(converters)
         )
 
-    def _column(self, i: int, side: _Side, cells: Longs, convert: Convert) -> StateColumn:
-        if not len(cells):
+    def _column(self, i: int, text: pa.Array, missing: Mask, convert: Convert) -> StateColumn:
+        if missing.all():
             return ABSENT
-        rows = len(self.rows)
-        starts, ends = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-        missing, nulls = np.ones(rows, bool), np.ones(rows, bool)
-        own = side.row[cells]
-        missing[own] = False
-        nulls[own] = side.state[cells] == _NULL
-        starts[own] = side.start[cells]
-        ends[own] = side.start[cells] + np.maximum(side.length[cells], 0)
-        text = gather(self.findings.text, starts, ends, nulls=nulls, text=True, checked=True)
         try:
             return StateColumn(convert(text), missing if missing.any() else None)
         except DecodeError as error:
@@ -285,8 +247,15 @@ class _XmlGroup(RecordGroup[XmlRecords]):
         self.add(self.rows[rows], error)
 
 
-def _chosen(rule: Rule, image: str, name: str, *, shared: bool) -> str | None:
-    """Return the property of a rule that an image has a value by: its own, else the ``shared`` one."""
-    if image + name in rule.values:
-        return image + name
-    return name if shared and name in rule.values else None
+def _passes(rules: Sequence[Rule], image: str, *, shared: bool) -> tuple[_Pass, ...]:
+    """Return how an image is made of its own properties; with ``shared`` of those without prefix too."""
+    there = [set(rule.values) for rule in rules]
+    found = []
+    for what, meaning in _MEANINGS:
+        own = np.array([image + what in names for names in there])
+        found.append(_Pass(image + what, own, meaning))
+        if shared or meaning is not None:
+            found.append(_Pass(what, np.array([what in names for names in there]) & ~own, meaning))
+    valued = {image + "value", "value"} if shared else {image + "value"}
+    with_value = np.array([not names.isdisjoint(valued) for names in there])
+    return tuple(each._replace(by=each.by & with_value) for each in found if each.by.any())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -11,13 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import distinct
+from trailgate.columnar.rows import distinct, strings_of
 from trailgate.errors import DecodeError
 from trailgate.messages.parsing.metadata_values import message_id_header
 from trailgate.messages.parsing.records import Records
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
+from trailgate.messages.properties.xml_rules import RuleType
 from trailgate.messages.xml.findings import Findings, Found
+from trailgate.messages.xml.names import numbered_words
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.rules import Rule
 
@@ -31,6 +33,7 @@ class XmlRecords(Records):
 
     options: XmlOptions
     findings: Findings
+    words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
         """Return each operation's value of a property, null where the message has none."""
@@ -40,6 +43,30 @@ class XmlRecords(Records):
             "txind": self._indicators,
         }
         return special[name]() if name in special else self._resolved(name)[0]
+
+    def column_words(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each column's number among the words of a property, -1 where it has none, and these."""
+        if name not in self.words:
+            self.words[name] = self._column_words(name)
+        return self.words[name]
+
+    def _column_words(self, name: str) -> tuple[Longs, list[str]]:
+        columns = self.findings.columns
+        places, found = columns.values.get(name), list[str]()
+        codes = np.full(len(columns), -1)
+        if places is not None:
+            codes, found = numbered_words(self.findings.text, places)
+        rules = self.options.all_rules()
+        fixed = np.full(len(rules), -1)
+        for rule in rules:
+            source = rule.values.get(name)
+            if rule.type is RuleType.COLUMN and isinstance(source, ValueSource):
+                fixed[rule.number] = len(found)
+                found.append(source.name)
+        if (fixed >= 0).any():
+            own = fixed[columns.rule]
+            codes = np.where(own >= 0, own, codes)
+        return codes, found
 
     def raw(self, row: int) -> bytes:
         """Return the beginning of an operation's element."""
@@ -92,9 +119,10 @@ class XmlRecords(Records):
         rule = np.where(inside, found.rule[which] if len(found) else -1, -1)
         for each in self.options.all_rules():
             source = each.values.get(name)
-            mine = rule == each.number
-            if isinstance(source, ValueSource) and mine.any():
-                values = pc.if_else(pa.array(mine), self._fixed(source), values)
+            if isinstance(source, ValueSource):
+                mine = rule == each.number
+                if mine.any():
+                    values = pc.if_else(pa.array(mine), self._fixed(source), values)
         return values, rule
 
     def _fixed(self, source: ValueSource) -> pa.Array | pa.Scalar:
@@ -119,12 +147,11 @@ class XmlRecords(Records):
         values, deciding = self._resolved(name)
         rules = self.options.all_rules()
         codes, found = distinct(values.fill_null(""))
-        pairs, which = np.unique(codes + deciding * len(found), return_inverse=True)
-        letters = [
-            self._letter(rules[pair // len(found)], name, found[pair % len(found)])
-            for pair in pairs.tolist()
-        ]
-        meant = pa.array(letters, pa.string()).take(pa.array(which))
+        pairs = codes + deciding * len(found)
+        letters: list[str | None] = [None] * (len(rules) * len(found))
+        for pair in np.flatnonzero(np.bincount(pairs)).tolist():
+            letters[pair] = self._letter(rules[pair // len(found)], name, found[pair % len(found)])
+        meant = pa.array(letters, pa.string()).take(pa.array(pairs))
         unknown = np.flatnonzero(np.asarray(meant.is_null()) & np.asarray(values.is_valid()))
         if len(unknown):
             self.refuse(unknown, self._unknown(name, values, deciding))
@@ -155,7 +182,7 @@ class XmlRecords(Records):
             return self._letters("txind")
         begins = self._begins()
         marks: Octets = _MARKS[begins * 2 + np.append(begins[1:], True)]
-        return pa.array(marks.tobytes().decode().replace("", " ").split(), pa.string())
+        return strings_of(marks.reshape(-1, 1))
 
     def _begins(self) -> Mask:
         """Return the operations that begin another transaction, or a message, than the one before."""

@@ -11,6 +11,7 @@ from trailgate.arrays import Longs
 from trailgate.messages.properties.xml_rules import RuleType
 from trailgate.messages.xml.documents import Document, Element
 from trailgate.messages.xml.findings import Findings, Found, Places
+from trailgate.messages.xml.kernels.layout import SPARE
 from trailgate.messages.xml.matching import Matcher
 from trailgate.messages.xml.paths import Path
 from trailgate.messages.xml.rules import Rule
@@ -107,7 +108,7 @@ class Collector:
         places = np.array(self.places, np.int64).reshape(len(self.places), 5)
         message, around, transaction, start, end = np.ascontiguousarray(places.T)
         return Findings(
-            text=np.frombuffer(bytes(self.text), np.uint8),
+            text=np.frombuffer(bytes(self.text) + bytes(SPARE), np.uint8),
             outer=self.outer.found(),
             above=np.array(self.above, np.int64),
             operations=self.operations.found(),

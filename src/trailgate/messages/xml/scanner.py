@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.views import octets
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.xml.automaton import KINDS, Automaton
@@ -23,7 +22,6 @@ from trailgate.messages.xml.kernels.layout import (
     BASE,
     BOUND,
     COLUMNS,
-    COUNT,
     DECODED,
     DONE,
     ELEMENT,
@@ -31,7 +29,6 @@ from trailgate.messages.xml.kernels.layout import (
     FRAME,
     FULL,
     INFO,
-    KEPT,
     LITERALS,
     MANY_NAMES,
     MESSAGE,
@@ -50,9 +47,9 @@ from trailgate.messages.xml.kernels.layout import (
     START,
     TRANSACTION,
     UNKNOWN_DECLARATION,
-    USED,
 )
-from trailgate.messages.xml.kernels.scan import intern, scan, survey
+from trailgate.messages.xml.kernels.scan import scan, survey
+from trailgate.messages.xml.names import Names
 
 _DECLARATION: Final = re.compile(
     rb"<\?xml\s+version\s*=\s*(?:\"1\.0\"|'1\.0')"
@@ -62,39 +59,12 @@ _DECLARATION: Final = re.compile(
 _ENCODINGS: Final = {None, b"utf-8", b"utf8", b"us-ascii"}
 _NO_CHARACTERS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _FIXED: Final = (b"xml", b"xmlns")  # layout.XML, layout.XMLNS
-_TABLE: Final = 1 << 14
-_POOL: Final = 1 << 18
-_MOST_NAMES: Final = _TABLE // 2
 _MOST_DECLARATIONS: Final = 64
 _DEPTH: Final = 256
 _ATTRIBUTES: Final = 4096
 _PIECES: Final = 4096
 _SCOPES: Final = 1024
-_BYTES: Final = (2000, 250, 50, 500)  # of a message, to a record of each kind, at first
-
-
-class _Names(NamedTuple):
-    """The table of names that a scan knows (``kernels.names``)."""
-
-    table: Offsets
-    keys: Words
-    info: Longs
-    pool: Octets
-    used: Longs
-
-    def copied(self) -> _Names:
-        """Return a table that can be added to."""
-        names, size = int(self.used[0]), int(self.used[1])
-        keys, info = np.empty(2 * _MOST_NAMES, np.uint64), np.empty(INFO * _MOST_NAMES, np.int64)
-        pool = np.zeros(_POOL, np.uint8)
-        keys[: 2 * names], info[: INFO * names] = self.keys[: 2 * names], self.info[: INFO * names]
-        pool[:size] = self.pool[:size]
-        return _Names(self.table.copy(), keys, info, pool, self.used.copy())
-
-    def add(self, word: bytes) -> int:
-        """Return the number of a word, added if it is new."""
-        text = np.frombuffer(word + bytes(SPARE), np.uint8)
-        return intern(text, 0, len(word), *self)
+_BYTES: Final = (1000, 160, 28, 500)  # of a message, to a record of each kind, at first
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +80,7 @@ class Scanner:
 
     def __init__(self, automaton: Automaton, limits: Limits) -> None:
         self.automaton, self.limits = automaton, limits
-        known = np.zeros(USED, np.int64)
-        empty = _Names(
-            np.zeros(_TABLE, np.int32),
-            np.zeros(0, np.uint64),
-            np.zeros(0, np.int64),
-            np.zeros(0, np.uint8),
-            known,
-        )
-        self.names = empty.copied()
+        self.names = Names.empty()
         for word in _FIXED:
             self.names.add(word)
         for field, words in (
@@ -133,7 +95,7 @@ class Scanner:
         """Return what the rules find in messages."""
         return _Scan(self, messages).scanned()
 
-    def known_declaration(self, text: bytes, names: _Names) -> bool:
+    def known_declaration(self, text: bytes, names: Names) -> bool:
         """Return whether a declaration is one of UTF-8, which later scans know."""
         found = _DECLARATION.fullmatch(text)
         if found is None or self.declarations >= _MOST_DECLARATIONS:
@@ -161,7 +123,8 @@ class _Scan:
         literals = np.frombuffer(self.automaton.literals, np.uint8)
         self.names.used[LITERALS] = self.size + SPARE
         self.names.used[DECODED] = self.size + SPARE + len(literals)
-        self.text = self._text(octets(messages.data)[first:last], literals)
+        self.buffer = self._text(octets(messages.data)[first:last], literals)
+        self.text = self.buffer[:-SPARE]
         self.shape = np.zeros(KINDS * SHAPE, np.int64)
         self.records = np.zeros(0, np.int64)
         for kind, slots in enumerate(self.automaton.slots):
@@ -172,7 +135,7 @@ class _Scan:
 
     def _text(self, data: Octets, literals: Octets) -> Octets:
         fixed = self.size + SPARE + len(literals)
-        text = np.empty(fixed + self.size + 2 * SPARE, np.uint8)
+        text = np.empty(fixed + self.size + 3 * SPARE, np.uint8)
         text[: self.size] = data
         text[self.size : self.size + SPARE] = 0
         text[self.size + SPARE : fixed] = literals
@@ -242,7 +205,7 @@ class _Scan:
             if code == DONE:
                 return
             names = self.names
-            names.info[BOUND :: INFO] = 0
+            names.info[BOUND::INFO] = 0
             names.used[SERIAL] += 1 << 32
             if code == FULL:
                 self._make_room()
@@ -252,7 +215,7 @@ class _Scan:
                 self.refused.append(first)
                 first += 1
 
-    def _fresh(self) -> _Names:
+    def _fresh(self) -> Names:
         """Return the table of names as it was at first, with the places of this batch."""
         fresh = self.scanner.names.copied()
         fresh.used[SERIAL:] = self.names.used[SERIAL:]
@@ -261,9 +224,10 @@ class _Scan:
     def _make_room(self) -> None:
         rooms = self.shape[ROOM::SHAPE]
         self._grow((2 * rooms).tolist())
-        text = np.empty(2 * len(self.text), np.uint8)
-        text[: self.names.used[DECODED]] = self.text[: self.names.used[DECODED]]
-        self.text = text
+        used = int(self.names.used[DECODED])
+        buffer = np.empty(2 * len(self.buffer), np.uint8)
+        buffer[:used] = self.buffer[:used]
+        self.buffer, self.text = buffer, buffer[:-SPARE]
 
     def _is_known(self, message: int) -> bool:
         body = self.text[self.starts[message] : self.ends[message]].tobytes()
@@ -293,9 +257,9 @@ class _Finished:
     """Makes findings of a scan's records."""
 
     def __init__(self, done: _Scan) -> None:
-        self.automaton, self.text, self.count = done.automaton, done.text, done.count
+        self.automaton = done.automaton
         self.kinds = [done._kind(kind) for kind in range(KINDS)]  # noqa: SLF001
-        self.text = done.text[: int(done.names.used[DECODED])]
+        self.text = done.buffer[: int(done.names.used[DECODED]) + SPARE]
 
     def _field(self, kind: int, field: int) -> Longs:
         found = self.kinds[kind]
@@ -356,11 +320,8 @@ class _Finished:
 
     def _order(self) -> Longs:
         """Return the operations as rules list them: those below one after it, in the order of their elements."""
-        levels: list[tuple[Longs, Longs]] = []
-        kind, which = OPERATIONS, np.arange(self.kinds[OPERATIONS].count)
-        chains: list[list[tuple[int, int]]] = [[] for _ in which.tolist()]
-        del levels
-        start, rule = self._field(kind, START), self._field(kind, RULE)
+        chains: list[list[tuple[int, int]]] = [[] for _ in range(self.kinds[OPERATIONS].count)]
+        start, rule = self._field(OPERATIONS, START), self._field(OPERATIONS, RULE)
         outer_start, outer_rule = self._field(OUTER, START), self._field(OUTER, RULE)
         above, around = self._field(OUTER, OWNER), self._field(OPERATIONS, OWNER)
         for number, chain in enumerate(chains):

@@ -62,7 +62,9 @@ class What(IntEnum):
 CHOICE: Final = 3
 PREDICATE: Final = 4
 BY_ATTRIBUTE: Final = 0  # the attribute's number, and the bounds of the literal
-BY_POSITION: Final = 1  # the counter, the number wanted, and the bits of predicates that must hold before
+BY_POSITION: Final = (
+    1  # the counter, the number wanted, and the bits of predicates that must hold before
+)
 
 # A name, in ``info``.
 INFO: Final = 8

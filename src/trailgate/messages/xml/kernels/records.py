@@ -154,9 +154,7 @@ def start_element(
     for number in range(bounds[state * PHASES + 1], bounds[state * PHASES + 2]):
         row = number * ACTION
         what, kind, slot = actions[row], actions[row + KIND], actions[row + SLOT]
-        record = instances[
-            at_level(depth, actions[row + LEVEL]) * width + actions[row + INSTANCE]
-        ]
+        record = instances[at_level(depth, actions[row + LEVEL]) * width + actions[row + INSTANCE]]
         if what == EXISTS:
             store(records, shape, kind, record, slot, 0, 0)
         elif what == NAMED:
@@ -208,9 +206,7 @@ def store_attributes(
                 return FULL
             end = decoded(text, start, end, OF_ATTRIBUTE, side)
             start, side = side, end
-        record = instances[
-            at_level(depth, actions[row + LEVEL]) * width + actions[row + INSTANCE]
-        ]
+        record = instances[at_level(depth, actions[row + LEVEL]) * width + actions[row + INSTANCE]]
         store(records, shape, actions[row + KIND], record, actions[row + SLOT], start, end - start)
     return side
 
@@ -254,9 +250,7 @@ def end_element(
     for number in range(first, last):
         row = number * ACTION
         what, slot = actions[row], actions[row + SLOT]
-        record = instances[
-            at_level(depth, actions[row + LEVEL]) * width + actions[row + INSTANCE]
-        ]
+        record = instances[at_level(depth, actions[row + LEVEL]) * width + actions[row + INSTANCE]]
         if what == TEXTUAL:
             if kind != NOTHING:
                 store(records, shape, actions[row + KIND], record, slot, start, end - start)

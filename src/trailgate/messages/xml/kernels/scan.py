@@ -70,12 +70,14 @@ WINDOW: Final = 64
 def survey(text: Octets, start: int, end: int) -> int:
     """Return 1 for bytes that have controls which XML forbids, plus 2 where not all are ASCII; 64 bytes follow them."""
     controls = high = np.uint64(0)
-    for at in range(start, end, WINDOW):
-        within = EVERY
-        if end - at < WINDOW:
-            within = EVERY >> np.uint64(WINDOW - (end - at))
-        controls |= control_marks64(text, at) & within
-        high |= high_marks64(text, at) & within
+    rest = (end - start) % WINDOW
+    for at in range(start, end - rest, WINDOW):
+        controls |= control_marks64(text, at)
+        high |= high_marks64(text, at)
+    if rest:
+        within = EVERY >> np.uint64(WINDOW - rest)
+        controls |= control_marks64(text, end - rest) & within
+        high |= high_marks64(text, end - rest) & within
     return (1 if controls else 0) + (2 if high else 0)
 
 
@@ -247,12 +249,12 @@ def scan(
                     )
                     if at < 0:
                         return message, at
-                    scoped = bind_prefixes(
-                        text, count, depth + 1, attributes, info, scopes, scoped
-                    )
+                    scoped = bind_prefixes(text, count, depth + 1, attributes, info, scopes, scoped)
                     if scoped < 0:
                         return message, REFUSED
-                if prefix >= 0 and (prefix == XMLNS or (prefix != XML and info[prefix * INFO + BOUND] == 0)):
+                if prefix >= 0 and (
+                    prefix == XMLNS or (prefix != XML and info[prefix * INFO + BOUND] == 0)
+                ):
                     return message, REFUSED
                 position = child_number(frames, depth)
                 state = np.int64(
