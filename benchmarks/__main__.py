@@ -98,6 +98,12 @@ def fixed_messages(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def xml_messages(quick: bool) -> list[Figure]:
+    from benchmarks.xml_messages import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -113,6 +119,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         check,
         fixed,
         fixed_messages,
+        xml_messages,
         cobrix,
     )
 }
