@@ -28,7 +28,7 @@ test-kernels: $(READY) ## the compiled loops with their bounds checked, then as 
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/python -m pytest -q -n auto --dist worksteal \
 		-m "not spark and not slow" --hypothesis-profile fast tests/columnar tests/cobol tests/messages tests/trail
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" \
-		--hypothesis-profile fast tests/columnar tests/cobol/values tests/messages/delimited tests/trail
+		--hypothesis-profile fast tests/columnar tests/cobol/values tests/messages/delimited tests/messages/xml/test_xml_scanner.py tests/trail
 
 check: $(READY) ## lint, format, types, and the imports between rooms
 	$(BIN)/ruff check

@@ -270,9 +270,10 @@ def _kinds(rule: Rule) -> Iterator[int]:
         yield COLUMNS
     elif rule.type is RuleType.OPERATION and not rule.groups:
         yield OPERATIONS
-    if any(subrule.type is RuleType.OPERATION for subrule in rule.subrules):
-        yield OUTER
-    elif rule.type is RuleType.TRANSACTION:
+    if (
+        any(subrule.type is RuleType.OPERATION for subrule in rule.subrules)
+        or rule.type is RuleType.TRANSACTION
+    ):
         yield OUTER
 
 
@@ -360,7 +361,7 @@ class _Tables:
         keys = list(dict.fromkeys(key for _, conditions in chosen for key in conditions))
         if len(keys) > _MOST_PREDICATES:
             raise NotForScannerError("too many predicates of one element")
-        needed = {key: 0 for key in keys}
+        needed = dict.fromkeys(keys, 0)
         for _, conditions in chosen:
             bits = 0
             for key in conditions:

@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.gather import gather
+from trailgate.columnar.gather import column, unfit
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.messages.xml.kernels.cells import copy_values, measure_values
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where values are; a length of -1 is a value that was not found."""
+    """Where values are; a length below 0 is a value that was not found."""
 
     starts: Longs
     lengths: Longs
@@ -29,12 +31,13 @@ class Places:
 
     def text(self, data: Octets) -> pa.Array:
         """Return the values as text, null where none was found."""
-        nothing = self.lengths < 0
-        starts = np.where(nothing, 0, self.starts)
-        ends = starts + np.maximum(self.lengths, 0)
-        return gather(
-            data, starts, ends, nulls=nothing if nothing.any() else None, text=True, checked=True
-        )
+        offsets, nulls = np.empty(len(self.starts) + 1, np.int32), np.empty(len(self.starts), bool)
+        size = measure_values(len(data), self.starts, self.lengths, offsets, nulls)
+        if size < 0:
+            raise unfit(size, len(data))
+        out = np.empty(size + SPARE, np.uint8)
+        copy_values(data, self.starts, self.lengths, offsets, out)
+        return column(offsets, out, nulls, text=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,9 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found in the messages of a batch; places are those of ``text``, which is UTF-8 with
-    64 more bytes that words may be read from.
+    """What was found in the messages of a batch.
+
+    Places are those of ``text``, which is UTF-8, and 64 more bytes that words may be read from.
 
     ``outer`` are the transactions, and the operations that have others below them; ``above`` is the outer record
     around each, -1 where there is none. Operations are in the order of their messages and transactions.

@@ -13,9 +13,9 @@ from trailgate.messages.xml.kernels.cells import word_ids
 from trailgate.messages.xml.kernels.layout import INFO, NAMES, POOL, SPARE, USED
 from trailgate.messages.xml.kernels.scan import intern
 
-_TABLE: Final = 1 << 14
-_POOL: Final = 1 << 18
-_MOST: Final = _TABLE // 2
+MOST: Final = 1 << 13  # words of a table
+_POOLED: Final = 32  # bytes of them, each
+_LEAST: Final = 64
 
 
 class Names(NamedTuple):
@@ -28,13 +28,13 @@ class Names(NamedTuple):
     used: Longs
 
     @classmethod
-    def empty(cls) -> Names:
-        """Return a table without words."""
+    def empty(cls, most: int = MOST) -> Names:
+        """Return a table without words, for so many of them; a power of 2."""
         return cls(
-            np.zeros(_TABLE, np.int32),
-            np.empty(2 * _MOST, np.uint64),
-            np.empty(INFO * _MOST, np.int64),
-            np.zeros(_POOL, np.uint8),
+            np.zeros(2 * most, np.int32),
+            np.empty(2 * most, np.uint64),
+            np.empty(INFO * most, np.int64),
+            np.zeros(_POOLED * most, np.uint8),
             np.zeros(USED, np.int64),
         )
 
@@ -42,7 +42,7 @@ class Names(NamedTuple):
         """Return a table of the same words that can be added to."""
         names, size = int(self.used[NAMES]), int(self.used[POOL])
         keys, info = np.empty_like(self.keys), np.empty_like(self.info)
-        pool = np.zeros(_POOL, np.uint8)
+        pool = np.zeros_like(self.pool)
         keys[: 2 * names], info[: INFO * names] = self.keys[: 2 * names], self.info[: INFO * names]
         pool[:size] = self.pool[:size]
         return Names(self.table.copy(), keys, info, pool, self.used.copy())
@@ -55,8 +55,10 @@ class Names(NamedTuple):
 
 def numbered_words(text: Octets, places: Places) -> tuple[Longs, list[str]]:
     """Return each word's number, -1 where there is none, and the words; ``text`` has ``SPARE`` bytes after them."""
-    ids, firsts = np.empty(len(places.starts), np.int64), np.empty(_MOST, np.int64)
-    count = word_ids(text, places.starts, places.lengths, ids, firsts, *Names.empty())
+    rows = len(places.starts)
+    most = min(MOST, 1 << max(_LEAST, rows).bit_length())
+    ids, firsts = np.empty(rows, np.int64), np.empty(most, np.int64)
+    count = word_ids(text, places.starts, places.lengths, ids, firsts, *Names.empty(most))
     if count < 0:  # empty words, or very many
         values = places.text(text)
         codes, found = distinct(values.fill_null(""))

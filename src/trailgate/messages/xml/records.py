@@ -112,10 +112,12 @@ class XmlRecords(Records):
         if places is None:
             values = pa.nulls(len(which), pa.string())
         else:
-            taken = places.taken(np.where(inside, which, 0))
-            values = replace(taken, lengths=np.where(inside, taken.lengths, -1)).text(
-                self.findings.text
-            )
+            if not inside.all():
+                taken = places.taken(np.where(inside, which, 0))
+                places = replace(taken, lengths=np.where(inside, taken.lengths, -1))
+            elif len(which) != len(found) or found is not self.findings.operations:
+                places = places.taken(which)
+            values = places.text(self.findings.text)
         rule = np.where(inside, found.rule[which] if len(found) else -1, -1)
         for each in self.options.all_rules():
             source = each.values.get(name)

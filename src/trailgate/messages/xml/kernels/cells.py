@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import kernel
+from trailgate.columnar.kernels.gather import MAX_INT32, OUTSIDE, TOO_MANY
+from trailgate.columnar.kernels.words import copy_value
 from trailgate.messages.xml.kernels.layout import NAMES
 from trailgate.messages.xml.kernels.names import NO_ROOM, find_name, insert_name
 
@@ -48,6 +52,32 @@ def word_ids(
             firsts[number] = row
         ids[row] = number
     return used[NAMES]
+
+
+@kernel(writes=("offsets", "nulls"))
+def measure_values(size: int, starts: Longs, lengths: Longs, offsets: Offsets, nulls: Mask) -> int:
+    """Write Arrow's offsets of values and which are null; return the sum of their lengths, ``OUTSIDE`` or ``TOO_MANY``."""
+    total = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(starts)):
+        length = lengths[row]
+        nulls[row] = length < 0
+        if length > 0:
+            if starts[row] < 0 or starts[row] + length > size:
+                return OUTSIDE
+            total += length
+            if total > MAX_INT32:
+                return TOO_MANY
+        offsets[row + 1] = total
+    return total
+
+
+@kernel(writes=("out",))
+def copy_values(text: Octets, starts: Longs, lengths: Longs, offsets: Offsets, out: Octets) -> None:
+    """Copy the values that ``measure_values`` found; ``out`` has ``SPARE`` bytes more than they."""
+    for row in range(len(starts)):
+        if lengths[row] > 0:
+            copy_value(text, starts[row], lengths[row], out, np.int64(offsets[row]))
 
 
 @kernel(writes=("cells", "row"))

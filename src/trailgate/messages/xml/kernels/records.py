@@ -20,6 +20,7 @@ from trailgate.messages.xml.kernels.layout import (
     KIND,
     LEVEL,
     MESSAGE,
+    NOTHING,
     OPERATIONS,
     OUTER,
     OWNER,
@@ -42,7 +43,6 @@ from trailgate.messages.xml.kernels.layout import (
     TRANSACTION,
     VALUE_END,
     VALUE_START,
-    NOTHING,
     What,
 )
 from trailgate.messages.xml.kernels.tags import attribute_of

@@ -256,7 +256,7 @@ def scan(
                     prefix == XMLNS or (prefix != XML and info[prefix * INFO + BOUND] == 0)
                 ):
                     return message, REFUSED
-                position = child_number(frames, depth)
+                child_number(frames, depth)
                 state = np.int64(
                     step[frames[depth * FRAME + STATE] * letters + info[name * INFO + ELEMENT]]
                 )

@@ -11,7 +11,6 @@ from trailgate.columnar.kernels.compiled import inner
 from trailgate.columnar.kernels.words import first_mark, load8, text_marks, value_marks
 from trailgate.messages.xml.kernels.layout import (
     FIRST_PIECE,
-    FRAME,
     FULL,
     IN_SECTION,
     LAST,
