@@ -44,7 +44,7 @@ Condition = tuple[str, str, tuple[Predicate, ...]]
 
 
 class NotForScannerError(Exception):
-    """Rules that only the general way applies; the text says which construct it is."""
+    """Rules that only the general way applies; the text names the construct."""
 
 
 class Phase(IntEnum):

@@ -20,7 +20,7 @@ from trailgate.messages.xml.findings import Findings, joined
 from trailgate.messages.xml.images import XmlImageReader
 from trailgate.messages.xml.matching import Matcher
 from trailgate.messages.xml.options import XmlOptions
-from trailgate.messages.xml.records import XmlRecords
+from trailgate.messages.xml.records import XmlRecords, written_values
 from trailgate.messages.xml.rule_matching import Collector, RuleMatcher
 from trailgate.messages.xml.scanner import Scanner
 from trailgate.model.changes import Image
@@ -39,13 +39,15 @@ class XmlFormat:
         self.options = options
         self._matcher = RuleMatcher(options.rules, Matcher(options.namespaces))
         self._scanner = _scanner(options)
+        self._written = written_values(options.all_rules())
         self._images = XmlImageReader(options)
         self._read = 0  # bytes
 
     def records(self, messages: MessageBatch) -> XmlRecords:
         """Return the operations that the rules find; raises BadMessagesError."""
         findings = self._findings(messages)
-        return XmlRecords(messages, findings.message, findings.start, self.options, findings)
+        places = findings.message, findings.start
+        return XmlRecords(messages, *places, self.options, findings, self._written)
 
     def _findings(self, messages: MessageBatch) -> Findings:
         self._read += int((messages.ends - messages.starts).sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,7 +17,6 @@ from trailgate.messages.parsing.metadata_values import message_id_header
 from trailgate.messages.parsing.records import Records
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
-from trailgate.messages.properties.xml_rules import RuleType
 from trailgate.messages.xml.findings import Findings, Found
 from trailgate.messages.xml.names import numbered_words
 from trailgate.messages.xml.options import XmlOptions
@@ -27,12 +26,26 @@ _SHOWN: Final = 4096  # bytes of an element that an error may need
 _MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # by begins * 2 + ends
 
 
+Written = Mapping[str, Sequence[tuple[int, ValueSource]]]
+
+
+def written_values(rules: Iterable[Rule]) -> Written:
+    """Return by property the rules whose values are not paths, and these values."""
+    found: dict[str, list[tuple[int, ValueSource]]] = {}
+    for rule in rules:
+        for name, source in rule.values.pairs:
+            if isinstance(source, ValueSource):
+                found.setdefault(name, []).append((rule.number, source))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class XmlRecords(Records):
     """Operations as records. A value comes from the operation's own rule, else from those above it."""
 
     options: XmlOptions
     findings: Findings
+    written: Written
     words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
@@ -56,15 +69,13 @@ class XmlRecords(Records):
         codes = np.full(len(columns), -1)
         if places is not None:
             codes, found = numbered_words(self.findings.text, places)
-        rules = self.options.all_rules()
-        fixed = np.full(len(rules), -1)
-        for rule in rules:
-            source = rule.values.get(name)
-            if rule.type is RuleType.COLUMN and isinstance(source, ValueSource):
-                fixed[rule.number] = len(found)
+        written = self.written.get(name, ())
+        if written:
+            fixed = np.full(written[-1][0] + 1, -1)
+            for number, source in written:
+                fixed[number] = len(found)
                 found.append(source.name)
-        if (fixed >= 0).any():
-            own = fixed[columns.rule]
+            own = np.append(fixed, -1)[np.minimum(columns.rule, len(fixed))]
             codes = np.where(own >= 0, own, codes)
         return codes, found
 
@@ -119,12 +130,10 @@ class XmlRecords(Records):
                 places = places.taken(which)
             values = places.text(self.findings.text)
         rule = np.where(inside, found.rule[which] if len(found) else -1, -1)
-        for each in self.options.all_rules():
-            source = each.values.get(name)
-            if isinstance(source, ValueSource):
-                mine = rule == each.number
-                if mine.any():
-                    values = pc.if_else(pa.array(mine), self._fixed(source), values)
+        for number, source in self.written.get(name, ()):
+            mine = rule == number
+            if mine.any():
+                values = pc.if_else(pa.array(mine), self._fixed(source), values)
         return values, rule
 
     def _fixed(self, source: ValueSource) -> pa.Array | pa.Scalar:
