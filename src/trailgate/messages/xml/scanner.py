@@ -56,7 +56,7 @@ _DECLARATION: Final = re.compile(
     rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
     rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
 )
-_ENCODINGS: Final = {None, b"utf-8", b"utf8", b"us-ascii"}
+_ENCODINGS: Final = {b"utf-8", b"utf8"}
 _NO_CHARACTERS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _FIXED: Final = (b"xml", b"xmlns")  # layout.XML, layout.XMLNS
 _MOST_DECLARATIONS: Final = 64
@@ -65,6 +65,7 @@ _ATTRIBUTES: Final = 4096
 _PIECES: Final = 4096
 _SCOPES: Final = 1024
 _BYTES: Final = (1000, 160, 28, 500)  # of a message, to a record of each kind, at first
+_MOST_AT_FIRST: Final = 1 << 20  # records
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class _Scan:
         for kind, slots in enumerate(self.automaton.slots):
             self.shape[kind * SHAPE + SLOTS] = len(slots)
             self.shape[kind * SHAPE + POINTED] = self.automaton.pointers[kind]
-        self._grow([self.size // size + self.count + 16 for size in _BYTES])
+        self._grow([min(self.size // size + self.count + 16, _MOST_AT_FIRST) for size in _BYTES])
         self.refused: list[int] = []
 
     def _text(self, data: Octets, literals: Octets) -> Octets:
@@ -150,8 +151,8 @@ class _Scan:
         records = np.empty(int(bases[-1]), np.int64)
         for kind, (before, room) in enumerate(zip(old, rooms, strict=True)):
             new = records[bases[kind] : bases[kind + 1]].reshape(before.fields, room)
-            if before.count:
-                new[:, : before.count] = before.rows[:, : before.count]
+            if before.used:
+                new[:, : before.used] = before.rows[:, : before.used]
             self.shape[kind * SHAPE + BASE], self.shape[kind * SHAPE + ROOM] = bases[kind], room
         self.records = records
 
@@ -160,8 +161,8 @@ class _Scan:
             kind * SHAPE : (kind + 1) * SHAPE
         ].tolist()
         fields = POINTERS + pointers + 2 * slots
-        rows = self.records[base : base + fields * room].reshape(fields, -1) if room else None
-        return _Kind(rows, count, fields, pointers)
+        rows = self.records[base : base + fields * room].reshape(fields, room)
+        return _Kind(rows, fields, pointers, count)
 
     def scanned(self) -> Scanned:
         """Return the findings, and the messages that are left."""
@@ -240,9 +241,9 @@ class _Kind(NamedTuple):
     """Records of one kind: a row for each field."""
 
     rows: Longs
-    count: int
     fields: int
     pointers: int
+    used: int
 
 
 def _is_bad(text: bytes) -> bool:
@@ -263,7 +264,7 @@ class _Finished:
 
     def _field(self, kind: int, field: int) -> Longs:
         found = self.kinds[kind]
-        return found.rows[field, : found.count]
+        return found.rows[field, : found.used]
 
     def findings(self) -> Findings:
         """Return the findings in the order of operations."""
@@ -320,7 +321,7 @@ class _Finished:
 
     def _order(self) -> Longs:
         """Return the operations as rules list them: those below one after it, in the order of their elements."""
-        chains: list[list[tuple[int, int]]] = [[] for _ in range(self.kinds[OPERATIONS].count)]
+        chains: list[list[tuple[int, int]]] = [[] for _ in range(self.kinds[OPERATIONS].used)]
         start, rule = self._field(OPERATIONS, START), self._field(OPERATIONS, RULE)
         outer_start, outer_rule = self._field(OUTER, START), self._field(OUTER, RULE)
         above, around = self._field(OUTER, OWNER), self._field(OPERATIONS, OWNER)

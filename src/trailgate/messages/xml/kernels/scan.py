@@ -145,19 +145,13 @@ def scan(
         literals, side = used[LITERALS], used[DECODED]
         depth, begun = 0, False
         piece_count, scoped = 0, 0
-        at = begin
-        if end - at >= 3 and load8(text, at) & THREE == MARK:
-            at += 3
-        if end - at > 6 and load8(text, at) & FIVE == DECLARATION_BEGINS and is_blank(text[at + 5]):
-            place = at
-            while at + 1 < end and not (text[at] == 0x3F and text[at + 1] == 0x3E and at > place):
-                at += 1
-            at += 2
-            if at > end:
-                return message, REFUSED
-            if find_name(text, place, at - place, table, keys, info, pool) < 0:
-                return message, UNKNOWN_DECLARATION
-        place = 3 if load8(text, begin) & THREE == MARK and end - begin >= 3 else 0
+        place = mark_size(text, begin, end)
+        at = declaration_end(text, begin + place, end)
+        if at < 0:
+            return message, REFUSED
+        size = at - begin - place
+        if size and find_name(text, begin + place, size, table, keys, info, pool) < 0:
+            return message, UNKNOWN_DECLARATION
         frames[STATE], frames[CHILDREN], frames[TEXT] = 0, 0, NOTHING
         for counter in range(counted):
             counters[counter] = 0
@@ -252,9 +246,7 @@ def scan(
                     scoped = bind_prefixes(text, count, depth + 1, attributes, info, scopes, scoped)
                     if scoped < 0:
                         return message, REFUSED
-                if prefix >= 0 and (
-                    prefix == XMLNS or (prefix != XML and info[prefix * INFO + BOUND] == 0)
-                ):
+                if not is_bound(prefix, info):
                     return message, REFUSED
                 child_number(frames, depth)
                 state = np.int64(
@@ -313,6 +305,29 @@ def scan(
             shape[kind * SHAPE + KEPT] = shape[kind * SHAPE + COUNT]
         used[DECODED] = side
     return len(starts), DONE
+
+
+@inner
+def mark_size(text: Octets, begin: int, end: int) -> int:
+    """Return how many bytes of a message are a byte-order mark."""
+    return 3 if end - begin >= 3 and load8(text, begin) & THREE == MARK else 0
+
+
+@inner
+def declaration_end(text: Octets, at: int, end: int) -> int:
+    """Return where an XML declaration ends that begins at a place, that place where none does, or ``REFUSED``."""
+    if end - at < 6 or load8(text, at) & FIVE != DECLARATION_BEGINS or not is_blank(text[at + 5]):
+        return at
+    at += 6
+    while at + 1 < end and not (text[at] == 0x3F and text[at + 1] == 0x3E):
+        at += 1
+    return at + 2 if at + 1 < end else REFUSED
+
+
+@inner
+def is_bound(prefix: int, info: Longs) -> bool:
+    """Return whether an element may have a prefix, -1 for none."""
+    return prefix < 0 or prefix == XML or (prefix != XMLNS and info[prefix * INFO + BOUND] > 0)
 
 
 @inner
