@@ -116,7 +116,8 @@ def _compiled_inner(function: Callable[..., Any]) -> Any:
         from trailgate.columnar.kernels import instructions  # noqa: PLC0415  as above
 
         return getattr(instructions, function.__name__)
-    return numba.njit(forceinline=True, **_OPTIONS)(_calling_compiled(function))
+    inlined = not numba.config.BOUNDSCHECK  # code with its bounds checked is too large for that
+    return numba.njit(forceinline=inlined, **_OPTIONS)(_calling_compiled(function))
 
 
 def _calling_compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -74,7 +74,7 @@ def text_marks(data: Any, at: int) -> Any:
         byte = data[at + place]
         if byte == 0x3C:
             found |= np.uint64(1) << np.uint64(place)
-        if byte in {0x26, 0x3E, 0x0D}:
+        if byte == 0x26 or byte == 0x3E or byte == 0x0D:
             found |= np.uint64(1) << np.uint64(32 + place)
     return found
 
@@ -87,7 +87,7 @@ def value_marks(data: Any, at: int, quote: Any) -> Any:
         byte = data[at + place]
         if byte == quote:
             found |= np.uint64(1) << np.uint64(place)
-        if byte in {0x26, 0x3C} or byte < 0x20:
+        if byte == 0x26 or byte == 0x3C or byte < 0x20:
             found |= np.uint64(1) << np.uint64(32 + place)
     return found
 
@@ -98,7 +98,7 @@ def name_end_marks(data: Any, at: int) -> Any:
     found = np.uint64(0)
     for place in range(16):
         byte = data[at + place]
-        if byte in {0x2F, 0x3E, 0x3D} or byte <= 0x20:
+        if byte == 0x2F or byte == 0x3E or byte == 0x3D or byte <= 0x20:
             found |= np.uint64(1) << np.uint64(place)
     return found
 
@@ -109,7 +109,7 @@ def control_marks64(data: Any, at: int) -> Any:
     found = np.uint64(0)
     for place in range(64):
         byte = data[at + place]
-        if byte < 0x20 and byte not in {0x09, 0x0A, 0x0D}:
+        if byte < 0x20 and byte != 0x09 and byte != 0x0A and byte != 0x0D:
             found |= np.uint64(1) << np.uint64(place)
     return found
 
