@@ -19,7 +19,9 @@ from lxml import etree
 from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.file import parse_properties
-from trailgate.messages.xml.options import xml_options
+from trailgate.messages.xml.automaton import compile_rules
+from trailgate.messages.xml.options import XmlOptions, xml_options
+from trailgate.messages.xml.scanner import Scanner
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.writing.writer import encode
 
@@ -190,7 +192,7 @@ def run(*, quick: bool) -> list[Figure]:
     figures = []
     for kind in KINDS:
         figures += _measured(kind, spark, quick=quick)
-    figures.append(_one_message(KINDS[0], 20 if quick else 200))
+    figures += _one_message(KINDS[0], 20 if quick else 200)
     if spark is not None:
         spark.stop()
     return figures
@@ -221,16 +223,22 @@ def _measured(kind: Kind, spark: Any, *, quick: bool) -> list[Figure]:
     return figures
 
 
-def _one_message(kind: Kind, times: int) -> Figure:
+def _one_message(kind: Kind, times: int) -> list[Figure]:
     bodies = messages_of(kind, 1 << 20)
     capture = capture_of(kind)
     parsed(batches_of(bodies), capture)
     one = batches_of(bodies[:1])
     own = 1e6 * fastest(lambda: parsed(one, capture), times)
     alone = 1e6 * fastest(lambda: etree.fromstring(bodies[0]), times)
-    name = f"one message of {len(bodies[0]) / 1000:.1f} KB: to columns"
-    target = Target(200, of="figure", at_most=True)
-    return Figure(name, own, "microseconds", "lxml, parsing alone", alone, target)
+    options = capture.options
+    assert isinstance(options, XmlOptions)
+    scanner = Scanner(compile_rules(options.rules), options.limits)
+    scanned = 1e6 * fastest(lambda: scanner.scan(one[0]), times)
+    name, target = f"one message of {len(bodies[0]) / 1000:.1f} KB", Target(200, "figure", True)
+    return [
+        Figure(f"{name}: {what}", figure, "microseconds", "lxml, parsing alone", alone, target)
+        for what, figure in (("to places", scanned), ("to columns", own))
+    ]
 
 
 def _spark() -> Any:
