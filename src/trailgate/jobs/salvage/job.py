@@ -41,8 +41,12 @@ class Salvaged:
     report: Report
 
 
-def salvage(path: str, out: str, definitions: str | None = None) -> Salvaged:
+def salvage(
+    path: str, out: str, definitions: str | None = None, *, values: bool = False
+) -> Salvaged:
     """Return what of a trail is whole, written to a new trail ``out``.
+
+    With ``values`` transactions of which a value cannot be decoded are left out too.
 
     Raises StorageError where something is there already, and OptionError where ``out`` is not a prefix.
     """
@@ -53,7 +57,7 @@ def salvage(path: str, out: str, definitions: str | None = None) -> Salvaged:
     with locked(prefix), _staging(prefix) as folder:
         _refuse_existing(prefix)
         work = NewTrail(folder, prefix, files)
-        totals = [one for one, _ in checked(trail, files, findings, work.take)]
+        totals = [one for one, _ in checked(trail, files, findings, work.take, values=values)]
         work.selection.finish()
         report = Report(path, tuple(one.report() for one in totals), findings.result())
         return _published(work, trail, report)

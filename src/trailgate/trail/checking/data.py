@@ -14,7 +14,7 @@ from trailgate.trail.format.record_types import IO_LARGE_OBJECT, IO_UPDATE, PREF
 from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes
-from trailgate.trail.records.transactions import begins_of
+from trailgate.trail.records.transactions import LAST, begins_of
 from trailgate.trail.values.cell_places import hold_cells
 
 PIECE_HEAD: Final = 20  # bytes before the data of a piece (trail format §11)
@@ -75,7 +75,13 @@ def _check_pairs(found: Inspected) -> None:
     found.note(kinds.PAIR, one[~good])
 
 
-def trailing_befores(view: RecordView) -> int:
-    """Return how many records at the end are before images, whose after images follow."""
-    others = np.flatnonzero(~view.is_before | (view.io_type != IO_UPDATE))
-    return len(view) - (int(others[-1]) + 1 if len(others) else 0)
+def unfinished(view: RecordView) -> int:
+    """Return how many records at the end are of an operation that may continue in what follows."""
+    changes = np.flatnonzero(view.role == Role.CHANGE)
+    if not len(changes) or (view.role[changes[-1] :] == Role.REFUSED).any():
+        return 0
+    is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
+    if view.indicator[-1] >= LAST and not view.continued[-1] and not is_before[-1]:
+        return 0
+    paired = len(changes) > 1 and is_before[-2]
+    return len(view) - int(changes[-2 if paired else -1])

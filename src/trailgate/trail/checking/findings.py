@@ -60,6 +60,7 @@ UNREAD_TABLE = Kind(
 )
 TABLE = Kind("table", ERROR, "the table has no definition")
 INDEX = Kind("index", ERROR, "no metadata record before it defines the record's table index")
+READING = Kind("reading", ERROR, "readers refuse the record")
 # Transactions.
 UNENDED = Kind("unended", ERROR, "the transaction is not ended when the next one begins")
 HEADLESS = Kind("headless", ERROR, "the record's transaction has no begin")

@@ -32,6 +32,7 @@ class Inspected:
     csn: tuple[Longs, list[str]]
     tx: tuple[Longs, list[str]]
     faults: list[tuple[Kind, Longs]] = field(default_factory=list)
+    details: dict[int, str] = field(default_factory=dict)  # of faults, by record
 
     def __len__(self) -> int:
         return len(self.view)

@@ -36,7 +36,12 @@ def read_image(
         return (ABSENT,) * len(table.columns)
     found = find_cells(source, table, images.areas)
     return tuple(
-        _read_column(source, table, i, one, images)
+        _read_column(
+            Cells(source, table.name, table.columns[i], one.starts, one.lengths),
+            one,
+            images,
+            wanted,
+        )
         if wanted.has_column(table.columns[i])
         else ABSENT
         for i, one in enumerate(found)
@@ -44,11 +49,13 @@ def read_image(
 
 
 def _read_column(
-    source: TrailBytes, table: Table, index: int, found: CellPlaces, images: ImageAreas
+    cells: Cells, found: CellPlaces, images: ImageAreas, wanted: Wanted
 ) -> StateColumn:
     if not len(found):
         return ABSENT
-    values = _values(Cells(source, table.name, table.columns[index], found.starts, found.lengths))
+    values = _values(cells, decoded=wanted.values)
+    if values is None:
+        return ABSENT
     if len(found) == images.count:
         return StateColumn(values)
     rows = _rows(found, images)
@@ -65,13 +72,17 @@ def _rows(found: CellPlaces, images: ImageAreas) -> Longs:
     return every if found.areas is None else every[found.areas]
 
 
-def _values(cells: Cells) -> pa.Array:
+def _values(cells: Cells, *, decoded: bool) -> pa.Array | None:
+    """Return the values of cells; None where they are checked, not decoded."""
     try:
         codec = codec_of(cells.column)
     except DefinitionError:
         codec = None
     if codec is not None:
-        return codec.decode(cells)
+        if decoded:
+            return codec.decode(cells)
+        codec.check(cells)
+        return None
     # Of a value without a public layout it is still known whether it is NULL.
     head = words(cells.source.data, "u2")[cells.starts]
     hint = "trailgate logdump shows the record's bytes"

@@ -159,7 +159,8 @@ def _with_large(chunk: Chunk, table: Table, image: Image, side: tuple[Longs, Lon
     objects, at = chunk.large.within(records[rows])
     if not len(objects):
         return image
-    return put_in(chunk.source, table, image, (objects, rows[at], len(records)))
+    placed = (objects, rows[at], len(records))
+    return put_in(chunk.source, table, image, placed, decoded=chunk.wanted.values)
 
 
 def _areas(spans: Spans, chosen: Mask) -> ImageAreas:

@@ -14,7 +14,7 @@ class Wanted:
     """Which tables, and which columns of them in lower case; None: all.
 
     Cells of other columns are found and checked, but their values are not decoded. So are ``tokens``, the ``ids`` of
-    transactions and ``positions``, each of which may be left out; the latter two are null then.
+    transactions and ``positions``, each of which may be left out; the latter two are null then. Without ``values`` their indicators and lengths are checked, and no value is decoded.
     """
 
     tables: TablePatterns | None = None
@@ -22,6 +22,7 @@ class Wanted:
     tokens: bool = True
     ids: bool = True
     positions: bool = True
+    values: bool = True
 
     def has_table(self, name: str) -> bool:
         """Return whether a table's operations are decoded."""
