@@ -195,13 +195,15 @@ def _body(
 
 
 def _portion(number: int, source: TrailBytes, view: RecordView, place: _Place) -> Portion:
-    found = inspect(source, view)
+    tables = place.known.tables
+    accepted = place.reading.accepts(source, view, tables)
+    found = inspect(source, view, accepted=accepted)
     check_csns(found, place.state.csn)
     followed = follow(found, place.state)
     place.state = followed.state
-    tables = place.known.tables
     place.known = check_tables(found, source, place.known)
-    place.reading.check(found, followed, source, tables)
+    if not accepted:
+        place.reading.check(found, followed, source, tables)
     return Portion(number, source.base, source.data, found, followed)
 
 

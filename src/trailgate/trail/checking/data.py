@@ -20,10 +20,22 @@ from trailgate.trail.values.cell_places import hold_cells
 PIECE_HEAD: Final = 20  # bytes before the data of a piece (trail format §11)
 
 
-def check_data(found: Inspected, source: TrailBytes) -> None:
-    """Note data that are not what the record's type has."""
+def check_data(found: Inspected, source: TrailBytes, *, accepted: bool) -> None:
+    """Note data that are not what the record's type has; of ``accepted`` records readers know that."""
+    if not accepted:
+        _check_contents(found, source)
     view = found.view
-    listed = (view.role == Role.CHANGE) & (view.partition & FIELD_COMP != 0)
+    alone = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
+    if alone.any():
+        found.note(kinds.ORPHAN, alone & begins_of(found.trans_ind))
+    _check_pairs(found)
+
+
+def _check_contents(found: Inspected, source: TrailBytes) -> None:
+    """Note data that are not lists of columns, and pieces that are not as long as they state."""
+    view = found.view
+    # What continues in fragments is looked at as a whole where it is read.
+    listed = (view.role == Role.CHANGE) & (view.partition & FIELD_COMP != 0) & (view.continued == 0)
     kinds_of = PREFIX_OF[view.io_type]
     plain = np.flatnonzero(listed & (kinds_of == Prefix.NONE))
     found.note(kinds.COLUMNS, plain[~hold_cells(source, view.data.take(plain))])
@@ -39,10 +51,6 @@ def check_data(found: Inspected, source: TrailBytes) -> None:
         last = np.minimum(view.data.starts[pieces] + PIECE_HEAD - FRAME, view.data.ends[pieces])
         given = words[last]
         found.note(kinds.PIECE, pieces[(size < PIECE_HEAD) | (given + PIECE_HEAD != size)])
-    alone = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
-    if alone.any():
-        found.note(kinds.ORPHAN, alone & begins_of(found.trans_ind))
-    _check_pairs(found)
 
 
 def _two_images(source: TrailBytes, areas: Spans, kind: Prefix) -> Mask:

@@ -21,6 +21,7 @@ from trailgate.trail.format.record_types import Role
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.wanted import Wanted
 from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.trail_bytes import TrailBytes
 
 # Bad transactions of a portion that are sought one by one; where there are more, as with the definitions of other tables,
@@ -36,14 +37,33 @@ class Reading:
     charset: str = "utf-8"
     values: bool = False
 
+    def accepts(self, source: TrailBytes, view: RecordView, tables: TrailTables) -> bool:
+        """Return whether readers take all of these records; ``tables`` are those known before them."""
+        try:
+            self.read(source, view, tables)
+        except TrailgateError:
+            return False
+        return True
+
     def check(
         self, found: Inspected, followed: Followed, source: TrailBytes, tables: TrailTables
     ) -> None:
-        """Note records that readers refuse; ``tables`` are those known before them."""
+        """Note records that readers refuse, of those that do not take all of them."""
+        _Work(self, found, source, tables, _numbered_groups(found, followed)).run()
+
+    def read(self, source: TrailBytes, view: RecordView, tables: TrailTables) -> None:
+        """Read records; raises TrailgateError where readers do."""
         wanted = Wanted(values=self.values, positions=False)
         state = ReaderState(tables=tables, order=source.order, charset=self.charset, wanted=wanted)
-        work = _Work(found, source, self.definitions, state, _numbered_groups(found, followed))
-        work.run()
+        decode(
+            source.buffer,
+            self.definitions,
+            file_number=0,
+            base_offset=source.base,
+            state=state,
+            finish=True,
+            records=view,
+        )
 
 
 def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
@@ -68,10 +88,10 @@ def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
 class _Work:
     """Records to be read group by group; ``groups`` is the group of each, -1 for those left out."""
 
+    reading: Reading
     found: Inspected
     source: TrailBytes
-    definitions: Definitions
-    state: ReaderState
+    tables: TrailTables
     groups: Longs
 
     def run(self) -> None:
@@ -101,16 +121,7 @@ class _Work:
         if metadata.any():
             metadata[stop:] = False
             within |= metadata & ~self.found.bad
-        rows = np.flatnonzero(within)
-        decode(
-            self.source.buffer,
-            self.definitions,
-            file_number=0,
-            base_offset=self.source.base,
-            state=self.state,
-            finish=True,
-            records=view if len(rows) == len(view) else view.take(rows),
-        )
+        self.reading.read(self.source, view.take(np.flatnonzero(within)), self.tables)
 
     def _note(self, part: Longs, error: TrailgateError) -> None:
         """Note the record that the error is about, or else the first of each group."""
