@@ -63,8 +63,7 @@ def _parts(op: dict[str, Any], table: Table, form: Form) -> Iterator[list[tuple[
         io_type = UNIFIED_KEY_UPDATE if kind == "K" else UNIFIED_UPDATE
         yield _cut(op, table, form, base | {"io_type": io_type, "partition": 0x44}, (before, after))
     elif kind == "K":
-        keys = {i: v for i, v in before.items() if i in table.keys}
-        yield _cut(op, table, form, base | {"io_type": KEY_UPDATE}, (keys, after))
+        yield _cut(op, table, form, base | {"io_type": KEY_UPDATE}, (before, after))
     else:
         if kind == "U" and before:
             first = base | {"io_type": UPDATE, "image": "B"}
