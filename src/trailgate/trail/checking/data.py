@@ -12,6 +12,7 @@ from trailgate.trail.checking.inspected import Inspected
 from trailgate.trail.format.record_layout import FIELD_COMP
 from trailgate.trail.format.record_types import IO_LARGE_OBJECT, IO_UPDATE, PREFIX_OF, Prefix, Role
 from trailgate.trail.format.tokens import FRAME
+from trailgate.trail.records.kernels import SYSTEM_KEY
 from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 from trailgate.trail.records.transactions import LAST, begins_of
@@ -35,7 +36,8 @@ def _check_contents(found: Inspected, source: TrailBytes) -> None:
     """Note data that are not lists of columns, and pieces that are not as long as they state."""
     view = found.view
     # What continues in fragments is looked at as a whole where it is read.
-    listed = (view.role == Role.CHANGE) & (view.partition & FIELD_COMP != 0) & (view.continued == 0)
+    listed = (view.role == Role.CHANGE) & (view.partition & FIELD_COMP != 0)
+    listed &= (view.continued == 0) & (view.marks & SYSTEM_KEY == 0)
     kinds_of = PREFIX_OF[view.io_type]
     plain = np.flatnonzero(listed & (kinds_of == Prefix.NONE))
     found.note(kinds.COLUMNS, plain[~hold_cells(source, view.data.take(plain))])

@@ -43,7 +43,8 @@ class Inspected:
         bad = np.zeros(len(self), bool)
         for kind, rows in self.faults:
             # Where a transaction is not ended it is the one before the record that is not whole.
-            if kind.severity is Severity.ERROR and kind is not kinds.UNENDED:
+            # Records of types that readers refuse are whole.
+            if kind.severity is Severity.ERROR and kind not in (kinds.UNENDED, kinds.NOT_READ):
                 bad[rows] = True
         return bad
 

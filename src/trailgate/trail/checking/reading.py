@@ -21,6 +21,7 @@ from trailgate.trail.format.record_types import Role
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.wanted import Wanted
 from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.record_problems import REFUSED
 from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.trail_bytes import TrailBytes
 
@@ -74,7 +75,8 @@ def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
     group = np.cumsum(followed.starts) - 1
     skipped = np.zeros(len(followed.starts) + 1, bool)
     rows = followed.rows
-    skipped[group[found.bad[rows]]] = True
+    known = found.bad | (found.view.problems & REFUSED != 0)
+    skipped[group[known[rows]]] = True
     restarts = np.flatnonzero(found.view.role[rows] == Role.ABEND)
     skipped[group[restarts]] = True
     undone = restarts[(restarts > 0) & ~followed.closed[restarts - 1]]

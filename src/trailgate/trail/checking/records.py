@@ -38,6 +38,7 @@ _FAULTS: Final = (
     (kinds.IMAGE, problems.IMAGE | problems.IMAGE_OF_TYPE),
     (kinds.TRANS_IND, problems.TRANS_IND),
     (kinds.LAYOUT, problems.LAYOUT),
+    (kinds.SYSTEM_KEY, problems.SYSTEM_KEY_SIZE),
 )
 
 

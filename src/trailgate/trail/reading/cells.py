@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.columnar.views import words
-from trailgate.errors import DefinitionError
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Table
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 from trailgate.trail.values.cell_places import CellPlaces, find_cells
-from trailgate.trail.values.codec import NULL, Cells
-from trailgate.trail.values.codecs import codec_of, unreadable
+from trailgate.trail.values.codec import NULL, Cells, ValueCodec
+from trailgate.trail.values.codecs import codecs_of, unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +34,27 @@ def read_image(
     if not len(images.areas.starts):
         return (ABSENT,) * len(table.columns)
     found = find_cells(source, table, images.areas)
+    columns = zip(table.columns, codecs_of(table), found, strict=True)
     return tuple(
-        _read_column(
-            Cells(source, table.name, table.columns[i], one.starts, one.lengths),
-            one,
-            images,
-            wanted,
+        _column(
+            codec, Cells(source, table.name, column, one.starts, one.lengths), one, images, wanted
         )
-        if wanted.has_column(table.columns[i])
+        if len(one) and wanted.has_column(column)
         else ABSENT
-        for i, one in enumerate(found)
+        for column, codec, one in columns
     )
 
 
-def _read_column(
-    cells: Cells, found: CellPlaces, images: ImageAreas, wanted: Wanted
+def _column(
+    codec: ValueCodec | None, cells: Cells, found: CellPlaces, images: ImageAreas, wanted: Wanted
 ) -> StateColumn:
-    if not len(found):
+    if not wanted.values and codec is not None:
+        codec.check(cells)
         return ABSENT
-    values = _values(cells, decoded=wanted.values)
-    if values is None:
-        return ABSENT
+    return _in_states(_values(codec, cells), found, images)
+
+
+def _in_states(values: pa.Array, found: CellPlaces, images: ImageAreas) -> StateColumn:
     if len(found) == images.count:
         return StateColumn(values)
     rows = _rows(found, images)
@@ -72,17 +71,9 @@ def _rows(found: CellPlaces, images: ImageAreas) -> Longs:
     return every if found.areas is None else every[found.areas]
 
 
-def _values(cells: Cells, *, decoded: bool) -> pa.Array | None:
-    """Return the values of cells; None where they are checked, not decoded."""
-    try:
-        codec = codec_of(cells.column)
-    except DefinitionError:
-        codec = None
+def _values(codec: ValueCodec | None, cells: Cells) -> pa.Array:
     if codec is not None:
-        if decoded:
-            return codec.decode(cells)
-        codec.check(cells)
-        return None
+        return codec.decode(cells)
     # Of a value without a public layout it is still known whether it is NULL.
     head = words(cells.source.data, "u2")[cells.starts]
     hint = "trailgate logdump shows the record's bytes"

@@ -17,6 +17,7 @@ from trailgate.trail.format.tokens import LOGCSN, TRANID
 from trailgate.trail.reading.fragments import join_fragments
 from trailgate.trail.reading.grouping import Operations, group
 from trailgate.trail.reading.large_objects import LargeObjects, read_large_objects
+from trailgate.trail.reading.marked_records import without_system_keys, without_undone
 from trailgate.trail.reading.non_operations import without_non_operations
 from trailgate.trail.reading.operations import Chunk, read_blocks
 from trailgate.trail.reading.record_tables import find_tables
@@ -132,19 +133,18 @@ def _decode_portion(
             "the input ends between the before and the after image of an update",
             where=Where(offset=source.base + consumed),
         )
-    batch = (
-        ChangeBatch(blocks, rows)
-        if state.wanted.tables is None
-        else _closed_up(blocks, context.row)
-    )
-    return Decoded(batch, consumed, state)
+    kept = sum(map(len, blocks))
+    if kept < rows:
+        blocks = _closed_up(blocks, context.row)
+    return Decoded(ChangeBatch(blocks, kept), consumed, state)
 
 
-def _closed_up(blocks: list[ChangeBlock], row: int) -> ChangeBatch:
-    """Return blocks as a batch where rows of other blocks are left out; its first one has the place ``row``."""
+def _closed_up(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
+    """Return blocks of which rows of other blocks are left out, in places without gaps from ``row`` on."""
+    if len(blocks) == 1:
+        return [replace(blocks[0], order=row + np.arange(len(blocks[0])))]
     order = np.sort(np.concatenate([np.zeros(0, np.int64), *(block.order for block in blocks)]))
-    moved = [replace(block, order=row + np.searchsorted(order, block.order)) for block in blocks]
-    return ChangeBatch(moved, len(order))
+    return [replace(block, order=row + np.searchsorted(order, block.order)) for block in blocks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +185,12 @@ def _found(source: TrailBytes, finish: bool) -> RecordPlaces:
 
 
 def _read_chunk(source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool) -> _Read:
+    view = view if state.wanted.undone else without_undone(view)
     taken = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
     is_cut = taken.cut < len(view)
     view = taken.view
     require_sound(source, view)
+    view = without_system_keys(source, view)
     role = view.role
     if not view.only_changes and ((role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)).any():
         # What is put together is copied to the end of the bytes: of the chunk's own, not of all.

@@ -15,6 +15,7 @@ class Wanted:
 
     Cells of other columns are found and checked, but their values are not decoded. So are ``tokens``, the ``ids`` of
     transactions and ``positions``, each of which may be left out; the latter two are null then. Without ``values`` their indicators and lengths are checked, and no value is decoded.
+    Without ``undone`` operations that are the backout of another one are left out.
     """
 
     tables: TablePatterns | None = None
@@ -23,6 +24,7 @@ class Wanted:
     ids: bool = True
     positions: bool = True
     values: bool = True
+    undone: bool = True
 
     def has_table(self, name: str) -> bool:
         """Return whether a table's operations are decoded."""
