@@ -105,8 +105,9 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     counts: Counts = {}
     known = job.recognised
+    notes: frozenset[str] = frozenset()
     for report in reports:
-        counts = added(counts, report.counts)
+        counts, notes = added(counts, report.counts), notes | report.notes
     return CaptureSummary(
         target=job.target.prefix,
         counts={table: counts[table] for table in sorted(counts)},
@@ -115,7 +116,7 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         operations=sum(report.operations for report in reports),
         quarantined=sum(report.quarantined for report in reports),
         dry_run=job.options.dry_run,
-        notes=tuple(sorted({note for report in reports for note in report.notes})),
+        notes=tuple(sorted(job.capture.said(notes))) if reports else (),
         skipped_operations=sum(report.skipped for report in reports),
         late_operations=sum(report.late for report in reports),
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
