@@ -37,6 +37,11 @@ class MetadataOptions:
     txind_values: Lookup[bytes, str]
     message_id: str | None
 
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return what a run notes once about its definitions."""
+        return frozenset()
+
 
 def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -> dict[str, Any]:
     """Return the options that all parsers take alike; what names the table is left to each.
