@@ -144,7 +144,8 @@ def _tokens(op: dict[str, Any], record: dict[str, Any], form: Form) -> bytes:
             user += name.encode() + b"\0" + text.encode() + b"\0"
     for name, text in (record["carried"] if record["base"] else {}).items():
         ggs += _framed(IDS[name], text.encode(), form) if text is not None else b""
-    return _framed(b"T", ggs, form) + (_framed(b"U", user, form) if user else b"")
+    areas = ((b"T", ggs), (b"U", user))
+    return b"".join(_framed(code, area, form) for code, area in areas if area)
 
 
 def _framed(code: bytes, payload: bytes, form: Form) -> bytes:

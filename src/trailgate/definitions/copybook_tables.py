@@ -50,7 +50,7 @@ def _typed(field: Field) -> Column:
         # Two bytes a character there are up to three in UTF-8.
         characters = field.size // 2
         return Column("", _VARCHAR, 3 * characters, character_length=characters)
-    return Column("", _CHAR, field.size)
+    return Column("", _VARCHAR if field.usage is Usage.UTF8 else _CHAR, field.size)
 
 
 def _number(number: Number) -> Column:
