@@ -18,6 +18,7 @@ KINDS: Final = {
     "D": "deletes",
     "T": "truncates",
 }
+BESIDE: Final = "the trail's files hold none, so move it with them (--format-release 12.2 writes them into the files)"
 
 
 @contextmanager
@@ -73,6 +74,8 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
     if summary.quarantined:
         target = "" if summary.quarantine is None else f": {summary.quarantine}"
         yield f"quarantined: {_many(summary.quarantined, 'message')}{target}"
+    if summary.definitions is not None and summary.files:
+        yield f"definitions: {summary.definitions}; {BESIDE}"
     if summary.dry_run:
         yield "dry run: nothing was written"
     elif len(summary.files) > 1:

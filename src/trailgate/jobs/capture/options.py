@@ -28,7 +28,10 @@ class CaptureOptions(WriteOptions):
 
 @dataclass(frozen=True, slots=True)
 class CaptureSummary:
-    """What a capture did: operations by table and kind, the files it published, and what is worth a note."""
+    """What a capture did: operations by table and kind, the files it published, and what is worth a note.
+
+    ``definitions`` is the file that belongs to the trail where the trail's files do not hold definitions.
+    """
 
     target: str
     counts: dict[str, dict[str, int]]
@@ -40,6 +43,7 @@ class CaptureSummary:
     quarantine: str | None = None
     dry_run: bool = False
     notes: tuple[str, ...] = ()
+    definitions: str | None = None
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:

@@ -85,14 +85,16 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     counts: Counts = {}
     for report in reports:
         counts = added(counts, report.counts)
+    prefix, options = job.target.prefix, job.options
     return CaptureSummary(
-        target=job.target.prefix,
+        target=prefix,
         counts={table: counts[table] for table in sorted(counts)},
         messages=sum(report.messages for report in reports),
         transactions=sum(report.transactions for report in reports),
         operations=sum(report.operations for report in reports),
         quarantined=sum(report.quarantined for report in reports),
-        dry_run=job.options.dry_run,
+        dry_run=options.dry_run,
+        definitions=None if options.trail_format.by_index else f"{prefix}.def",
         notes=tuple(sorted(job.capture.options.notes.union(*(one.notes for one in reports)))),
     )
 
