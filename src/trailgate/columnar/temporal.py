@@ -17,9 +17,11 @@ from trailgate.columnar.datetime_formats import (
     Part,
     compile_format,
 )
+from trailgate.columnar.gather import NO_NULLS, column
 from trailgate.columnar.kernels import dates as kernels
+from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.numbers import parse_integers
-from trailgate.columnar.rows import over_nulls, row_error, strings_of, text_view
+from trailgate.columnar.rows import over_nulls, row_error, text_view
 from trailgate.columnar.views import octets
 from trailgate.errors import OptionError
 
@@ -61,9 +63,10 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
     size = iso_width(width)
 
     def convert(dense: pa.Array) -> pa.Array:
-        out = np.empty((len(dense), size), np.uint8)
-        _read(dense, fmt, size, _NO_TIMES, out.ravel())
-        return strings_of(out)
+        out = np.empty(len(dense) * size + SPARE, np.uint8)
+        _read(dense, fmt, size, _NO_TIMES, out)
+        offsets = np.arange(len(dense) + 1, dtype=np.int32) * np.int32(size)
+        return column(offsets, out, NO_NULLS, text=True)
 
     return over_nulls(convert, values)
 
@@ -173,10 +176,13 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
     """
 
     def convert(dense: pa.Array) -> pa.Array:
-        found, cut = _microseconds(dense, DEFAULT_FORMAT)
-        if cut >= 0:
-            hint = "Spark holds microseconds: read the column as text"
-            raise row_error(_wrong(DEFAULT_FORMAT), dense, cut, hint)
+        offsets, data = text_view(dense)
+        found, part = np.empty(len(dense), np.int64), np.empty(7, np.int64)
+        if kernels.read_iso(data, offsets, width, part, found) >= 0:
+            found, cut = _microseconds(dense, DEFAULT_FORMAT)
+            if cut >= 0:
+                hint = "Spark holds microseconds: read the column as text"
+                raise row_error(_wrong(DEFAULT_FORMAT), dense, cut, hint)
         if width == 10:
             return pa.array((found // 86_400_000_000).astype(np.int32)).view(pa.date32())
         return pa.array(found).view(pa.timestamp("us"))

@@ -18,6 +18,7 @@ from trailgate.model.types import (
     TypeRow,
 )
 
+TABLES: Final = 256  # of which is kept what is made once a table
 NANOSECONDS: Final = 29  # characters of a date time with nine digits of fraction
 
 
@@ -101,6 +102,10 @@ class Table:
     record_length: int = 0
     syskey: int = 0
     guessed: bool = False
+
+    def __hash__(self) -> int:
+        """Return the hash of the name: what is made once a table is looked up for each batch."""
+        return hash(self.name)
 
     @property
     def keys(self) -> tuple[int, ...]:

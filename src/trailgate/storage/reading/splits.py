@@ -118,6 +118,8 @@ class SplitReader:
         self._state = ReaderState(wanted=wanted)
         self._charset = charset
         self._announced: set[str] = set() if announced is None else announced
+        # Columns hold copies, so each portion may overwrite the one before it: fresh memory costs as much as reading.
+        self._buffer = np.empty(0, np.uint8)
         self.restarts = Restarts(trail)
 
     @property
@@ -144,21 +146,21 @@ class SplitReader:
         """Yield the operations of one file; return whether the split's end was come to."""
         file = reader.file
         may_grow = self._trail.may_grow(file)
-        place = begin.offset if file.number == begin.number else 0
-        try:
-            place = max(place, reader.begin)
-        except TruncatedError:
-            if may_grow:
-                return True  # the writer has just begun the file
-            raise
+        place = self._place(reader, begin)
+        if place is None:
+            return True
         earlier = EarlierTables(reader, place)
         charset = self._charset or usual_charset(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
         size = self._size(reader, place)
         while place < file.size:
-            data = reader.read(place, size)
+            if size > len(self._buffer):
+                self._buffer = np.empty(size, np.uint8)
+            data = reader.read_into(self._buffer[:size], place)
             at_end = place + len(data) >= file.size
             stretch, last = self._stretch(reader, data, place, finish=at_end and not may_grow)
+            if not at_end and not last:
+                stretch = _to_last_end(stretch)
             if not earlier.complete:
                 tables = earlier.needed_by(data, stretch.view, place)
                 self._state = replace(self._state, tables=tables)
@@ -176,18 +178,26 @@ class SplitReader:
             self._state = decoded.state
             if decoded.batch.rows:
                 yield decoded.batch
-            if last:
-                return True
-            if at_end:
-                if decoded.consumed < stretch.view.end:
+            if last or at_end:
+                if not last and decoded.consumed < stretch.view.end:
                     _check_end(stretch, file.path)
-                return False
+                return last
             if decoded.consumed < stretch.view.end:
                 self.restarts.resume()
             place += decoded.consumed
             # One operation may be longer than a portion: it has pieces of large objects.
             size = self._size(reader, place) if decoded.consumed else 2 * size
         return False
+
+    def _place(self, reader: TrailFileReader, begin: TrailPlace) -> int | None:
+        """Return where records to read begin in a file; None where its writer has just begun it."""
+        file = reader.file
+        try:
+            return max(begin.offset if file.number == begin.number else 0, reader.begin)
+        except TruncatedError:
+            if self._trail.may_grow(file):
+                return None
+            raise
 
     def _announce(self, path: str, state: ReaderState) -> None:
         """Log definitions of the trail that are not understood, once a table."""
@@ -243,3 +253,16 @@ def _check_end(stretch: Stretch, path: str) -> None:
             where=Where(source=path, offset=int(stretch.starts[-1])),
             hint="Is the trail still being written? If not, its end is missing or Continued is damaged",
         )
+
+
+def _to_last_end(stretch: Stretch) -> Stretch:
+    """Return records up to the end of the last transaction that ends among them, all where none does.
+
+    The next ones are read again, but nothing is carried over, and it need not be asked whether they are abandoned. The last
+    record is not known to end a transaction: pieces of it may follow.
+    """
+    ends = stretch.bounds.ends[-2::-1]
+    back = int(ends.argmax()) if len(ends) else 0
+    if not len(ends) or not ends[back]:
+        return stretch
+    return stretch.take(slice(len(stretch.bounds) - 1 - back))
