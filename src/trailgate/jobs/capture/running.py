@@ -108,14 +108,16 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     notes: frozenset[str] = frozenset()
     for report in reports:
         counts, notes = added(counts, report.counts), notes | report.notes
+    prefix, options = job.target.prefix, job.options
     return CaptureSummary(
-        target=job.target.prefix,
+        target=prefix,
         counts={table: counts[table] for table in sorted(counts)},
         messages=sum(report.messages for report in reports),
         transactions=sum(report.transactions for report in reports),
         operations=sum(report.operations for report in reports),
         quarantined=sum(report.quarantined for report in reports),
-        dry_run=job.options.dry_run,
+        dry_run=options.dry_run,
+        definitions=None if options.trail_format.by_index else f"{prefix}.def",
         notes=tuple(sorted(job.capture.said(notes))) if reports else (),
         skipped_operations=sum(report.skipped for report in reports),
         late_operations=sum(report.late for report in reports),
