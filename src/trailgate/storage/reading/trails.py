@@ -55,6 +55,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     from_csn: str | None = None,
     to_csn: str | None = None,
     columns: str | Iterable[str] | None = None,
+    undo: Literal["show", "exclude"] | None = None,
     limit: int | None = None,
     threads: int | None = None,
 ) -> pa.RecordBatchReader:
@@ -65,7 +66,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     ``records="all"`` each record is a row, with its header. ``definitions`` and ``charset`` are needed where the trail
     does not state its own. ``after``, ``from_position`` and ``to_position`` bound positions, ``from_csn`` and
     ``to_csn`` commit sequence numbers, both ends included except for ``after``. ``columns`` names the
-    columns to decode and return. ``limit`` is the most rows; ``threads`` None reads with one thread a core.
+    columns to decode and return. ``undo="exclude"`` leaves out operations that back out an earlier one. ``limit`` is the most rows; ``threads`` None reads with one thread a core.
 
     Raises OptionError, StorageError and DefinitionError at once; the reader raises DecodeError where it meets bytes
     that are not what they should be.
@@ -128,6 +129,7 @@ def read_split(
         tokens="tokens" in projection.schema.names,
         ids=not names.isdisjoint(("tx_id", "csn")),
         positions="position" in names,
+        undone=options.undo is None,
     )
     reader = SplitReader(trail, split, wanted, options.charset, announced)
     for changes in reader.batches():
