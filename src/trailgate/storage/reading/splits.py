@@ -36,6 +36,10 @@ NOT_UNDERSTOOD: Final = (
     "%s, byte %d: the trail has definitions of %s%s that are not understood; unless definitions are given "
     "(--definitions FILE), their columns are numbered and numbers are unscaled"
 )
+UNDEFINED: Final = (
+    "%s: nothing defines %s%s, so columns are numbered and numbers are unscaled; is there a definitions file that was not "
+    "moved with the trail (--definitions FILE)?"
+)
 FILE_COST: Final = 256 << 10  # bytes that could be read while a file is opened
 
 
@@ -97,7 +101,8 @@ def _cuts(
 class SplitReader:
     """Reads a split once, from its first transaction to the end of its last.
 
-    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions tell.
+    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions state. Tables that are
+    ``announced`` are not announced again.
     """
 
     def __init__(
@@ -106,12 +111,13 @@ class SplitReader:
         split: TrailSplit,
         wanted: Wanted = EVERYTHING,
         charset: str | None = None,
+        announced: set[str] | None = None,
     ) -> None:
         self._trail = trail
         self._split = split
         self._state = ReaderState(wanted=wanted)
         self._charset = charset
-        self._announced: set[str] = set()
+        self._announced: set[str] = set() if announced is None else announced
         # Columns hold copies, so each portion may overwrite the one before it: fresh memory costs as much as reading.
         self._buffer = np.empty(0, np.uint8)
         self.restarts = Restarts(trail)
@@ -168,6 +174,7 @@ class SplitReader:
                 records=self.restarts.remaining(stretch, last=last),
             )
             self._announce(file.path, decoded.state)
+            self._announce_undefined(file.path, decoded.batch)
             self._state = decoded.state
             if decoded.batch.rows:
                 yield decoded.batch
@@ -200,6 +207,14 @@ class SplitReader:
             self._announced.update(names)
             offset = min(known.offset for known in found)
             LOG.warning(NOT_UNDERSTOOD, path, offset, ", ".join(names[:NAMED]), _more(names))
+
+    def _announce_undefined(self, path: str, batch: ChangeBatch) -> None:
+        """Log tables that nothing defines, once each."""
+        guessed = {block.table.name for block in batch.blocks if block.table.guessed}
+        names = sorted(guessed - self._announced)
+        if names:
+            self._announced.update(names)
+            LOG.warning(UNDEFINED, path, ", ".join(names[:NAMED]), _more(names))
 
     def _size(self, reader: TrailFileReader, place: int) -> int:
         """Return how much to read: not far into what is most likely another split's."""

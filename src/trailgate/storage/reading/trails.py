@@ -90,7 +90,8 @@ def read_chosen(
     if many > 1 and limit is None:
         splits = plan_splits(trail, THREAD_BYTES, bounds)
     table = wanted_table(trail, options)
-    read = partial(read_split, trail, options=options, table=table)
+    announced: set[str] = set()
+    read = partial(read_split, trail, options=options, table=table, announced=announced)
     batches = _limited(in_order(read, splits, min(many, len(splits))), limit)
     return pa.RecordBatchReader.from_batches(_schema(options, table), batches)
 
@@ -107,10 +108,12 @@ def read_split(
     split: TrailSplit,
     options: ReadOptions = EVERYTHING,
     table: Table | None = None,
+    announced: set[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield what the options ask for of a split; memory stays flat.
 
-    ``table`` is the one that the options name, where it is looked up already.
+    ``table`` is the one that the options name, where it is looked up already. ``announced`` are the tables that were
+    announced while other splits were read.
     """
     if options.records is not None:
         yield from _chosen_records(trail, split, options)
@@ -128,7 +131,7 @@ def read_split(
         positions="position" in names,
         undone=options.undo is None,
     )
-    reader = SplitReader(trail, split, wanted, options.charset)
+    reader = SplitReader(trail, split, wanted, options.charset, announced)
     for changes in reader.batches():
         batch = chosen_rows(projection.rows(changes, also), options)
         if batch.num_rows:
