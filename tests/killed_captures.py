@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,13 +90,13 @@ def main(folder: Path, random_kills: int) -> None:
         return died
 
     steps = 0
-    while checked(lambda: Killer(folder, steps + 1)):
+    while checked(partial(Killer, folder, steps + 1)):
         steps += 1
     chance = random.Random(1)
     for _ in range(random_kills):
         after = chance.uniform(0.0001, seconds)
-        checked(lambda: _kill_after(after))
-    print(f"killed at {steps} steps")
+        checked(partial(_kill_after, after))
+    sys.stdout.write(f"killed at {steps} steps\n")
 
 
 def _kill_after(seconds: float) -> None:

@@ -20,8 +20,8 @@ from trailgate.errors import (
     TrailgateError,
     TransactionError,
     TruncatedError,
-    WriteError,
     Where,
+    WriteError,
 )
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ __all__ = [
     "TransactionError",
     "TransactionState",
     "TruncatedError",
-    "WriteError",
     "UpdateFormat",
     "Where",
+    "WriteError",
     "__version__",
     "capture_files",
     "find_trail",

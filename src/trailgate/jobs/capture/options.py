@@ -33,7 +33,7 @@ class CaptureOptions(WriteOptions):
 
 @dataclass(frozen=True, slots=True)
 class CaptureSummary:
-    """What a capture did: operations by table and kind, and the files it published.
+    """What a capture did: operations by table and kind, the files it published, and what is worth a note.
 
     What was captured before: ``skipped_files`` and ``skipped_operations`` were left out; of ``continued_files`` only the new
     end was captured. Captured whole were ``changed_files``, which had other content then, ``copied_files``, which had another
@@ -55,8 +55,10 @@ class CaptureSummary:
     changed_files: int = 0
     copied_files: int = 0
     late_operations: int = 0
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
         """Return the summary that a manifest has of its last run."""
-        return cls(**{**fields, "files": tuple(fields["files"])})
+        texts = {name: tuple(fields.get(name, ())) for name in ("files", "notes")}
+        return cls(**{**fields, **texts})

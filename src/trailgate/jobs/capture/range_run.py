@@ -46,6 +46,7 @@ class RangeReport:
     ids: IdSpan | None = None
     skipped: int = 0
     late: int = 0
+    notes: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -192,6 +193,7 @@ class RangeRun:
             ids=None if self._ids is None else self._ids.span,
             skipped=0 if self._ids is None else self._ids.skipped,
             late=0 if self._ids is None else self._ids.late,
+            notes=self._owned.notes,
         )
 
     def _write_quarantine(self) -> str | None:

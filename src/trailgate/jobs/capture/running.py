@@ -118,6 +118,7 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         skipped_operations=sum(report.skipped for report in reports),
         late_operations=sum(report.late for report in reports),
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
+        notes=tuple(sorted({note for report in reports for note in report.notes})),
     )
 
 

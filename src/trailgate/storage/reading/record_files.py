@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -14,21 +14,24 @@ from trailgate.arrays import Longs
 from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_frames
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.storage.files.compressed_file import CompressedFile, codec_of
 from trailgate.storage.files.even_cuts import even_step
 from trailgate.storage.files.found_files import Addresses, find_files
 from trailgate.storage.files.opened_file import OpenedFile
 
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # the arrays of a portion stay in cache
+UNKNOWN: Final = 1 << 62  # the end of a compressed file
 LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is taken to be wrong
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """One file and its size in bytes."""
+    """One file and its size in bytes; a compressed one has a codec."""
 
     path: str
     size: int
+    codec: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +45,23 @@ class RecordSplit:
 
 @dataclass(frozen=True, slots=True)
 class RecordPortion:
-    """Whole records, data[starts[i]:ends[i]]; ``base`` is the data's offset in the file."""
+    """Whole records, data[starts[i]:ends[i]]; ``base`` is the data's offset in the file.
+
+    ``first`` is how many records of the file precede these, None if that is unknown.
+    """
 
     path: str
     data: pa.Buffer
     starts: Longs
     ends: Longs
     base: int
+    first: int | None = None
 
 
 def find_record_files(path: Addresses) -> tuple[RecordFile, ...]:
     """Return the files at an address or several, as ``find_files`` does; empty ones are left out."""
-    found = find_files(path, "there is no file or folder")
-    return tuple(RecordFile(file.path, file.size) for file in found if file.size)
+    found = find_files(path, "records", "there is no file or folder")
+    return tuple(RecordFile(f.path, f.size, codec_of(f.path)) for f in found if f.size)
 
 
 def plan_record_splits(
@@ -62,13 +69,15 @@ def plan_record_splits(
 ) -> list[RecordSplit]:
     """Return splits that together hold every record once.
 
-    A file is one split where each record must be read to find the next one, and so is a file of
+    A file is one split where each record must be read to find the next one, and so is a compressed file, or one of
     lines with a header or trailer.
     """
     framing.check()
     splits: list[RecordSplit] = []
     for file in files:
-        if framing.kind is FrameKind.FIXED:
+        if file.codec is not None:
+            splits.append(RecordSplit(file, 0, UNKNOWN))
+        elif framing.kind is FrameKind.FIXED:
             splits += _fixed_splits(file, framing, split_bytes)
         elif framing.kind is FrameKind.LINE and not (framing.skip_first or framing.skip_last):
             step = even_step(file.size, split_bytes)
@@ -105,22 +114,38 @@ def read_record_split(
 
 
 def _portions(split: RecordSplit, framing: Framing, portion: int) -> Iterator[RecordPortion]:
-    with OpenedFile(split.file.path, split.file.size, "file of records") as file:
-        at = _first(file, split, framing, portion)
+    with _opened(split.file) as file:
+        at, first = _first(file, split, framing, portion), _records_before(split, framing)
         size = portion
         while at < split.end:
             data = file.read(at, size)
-            finish = at + data.size >= split.file.size
+            finish = file.ended(at + data.size)
             found = _found(data, framing, at, finish=finish)
             own = int(np.searchsorted(found.starts + at, split.end))
             if own:
-                yield RecordPortion(split.file.path, data, found.starts[:own], found.ends[:own], at)
+                starts, ends = found.starts[:own], found.ends[:own]
+                yield RecordPortion(split.file.path, data, starts, ends, at, first)
+                first = None if first is None else first + own
             if finish or own < len(found.starts):
                 return
             if not found.end:
                 size = _larger(size, at)
                 continue
             at, size = at + found.end, portion
+
+
+def _opened(file: RecordFile) -> OpenedFile | CompressedFile:
+    what = "file of records"
+    if file.codec is None:
+        return OpenedFile(file.path, file.size, what)
+    return CompressedFile(file.path, file.codec, what)
+
+
+def _records_before(split: RecordSplit, framing: Framing) -> int | None:
+    """Return how many records precede a split in its file; None where that is unknown."""
+    if framing.kind is FrameKind.FIXED:
+        return split.start // framing.length
+    return None if split.start else 0
 
 
 def _larger(size: int, at: int) -> int:
@@ -138,7 +163,9 @@ def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frame
         raise type(error)(error.problem, where=where, hint=error.hint) from None
 
 
-def _first(file: OpenedFile, split: RecordSplit, framing: Framing, portion: int) -> int:
+def _first(
+    file: OpenedFile | CompressedFile, split: RecordSplit, framing: Framing, portion: int
+) -> int:
     """Return where the split's first record begins: lines begin after a delimiter."""
     if framing.kind is not FrameKind.LINE or not split.start:
         return split.start
@@ -158,7 +185,7 @@ def _without_ends(
     portions: Iterator[RecordPortion], split: RecordSplit, framing: Framing
 ) -> Iterator[RecordPortion]:
     """Yield portions without the records of the file's header and trailer."""
-    if framing.kind is FrameKind.FIXED:
+    if framing.kind is FrameKind.FIXED and split.file.codec is None:
         yield from portions  # the plan left them out
         return
     before = framing.skip_first if not split.start else 0
@@ -182,5 +209,6 @@ def _records(portions: deque[RecordPortion]) -> int:
 
 
 def _part(portion: RecordPortion, begin: int, end: int) -> RecordPortion:
+    first = None if portion.first is None else portion.first + begin
     starts, ends = portion.starts[begin:end], portion.ends[begin:end]
-    return RecordPortion(portion.path, portion.data, starts, ends, portion.base)
+    return replace(portion, starts=starts, ends=ends, first=first)
