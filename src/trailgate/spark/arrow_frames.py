@@ -36,6 +36,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     to_position: str | None = None,
     from_csn: str | None = None,
     to_csn: str | None = None,
+    open_transactions: Literal["hold", "show"] = "hold",
     split_bytes: int | None = None,
 ) -> DataFrame:
     """Return the rows of a trail; the options are those of the format ``trail``."""

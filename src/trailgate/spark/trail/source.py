@@ -14,6 +14,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from trailgate.errors import OptionError
 from trailgate.spark.trail.options import TrailOptions
 from trailgate.spark.trail.partitions import partitions_of, read_partition
 from trailgate.storage.reading.trails import plan_reading
@@ -39,7 +40,13 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         """Return the stream reader."""
         from trailgate.spark.trail.stream import stream_reader  # noqa: PLC0415  not for batches
 
-        return stream_reader(TrailOptions.of(self.options).with_columns(schema), schema)
+        options = TrailOptions.of(self.options)
+        if options.reading.open_transactions:
+            problem = "a stream returns complete transactions only"
+            raise OptionError(
+                problem, hint="openTransactions is about reading a trail as it is now"
+            )
+        return stream_reader(options.with_columns(schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the batch writer."""

@@ -15,7 +15,7 @@ from trailgate.options import NAMES, TEXT, Kind, Option, Options, choice, instan
 from trailgate.trail.values.charsets import charset_named
 
 ALL_RECORDS: Final = "all"
-OF_OPERATIONS: Final = ("table", "from_csn", "to_csn")
+OF_OPERATIONS: Final = ("table", "from_csn", "to_csn", "open_transactions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class ReadOptions:
     from_csn: str | None = None
     to_csn: str | None = None
     columns: tuple[str, ...] | None = None
+    open_transactions: bool | None = None
 
     @classmethod
     def of(cls, named: Mapping[str, Any]) -> Self:
@@ -94,5 +95,10 @@ OPTIONS: Final = Options(
             "to_csn", TEXT, "only transactions of this commit sequence number or an earlier one"
         ),
         Option("columns", NAMES, "only these columns, comma-separated; others are not decoded"),
+        Option(
+            "open_transactions",
+            choice({"hold": None, "show": True}),
+            "show: also the last operation of a transaction that is open at the end, of which more may follow",
+        ),
     ),
 )
