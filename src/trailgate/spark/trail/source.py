@@ -15,6 +15,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
+from trailgate.spark.options import kept_in, with_kept
 from trailgate.spark.trail.options import TrailOptions
 from trailgate.spark.trail.partitions import partitions_of, read_partition
 from trailgate.storage.reading.trails import plan_reading
@@ -30,17 +31,18 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
 
     def schema(self) -> StructType:
         """Return the schema of what the options ask for."""
-        return TrailOptions.of(self.options).schema()
+        return kept_in(TrailOptions.of(self.options).schema(), self.options)
 
     def reader(self, schema: StructType) -> TrailReader:
         """Return the batch reader."""
-        return TrailReader(TrailOptions.of(self.options).with_columns(schema), schema)
+        options = TrailOptions.of(with_kept(self.options, schema))
+        return TrailReader(options.with_columns(schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
         from trailgate.spark.trail.stream import stream_reader  # noqa: PLC0415  not for batches
 
-        options = TrailOptions.of(self.options)
+        options = TrailOptions.of(with_kept(self.options, schema))
         if options.reading.open_transactions:
             problem = "a stream returns complete transactions only"
             raise OptionError(
@@ -68,9 +70,11 @@ class TrailReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types ar
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files split, small ones put together."""
         options = self._options
-        trail = options.trail()
-        splits = plan_reading(trail, options.reading, options.split_bytes)
-        return partitions_of(trail, splits, options.reading)
+        found = []
+        for trail in options.trails():
+            splits = plan_reading(trail, options.reading, options.split_bytes)
+            found += partitions_of(trail, splits, options.reading)
+        return found
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield a partition's batches."""

@@ -66,15 +66,16 @@ def _infos(store: fs.FileSystem, place: str) -> list[fs.FileInfo]:
         return [info]
     if not WILD.search(place):
         return []
-    found: list[fs.FileInfo] = store.get_file_info(sorted(_matches(store, place)))
+    found: list[fs.FileInfo] = store.get_file_info(sorted(matches(store, place)))
     return found
 
 
-def _matches(store: fs.FileSystem, pattern: str) -> Iterator[str]:
+def matches(store: fs.FileSystem, pattern: str) -> Iterator[str]:
+    """Yield the paths in a store that a pattern matches."""
     parent, _, last = pattern.rstrip("/").rpartition("/")
     folders = [parent or ("/" if pattern.startswith("/") else ".")]
     if WILD.search(parent):
-        folders = list(_matches(store, parent))
+        folders = list(matches(store, parent))
     for folder in folders:
         for entry in store.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
             hidden = entry.base_name[0] in "._" and last[0] not in "._"
