@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "analyze": "Show every byte of a trail file with its meaning.",
         "check": "Check whether a trail is whole, and save what is.",
         "copybook": "Show the layout of a copybook's records.",
+        "explain": "Show what rules find in an XML message.",
         "gendef": "Write the definitions file of a capture's tables.",
         "logdump": "Inspect trail files with Logdump's commands.",
         "assumptions": "List what is assumed about formats, with reasons and tests.",

@@ -141,15 +141,13 @@ def read_iso_parts(data: Octets, begin: int, width: int, part: Longs) -> bool:
     good = (width == 10 or width >= 19) and is_pair(data, begin) and is_pair(data, begin + 2)
     if not good:
         return False
-    part[YEAR] = 100 * read_pair(pair_at(data, begin, 0, NOUGHT)) + read_pair(
-        pair_at(data, begin, 2, NOUGHT)
-    )
+    part[YEAR] = 100 * read_two(data, begin) + read_two(data, begin + 2)
     for which in range(MONTH, SECOND + 1):
         at = 2 + 3 * which
         if at < width:
             before = 45 if which < HOUR else 32 if which == HOUR else 58
             good = good and data[begin + at - 1] == before and is_pair(data, begin + at)
-            part[which] = read_pair(pair_at(data, begin, at, NOUGHT))
+            part[which] = read_two(data, begin + at)
     number = np.int64(0)
     for at in range(20, min(width, 26)):
         digit = data[begin + at] - DIGIT
@@ -204,6 +202,12 @@ def has_literals(data: Octets, begin: int, literals: Longs, start: int, stop: in
 def pair_at(data: Octets, begin: int, place: int, otherwise: np.uint64) -> np.uint64:
     """Return two digits as they are written, the first one lowest; ``otherwise`` for a place of -1."""
     return load8(data, begin + place) & TWO_BYTES if place >= 0 else otherwise
+
+
+@inner
+def read_two(data: Octets, at: int) -> int:
+    """Return the number of two digits at a place."""
+    return 10 * (np.int64(data[at]) & 15) + (np.int64(data[at + 1]) & 15)
 
 
 @inner

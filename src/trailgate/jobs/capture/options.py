@@ -49,13 +49,13 @@ class CaptureSummary:
     files: tuple[str, ...] = ()
     quarantine: str | None = None
     dry_run: bool = False
+    notes: tuple[str, ...] = ()
     skipped_files: int = 0
     skipped_operations: int = 0
     continued_files: int = 0
     changed_files: int = 0
     copied_files: int = 0
     late_operations: int = 0
-    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:

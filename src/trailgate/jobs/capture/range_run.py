@@ -43,10 +43,10 @@ class RangeReport:
     start: MessagePlace | None = None
     end: MessagePlace | None = None
     id_length: int | None = None
+    notes: frozenset[str] = frozenset()
     ids: IdSpan | None = None
     skipped: int = 0
     late: int = 0
-    notes: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -190,10 +190,10 @@ class RangeRun:
             start=self._owned.start,
             end=self._owned.end,
             id_length=self._owned.id_length,
+            notes=self._owned.notes,
             ids=None if self._ids is None else self._ids.span,
             skipped=0 if self._ids is None else self._ids.skipped,
             late=0 if self._ids is None else self._ids.late,
-            notes=self._owned.notes,
         )
 
     def _write_quarantine(self) -> str | None:

@@ -115,10 +115,10 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         operations=sum(report.operations for report in reports),
         quarantined=sum(report.quarantined for report in reports),
         dry_run=job.options.dry_run,
+        notes=tuple(sorted({note for report in reports for note in report.notes})),
         skipped_operations=sum(report.skipped for report in reports),
         late_operations=sum(report.late for report in reports),
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
-        notes=tuple(sorted({note for report in reports for note in report.notes})),
     )
 
 

@@ -10,9 +10,9 @@ from trailgate.messages.properties.reader import PropertyReader
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
 
-_OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
-_TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
-_NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
+OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
+TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
+NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -
         "txowner": read.source("txowner"),
         "txname": read.source("txname"),
         "optype": read.needed_source("optype"),
-        "optype_values": read.values("optype", _OP_TYPES, code),
+        "optype_values": read.values("optype", OP_TYPES, code),
         "txind": read.source("txind"),
         "txind_values": _indicators(read, code),
         "message_id": read.message_id(),
@@ -70,7 +70,7 @@ def _indicators(read: PropertyReader, code: Callable[[str], bytes] | None) -> Lo
 
     capture properties §11: one manual has the defaults B, M, E and W, the other 0, 1, 2 and 3.
     """
-    found = read.values("txind", _TX_INDICATORS, code)
-    if any(read.entry(f"txind.{word}val") for word, _ in _TX_INDICATORS):
+    found = read.values("txind", TX_INDICATORS, code)
+    if any(read.entry(f"txind.{word}val") for word, _ in TX_INDICATORS):
         return found
-    return Lookup((*found.pairs, *_NUMBERED_INDICATORS))
+    return Lookup((*found.pairs, *NUMBERED_INDICATORS))

@@ -104,5 +104,5 @@ def _without_files(
         hint = "Names that begin with . or _ are not read"
         return StorageError(problem, where=where, hint=hint)
     named = ", ".join(folders[:3]) + (", ..." if len(folders) > 3 else "")
-    problem += f", only {len(folders)} folders: {named}"
+    problem += f", only folders: {named}"
     return StorageError(problem, where=where, hint="Name one of them: they are not searched")

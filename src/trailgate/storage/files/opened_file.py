@@ -62,6 +62,7 @@ class OpenedFile:
 
     @contextmanager
     def _reading(self, place: int) -> Iterator[None]:
+        """Turn an error of the system at a place into our error."""
         try:
             yield
         except OSError as error:
