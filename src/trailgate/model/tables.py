@@ -113,8 +113,12 @@ class Table:
 
         GoldenGate uses all columns as the key of a table without one.
         """
-        marked = tuple(i for i, column in enumerate(self.columns) if column.key)
-        return marked or tuple(range(len(self.columns)))
+        return self.marked_keys or tuple(range(len(self.columns)))
+
+    @property
+    def marked_keys(self) -> tuple[int, ...]:
+        """Return the indexes of the columns that are marked as key."""
+        return tuple(i for i, column in enumerate(self.columns) if column.key)
 
     def index(self, name: str) -> int:
         """Return a column's index by name, compared without case; raises DefinitionError."""

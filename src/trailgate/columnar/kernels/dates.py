@@ -12,6 +12,8 @@ from trailgate.columnar.kernels.words import load8
 
 # The parts of a time, as the fields of a layout number them; a fraction is in units of 10^-12.
 YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
+CUT: Final = 7  # after the parts: the first row that has digits beyond microseconds, -1 for none
+PARTS: Final = 8
 LAYOUT: Final = 12  # numbers of a layout
 SHAPE: Final = 9  # words of a layout
 SHAPED: Final = 24  # bytes that they describe
@@ -43,14 +45,16 @@ def read_times(
     micros: Longs,
     iso: Octets,
 ) -> int:
-    """Write the times of texts; return the first row that is not one or would lose digits, or -1.
+    """Write the times of texts; return the first row that is not one or whose digits ISO text has no room for, or -1.
 
     ``layouts`` has ``LAYOUT`` numbers a layout: its length, where its fields and literals begin and end, where its literals of one byte begin,
     and where year to second are, -1 for none. The first layout counts whose digits, letters and literals fit. ``fields`` has part,
     start, width and whether it is letters; ``literals`` a place and the three bytes that are allowed there. ``shapes`` has nine words a
     layout: for each eight bytes a mask, what is left of them by it, and where digits are; all 0 for a layout that is not of pairs of digits. Blanks around a value do not count. With a ``size``, ISO text of
-    so many characters is written, else microseconds since 1970. ``part`` has room for seven numbers.
+    so many characters is written, else microseconds since 1970. ``part`` has room for ``PARTS`` numbers; microseconds are cut
+    off after six digits, and part[CUT] becomes the first row where these are not all.
     """
+    part[CUT] = -1
     for row in range(len(offsets) - 1):
         begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
         if begin < 0 or end > len(data):
@@ -81,8 +85,8 @@ def read_times(
             if not write_iso(part, iso, row * size, size):
                 return row
         else:
-            if part[FRACTION] % 1_000_000:
-                return row
+            if part[FRACTION] % 1_000_000 and part[CUT] < 0:
+                part[CUT] = row
             micros[row] = since_1970(part)
     return -1
 

@@ -33,6 +33,10 @@ class OpenedFile:
         """Close the file."""
         self._handle.close()
 
+    def ended(self, place: int) -> bool:
+        """Return whether no byte follows a place."""
+        return place >= self.size
+
     def read(self, place: int, size: int) -> pa.Buffer:
         """Return the bytes from a place on, no more than the file had when it was found.
 
