@@ -43,7 +43,9 @@ _DATABASE_LINES: Final = (
 )
 _TABLE: Final = "Definition for table"
 _END: Final = "End of definition"
-KEPT: Final = 8  # files whose definitions are kept: each reading of a small trail begins with the same
+KEPT: Final = (
+    8  # files whose definitions are kept: each reading of a small trail begins with the same
+)
 _MOST_COLUMNS: Final = 65535  # far above any database's limit; stops a damaged count at once
 _NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')
 
