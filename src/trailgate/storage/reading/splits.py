@@ -111,7 +111,6 @@ class SplitReader:
         self._split = split
         self._state = ReaderState(wanted=wanted)
         self._charset = charset
-        # Columns hold copies, so each portion may overwrite the one before it: fresh memory costs as much as reading.
         self._buffer = np.empty(0, np.uint8)
         self._announced: set[str] = set()
         self.restarts = Restarts(trail)
@@ -152,13 +151,9 @@ class SplitReader:
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
         size = self._size(reader, place)
         while place < file.size:
-            if size > len(self._buffer):
-                self._buffer = np.empty(size, np.uint8)
-            data = reader.read_into(self._buffer[:size], place)
+            data = reader.read_into(self._room(size), place)
             at_end = place + len(data) >= file.size
-            stretch, last = self._stretch(reader, data, place, finish=at_end and not may_grow)
-            if not at_end and not last:
-                stretch = _to_last_end(stretch)
+            stretch, last = self._stretch(reader, data, place, may_grow=may_grow)
             if not earlier.complete:
                 tables = earlier.needed_by(data, stretch.view, place)
                 self._state = replace(self._state, tables=tables)
@@ -177,11 +172,11 @@ class SplitReader:
                 yield decoded.batch
             if last:
                 return True
+            left = decoded.consumed < stretch.view.end
             if at_end:
-                if decoded.consumed < stretch.view.end:
-                    _check_end(stretch, file.path)
+                _check_end(stretch, file.path, left=left)
                 return False
-            if decoded.consumed < stretch.view.end:
+            if left:
                 self.restarts.resume()
             place += decoded.consumed
             # One operation may be longer than a portion: it has pieces of large objects.
@@ -197,6 +192,12 @@ class SplitReader:
             offset = min(known.offset for known in found)
             LOG.warning(NOT_UNDERSTOOD, path, offset, ", ".join(names[:NAMED]), _more(names))
 
+    def _room(self, size: int) -> Octets:
+        """Return memory for a portion, in place of the one before: columns hold copies, and fresh memory costs as much as reading."""
+        if size > len(self._buffer):
+            self._buffer = np.empty(size, np.uint8)
+        return self._buffer[:size]
+
     def _size(self, reader: TrailFileReader, place: int) -> int:
         """Return how much to read: not far into what is most likely another split's."""
         number, limit = self._split.end
@@ -205,7 +206,7 @@ class SplitReader:
         return PORTION
 
     def _stretch(
-        self, reader: TrailFileReader, data: Octets, place: int, *, finish: bool
+        self, reader: TrailFileReader, data: Octets, place: int, *, may_grow: bool
     ) -> tuple[Stretch, bool]:
         """Return the records at a place up to the next split's first transaction, and whether that follows."""
         number, end = reader.file.number, self._split.end
@@ -216,7 +217,9 @@ class SplitReader:
             others = np.flatnonzero(found.bounds.begins & (found.starts >= limit))
             if len(others):
                 return found.take(slice(int(others[0]))), True
-        if finish and view.end < len(data):
+        if place + len(data) < reader.file.size:
+            return _to_last_end(found), False
+        if not may_grow and view.end < len(data):
             reader.view(data, place, finish=True)  # raises
         return found, False
 
@@ -238,10 +241,10 @@ def _more(names: list[str]) -> str:
     return f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
 
 
-def _check_end(stretch: Stretch, path: str) -> None:
+def _check_end(stretch: Stretch, path: str, *, left: bool) -> None:
     """Raise where the last record ends its transaction, and is continued: what follows it is missing, or it is damaged."""
     view = stretch.view
-    if len(view) and view.continued[-1] and view.indicator[-1] >= LAST:
+    if left and len(view) and view.continued[-1] and view.indicator[-1] >= LAST:
         raise TruncatedError(
             "the last record is continued, but nothing follows it",
             where=Where(source=path, offset=int(stretch.starts[-1])),

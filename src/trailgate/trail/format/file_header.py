@@ -348,15 +348,11 @@ def _decode_group(
         elif info == UNSET:
             values[leaf.name] = None
         else:
-            values[leaf.name] = _decode_leaf(leaf, payload, start, walk.order)
+            try:
+                values[leaf.name] = leaf.codec.decode(payload, walk.order)
+            except TrailgateError as error:
+                raise error.located(offset=start, field=leaf.name, raw=payload) from None
     return group.kind(**values)
-
-
-def _decode_leaf(leaf: Leaf, payload: bytes, offset: int, order: ByteOrder) -> Any:
-    try:
-        return leaf.codec.decode(payload, order)
-    except TrailgateError as error:
-        raise error.located(offset=offset, field=leaf.name, raw=payload) from None
 
 
 def _bad(view: memoryview, offset: int, problem: str, hint: str = "") -> DecodeError:

@@ -33,15 +33,11 @@ def _integer(width: int, *, signed: bool = False) -> LeafCodec:
             raise EncodeError(f"{value} does not fit in {width} bytes") from None
 
     def decode(payload: bytes, order: ByteOrder) -> int:
-        _expect(payload, width)
+        if len(payload) != width:
+            raise DecodeError(f"{width} bytes expected, {len(payload)} found")
         return int.from_bytes(payload, order.label, signed=signed)
 
     return LeafCodec(encode, decode, bytes(width))
-
-
-def _expect(payload: bytes, width: int) -> None:
-    if len(payload) != width:
-        raise DecodeError(f"{width} bytes expected, {len(payload)} found")
 
 
 def _text(raw: bytes) -> str:
@@ -80,7 +76,8 @@ def _encode_csn(value: str, _: ByteOrder) -> bytes:
 
 
 def _decode_csn(payload: bytes, _: ByteOrder) -> str:
-    _expect(payload, CSN_BYTES)
+    if len(payload) != CSN_BYTES:
+        raise DecodeError(f"{CSN_BYTES} bytes expected, {len(payload)} found")
     length = payload[0]
     if length >= CSN_BYTES or any(payload[1 + length :]):
         raise DecodeError("a CSN's length does not agree with its text")
