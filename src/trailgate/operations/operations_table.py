@@ -26,7 +26,6 @@ from trailgate.model.tables import TABLES, Definitions, Table
 from trailgate.operations.block_rows import commit_times, in_order, letters
 from trailgate.operations.values import Convert, formatter_for, parser_for
 
-
 _FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Octets
+from trailgate.arrays import PORTION, Octets
 from trailgate.errors import TruncatedError, Where
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
@@ -30,7 +30,6 @@ from trailgate.trail.records.transactions import LAST
 
 LOG: Final = logging.getLogger(__name__)
 SPLIT_BYTES: Final = 64 << 20
-PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
 NAMED: Final = 3  # tables in a message
 NOT_UNDERSTOOD: Final = (
     "%s, byte %d: the trail has definitions of %s%s that are not understood; unless definitions are given "
