@@ -27,7 +27,7 @@ from trailgate.trail.records.record_view import RecordView, view_records
 from trailgate.trail.records.resync import LONGEST, find_good, guess_order
 from trailgate.trail.records.trail_bytes import TrailBytes, trail_bytes
 
-SIGNATURE_AT: Final = 3 * FRAME  # after the frames of F, its first group and its first leaf
+SIGNATURE_AT: Final = 3 * FRAME  # after the frames of F, its first group and its first field
 AFTER_DAMAGE: Final = 256 << 10  # where there is damage there may be more: less is read in vain
 SHORTER: Final = "the file is shorter than its header or the manifest states"
 UNFINISHED: Final = "the file ends inside a record"
