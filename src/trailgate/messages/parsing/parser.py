@@ -88,7 +88,10 @@ class MessageParser:
         txind, marks = self.options.txind, None
         if txind is not None:
             marks = self._codes(sources, txind, self.options.txind_values, "txind")
-        tx_id = sources.text(self.options.txid, bare.position, "txid")
+        txid = self.options.txid
+        # The sequence id of a transaction's first operation may be the transaction's id.
+        first_id = txid.kind is SourceKind.SEQ_ID
+        tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows))
         every, which = len(rows) == len(table_of), pa.array(rows)
         return RawOperations(
@@ -97,7 +100,7 @@ class MessageParser:
             None if marks is None else marks[rows],
             tx_id if every else tx_id.take(which),
             bare.csn if every else bare.csn.take(which),
-            self.options.txid.kind is SourceKind.TX_ID,
+            txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID),
             records.notes | sources.notes,
         )
 
