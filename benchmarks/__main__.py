@@ -56,6 +56,12 @@ def trail_spark(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def trail_reading(quick: bool) -> list[Figure]:
+    from benchmarks.trail_reading import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 def trail_limits(quick: bool) -> list[Figure]:
     from benchmarks.trail_limits import run  # noqa: PLC0415
 
@@ -104,6 +110,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         delimited,
         trail_codec,
         trail_formats,
+        trail_reading,
         values,
         capture_job,
         trail_spark,
