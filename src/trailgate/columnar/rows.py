@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.errors import DecodeError, Where
 
 BLANKS: Final = " \t\r\n"
@@ -59,6 +59,17 @@ def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.
         ) from None
     slots = np.cumsum(valid) - 1
     return dense.take(pa.array(slots, mask=~valid))
+
+
+def without(values: pa.Array, missing: Mask) -> pa.Array:
+    """Return the values with null in some rows more; what they are is shared and not copied."""
+    if values.offset:
+        return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
+    bits = np.packbits(~missing, bitorder="little")
+    valid, *parts = values.buffers()
+    if valid is not None:
+        bits &= np.frombuffer(valid, np.uint8, len(bits))
+    return pa.Array.from_buffers(values.type, len(values), [pa.py_buffer(bits), *parts])
 
 
 def byte_view(values: pa.StringArray) -> tuple[Longs, Octets]:
