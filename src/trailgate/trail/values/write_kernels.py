@@ -3,6 +3,7 @@
 Record i takes the value of row ``rows[i]``, and its cell is written at ``places[i]``, which becomes the end of the cell.
 ``states`` has an item a row, or none where every row has a value. The loops do not check places: they write the sizes that
 ``add_sizes`` counted from the same arrays, and the body has room for these and ``SPARE`` bytes. So have the bytes of values.
+``wide`` copies write over bytes after a cell, which takes half the time: only where more of the record follows than they write.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import load8, store2, store4, store8
+from trailgate.columnar.kernels.words import load8, move32, store2, store4, store8
 from trailgate.trail.values.codec import NULL
 
 PRESENT, NULL_VALUE, MISSING = 0, 1, 2  # states: a value, NULL, not logged (takes no bytes)
@@ -57,6 +58,7 @@ def write_varying(
     column: int,
     counted: bool,
     big: bool,
+    wide: bool,
 ) -> None:
     """Write cells as long as their values; a ``counted`` value has its length before it.
 
@@ -81,7 +83,10 @@ def write_varying(
             store4(body, at, np.uint64(head))
             store2(body, at + 4, np.uint64(mark))
         at += 4 + front
-        copy_bytes(body, at, data, start, size)
+        if wide:
+            copy_wide(body, at, data, start, size)
+        else:
+            copy_bytes(body, at, data, start, size)
         places[record] = at + size
 
 
@@ -97,6 +102,7 @@ def write_filled(
     filling: Octets,
     null_filling: Octets,
     colon: int,
+    wide: bool,
 ) -> None:
     """Write cells of one width after a ``head`` of four bytes; what a value lacks is taken from ``filling``.
 
@@ -118,7 +124,10 @@ def write_filled(
         else:
             start = np.int64(offsets[row])
             size = np.int64(offsets[row + 1]) - start
-            copy_bytes(body, at, data, start, size)
+            if wide:
+                copy_wide(body, at, data, start, size)
+            else:
+                copy_bytes(body, at, data, start, size)
             for byte in range(size, width):
                 body[at + byte] = filling[byte]
             if colon < width:
@@ -179,6 +188,14 @@ def find_bad_times(
         if unparted < 0 and width > BETWEEN and data[start + BETWEEN] != BLANK:
             unparted = record
     return unlike, unparted
+
+
+@inner
+def copy_wide(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
+    """Copy bytes, and up to ``SPARE`` more, which both arrays have; what is written after these bytes comes later."""
+    move32(body, at, data, start)
+    for done in range(32, size, 32):
+        move32(body, at + done, data, start + done)
 
 
 @inner

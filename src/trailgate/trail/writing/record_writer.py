@@ -30,6 +30,7 @@ from trailgate.trail.writing.token_areas import TokenAreas
 # have (trail format §5.2).
 AUDIT_POS: Final = 0
 AUDIT_RBA: Final = 0
+AFTER_CELLS: Final = 2 * FRAME  # bytes after an image: at least an empty T, and the end of the record
 
 # The before columns that are written before the after image of the same record.
 _BEFORE_COLUMNS: Final[Mapping[Images, Callable[[Table], Iterable[int]]]] = MappingProxyType(
@@ -57,8 +58,10 @@ class ImageWriter:
 
     def write(self, body: Octets, places: Longs) -> None:
         """Write the image's cells; each place becomes their end."""
+        following = AFTER_CELLS + sum(cells.least for cells in self.cells)
         for cells in self.cells:
-            cells.write(body, places)
+            following -= cells.least
+            cells.write(body, places, following)
 
 
 def _cell_writer(group: RecordGroup, index: int, found: RecordValues) -> CellWriter:
