@@ -97,13 +97,10 @@ class RecordValues:
 
 
 class CellWriter(Protocol):
-    """Writes the cells of one column: into many records, each at its place.
+    """Writes the cells of one column: into many records, each at its place."""
 
-    ``least`` is how many bytes each record's cell has at least.
-    """
-
-    @property
-    def least(self) -> int: ...
+    least: int
+    """How many bytes of each record are its cell at least."""
 
     def measure(self, sizes: Longs) -> None:
         """Add the bytes of each record's cell; raises EncodeError for a value that is too long."""

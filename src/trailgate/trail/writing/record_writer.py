@@ -30,7 +30,9 @@ from trailgate.trail.writing.token_areas import TokenAreas
 # have (trail format §5.2).
 AUDIT_POS: Final = 0
 AUDIT_RBA: Final = 0
-AFTER_CELLS: Final = 2 * FRAME  # bytes after an image: at least an empty T, and the end of the record
+AFTER_CELLS: Final = (
+    2 * FRAME
+)  # bytes after an image: at least an empty T, and the end of the record
 
 # The before columns that are written before the after image of the same record.
 _BEFORE_COLUMNS: Final[Mapping[Images, Callable[[Table], Iterable[int]]]] = MappingProxyType(
