@@ -35,13 +35,13 @@ class Where:
         if self.field:
             parts.append(f"field {self.field}")
         if self.raw is not None:
-            parts.append(f"bytes {_hex(self.raw)}")
+            parts.append(f"bytes {_hex(self.raw)}" if self.raw else "no bytes")
         return ", ".join(parts) or "unknown place"
 
 
 def _hex(raw: bytes, shown: int = 32) -> str:
     text = raw[:shown].hex(" ")
-    return f"{text} ... ({len(raw)} bytes)" if len(raw) > shown else text or "none"
+    return f"{text} ... ({len(raw)} bytes)" if len(raw) > shown else text
 
 
 class TrailgateError(Exception):
@@ -99,6 +99,10 @@ class EncodeError(TrailgateError):
 
 class StorageError(TrailgateError):
     """A file or directory is missing, damaged or in another run's hands."""
+
+
+class WriteError(StorageError):
+    """A file or the output cannot be written: the disk is full, or the system refuses."""
 
 
 class MissingDependencyError(TrailgateError, ImportError):

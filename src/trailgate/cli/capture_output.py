@@ -18,6 +18,15 @@ KINDS: Final = {
     "D": "deletes",
     "T": "truncates",
 }
+# What was captured before, by the summary's names.
+BEFORE: Final = {
+    "skipped_files": "skipped: captured before (--again captures them once more)",
+    "skipped_operations": "skipped: the trail has their sequence ids",
+    "continued_files": "grown since captured: only the new lines were taken",
+    "changed_files": "captured whole: captured before with other content under the same name",
+    "copied_files": "captured whole: captured before under another name",
+    "late_operations": "captured with sequence ids lower than the highest in the trail",
+}
 
 
 @contextmanager
@@ -46,7 +55,7 @@ def print_notes(loaded: Loaded) -> None:
 
 
 def print_summary(summary: CaptureSummary) -> None:
-    """Print operations by table and kind, and what was written."""
+    """Print operations by table and kind, and what was written; on stderr what is worth a note."""
     present = {kind for counts in summary.counts.values() for kind in counts}
     kinds = {kind: name for kind, name in KINDS.items() if kind in present}
     table = plain_table()
@@ -61,6 +70,8 @@ def print_summary(summary: CaptureSummary) -> None:
         terminal.print(table)
     for line in _sentences(summary):
         terminal.print(line, markup=False)
+    for note in summary.notes:
+        console(wrap=False, stderr=True).print(f"note: {note}", markup=False)
 
 
 def _sentences(summary: CaptureSummary) -> Iterator[str]:
@@ -71,6 +82,10 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
     if summary.quarantined:
         target = "" if summary.quarantine is None else f": {summary.quarantine}"
         yield f"quarantined: {_many(summary.quarantined, 'message')}{target}"
+    for name, sentence in BEFORE.items():
+        count = getattr(summary, name)
+        if count:
+            yield f"{_many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
     if summary.dry_run:
         yield "dry run: nothing was written"
     elif len(summary.files) > 1:

@@ -29,7 +29,7 @@ from trailgate.messages.transactions.bounds import (
     chain,
     open_at_end,
 )
-from trailgate.messages.transactions.images import shaped
+from trailgate.messages.transactions.images import image_notes, shaped
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
@@ -46,7 +46,8 @@ class Parsed:
     ``message`` is each operation's message (an index into the batch). ``opens`` marks the messages
     that begin a transaction, ``starts_unit`` those that begin a unit. Operations of messages with a problem are not
     in ``batch``; those of other messages of the same unit are: dropping a unit is the caller's
-    part. A problem's message is -1 where it lies in the unit that was open before this batch.
+    part. A problem's message is -1 where it lies in the unit that was open before this batch. ``notes`` are what a
+    run notes once about its messages.
     """
 
     batch: ChangeBatch
@@ -55,6 +56,7 @@ class Parsed:
     starts_unit: Mask
     problems: tuple[Problem, ...]
     state: TransactionState
+    notes: frozenset[str] = frozenset()
 
     def operations(self) -> pa.RecordBatch:
         """Return the operations as rows of the operations table."""
@@ -139,8 +141,10 @@ class Capture:
             blocks.extend(shaped(placed, self.rules))
         problems = tuple(_sourced(problem, messages) for problem in done.problems)
         batch = ChangeBatch(tuple(blocks), int(wanted.sum()))
-        marks = done.marks
-        return Parsed(batch, raw.message[wanted], marks.opens, marks.starts, problems, done.state)
+        marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))
+        return Parsed(
+            *(batch, raw.message[wanted], marks.opens, marks.starts, problems, done.state, notes)
+        )
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
         """Return the error of a transaction that the input's end leaves open, if one is."""

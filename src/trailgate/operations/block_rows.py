@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
+from trailgate.model.operations_schema import COMMIT_TIME
 
 
 def in_order(
@@ -21,6 +22,12 @@ def in_order(
     if (order[1:] > order[:-1]).all():
         return whole
     return whole.take(pa.array(np.argsort(order)))
+
+
+def commit_times(micros: Longs) -> pa.TimestampArray:
+    """Return microseconds since 1970 as commit times, not copied."""
+    values = pa.py_buffer(np.ascontiguousarray(micros))
+    return pa.Array.from_buffers(COMMIT_TIME, len(micros), [None, values])
 
 
 def letters(codes: Octets) -> pa.StringArray:

@@ -18,7 +18,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.reading.message_files import START, MessageFiles, MessagePlace, MessageRange
+from trailgate.storage.reading.message_files import MessageFiles, MessagePlace, MessageRange
 from trailgate.storage.reading.message_reading import ReadMessages, read_messages
 
 TAIL: Final = 64  # messages looked at first for the end of a stretch after a range's end
@@ -48,10 +48,11 @@ class RangeReader:
 
     def __init__(self, capture: Capture, files: MessageFiles, own: MessageRange) -> None:
         self._capture, self._files, self._own = capture, files, own
-        self._begun = own.start == START  # nothing is before the input
+        self._begun = own.start == files.start  # nothing is before the input
         # What is before a range's first stretch is another range's: it is not judged here.
         self._state = TransactionState(broken=not self._begun)
         self._last = own.start
+        self.notes: frozenset[str] = frozenset()
         self.start: MessagePlace | None = None
         self.end: MessagePlace | None = None
 
@@ -68,7 +69,7 @@ class RangeReader:
                 self.end = place_of(batch, 0)
                 return
             parsed = self._capture.parse(batch, self._state, read.problems)
-            self._state = parsed.state
+            self._state, self.notes = parsed.state, self.notes | parsed.notes
             begin = 0 if self._begun else _first(parsed.opens)
             stop = _first(parsed.opens) if after else len(batch)
             if self._begun or begin < stop:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 from trailgate.cobol.copybook.dialect import (
@@ -25,12 +26,15 @@ from trailgate.cobol.records.decoding import (
     RecordDecoder,
     RecordOptions,
     Shape,
+    Surplus,
 )
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.record_kinds import KindsDecoder, RecordKinds, layout_named
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
+from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import OptionError, did_you_mean
+from trailgate.jobs.record_files.keywords import CopybookKeywords
 from trailgate.options import (
     COUNT,
     FLAG,
@@ -115,6 +119,11 @@ OPTIONS: Final = Options(
         ),
         Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
         Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
+        Option(
+            "surplus",
+            choice(Surplus),
+            "bytes of a record after the copybook's last item: error or drop",
+        ),
         Option("trim", FLAG, "false: keep the blanks at the end of text", True),
         Option("blank", choice(Blank), "a number of blanks alone: error or null", Blank.ERROR),
         Option(
@@ -155,7 +164,7 @@ OPTIONS: Final = Options(
             FrameKind.FIXED,
         ),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
-        Option("delimiter", DELIMITER, "after each line, as \\n, \\r\\n, \\x15", b"\n"),
+        Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
         Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
         Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
         Option("length_offset", WHOLE, "where the length field begins in the record", 0),
@@ -164,6 +173,23 @@ OPTIONS: Final = Options(
         Option("skip_last", WHOLE, "records of a file's trailer, left out", 0),
         Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
     ),
+)
+# Those that do not concern files.
+COLUMN_OPTIONS: Final = Options(
+    "copybook (of a column)",
+    (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
+)
+_COUNTED: Final = (FrameKind.RDW, FrameKind.BDW, FrameKind.LENGTH_FIELD)
+# The record formats that have an option; the other options are for all.
+_FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
+    {
+        "record_length": (FrameKind.FIXED,),
+        "delimiter": (FrameKind.LINE,),
+        "little_endian": _COUNTED,
+        "adjustment": _COUNTED,
+        "length_offset": (FrameKind.LENGTH_FIELD,),
+        "length_width": (FrameKind.LENGTH_FIELD,),
+    }
 )
 _DIALECT: Final = (
     "source_format",
@@ -193,6 +219,12 @@ class CopybookOptions:
         return cls.of_values(OPTIONS.read(named), shape=shape)
 
     @classmethod
+    def of_column(cls, named: Mapping[str, Any]) -> Self:
+        """Return the options of a column of records; raises as ``of`` does, and for options of files."""
+        whole = {"surplus": Surplus.ERROR, **named}
+        return cls.of_values({**OPTIONS.read({}), **COLUMN_OPTIONS.read(whole)})
+
+    @classmethod
     def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
         dialect = Dialect(**{name: given[name] for name in _DIALECT})
@@ -200,6 +232,8 @@ class CopybookOptions:
         values = ValueOptions(
             dialect, trim=given["trim"], blank=given["blank"], integers=given["integers"]
         )
+        # The length of fixed records states how many bytes there are.
+        fixed = given["record_format"] is FrameKind.FIXED
         records = RecordOptions(
             values,
             shape=given["shape"] or shape,
@@ -207,11 +241,12 @@ class CopybookOptions:
             columns=given["columns"],
             errors=given["errors"],
             raw=given["raw"],
+            surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
         )
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
             raise OptionError("record and kinds are both given", hint="Leave one of them out")
-        framing = _framing(given, 0 if kinds else layout_named(layouts, record).size)
+        framing = _framing(given, _length(given, layouts))
         framing.check()
         return cls(layouts, record, kinds, records, framing, given["split_bytes"])
 
@@ -256,16 +291,46 @@ def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[
 
 
 def _paged(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
-    page = pages.get(field.name.upper(), around)
+    page = pages.get(field.name.upper())
+    if page is None and around is not None and not has_pages_of_its_own(field, around):
+        page = around
     children = tuple(_paged(child, pages, page) for child in field.children)
     return replace(field, children=children, code_page=page)
 
 
+def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
+    """Return the bytes of a fixed record: as stated, or of the layouts; raises OptionError where these differ."""
+    if given["record_length"] is not None:
+        return int(given["record_length"])
+    kinds: RecordKinds | None = given["kinds"]
+    names = [given["record"]] if kinds is None else dict.fromkeys(kinds.names.values())
+    sizes = {name: layout_named(layouts, name).size for name in names}
+    if len(set(sizes.values())) > 1 and given["record_format"] is FrameKind.FIXED:
+        found = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        hint = "State recordLength, or a recordFormat in which each record has its own length"
+        raise OptionError(f"the kinds of records differ in length: {found} bytes", hint=hint)
+    return next(iter(sizes.values()))
+
+
+def _check_formats(given: Mapping[str, Any]) -> None:
+    """Raise OptionError for an option that the record format does not have."""
+    own: FrameKind = given["record_format"]
+    for row in OPTIONS:
+        kinds = _FORMATS.get(row.name)
+        if kinds is not None and own not in kinds and given[row.name] != row.default:
+            problem = f"{row.spelled} is not an option of recordFormat={own.value}"
+            raise OptionError(
+                problem, hint=f"It is one of {', '.join(kind.value for kind in kinds)}"
+            )
+
+
 def _framing(given: Mapping[str, Any], length: int) -> Framing:
+    _check_formats(given)
     return Framing(
         kind=given["record_format"],
-        length=length if given["record_length"] is None else given["record_length"],
-        delimiter=given["delimiter"],
+        length=length,
+        delimiter=given["delimiter"] or b"\n",
+        returns=given["delimiter"] is None,
         little=given["little_endian"],
         adjustment=given["adjustment"],
         field_offset=given["length_offset"],

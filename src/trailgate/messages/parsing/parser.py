@@ -17,9 +17,10 @@ from trailgate.columnar.grouping import grouped
 from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
+from trailgate.messages.parsing.key_values import check_keys
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.metadata_values import MetadataValues
-from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.messages.parsing.records import Records
 from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.metadata import MetadataOptions
@@ -87,7 +88,10 @@ class MessageParser:
         txind, marks = self.options.txind, None
         if txind is not None:
             marks = self._codes(sources, txind, self.options.txind_values, "txind")
-        tx_id = sources.text(self.options.txid, bare.position, "txid")
+        txid = self.options.txid
+        # The sequence id of a transaction's first operation may be the transaction's id.
+        first_id = txid.kind is SourceKind.SEQ_ID
+        tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows))
         every, which = len(rows) == len(table_of), pa.array(rows)
         return RawOperations(
@@ -96,7 +100,8 @@ class MessageParser:
             None if marks is None else marks[rows],
             tx_id if every else tx_id.take(which),
             bare.csn if every else bare.csn.take(which),
-            self.options.txid.kind is SourceKind.TX_ID,
+            txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID),
+            records.notes | sources.notes,
         )
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
@@ -197,6 +202,7 @@ class MessageParser:
             mine = places if len(rows) == len(keys) else rows[places]
             table, kind = known[table_of[mine[0]]], int(bare.op_type[mine[0]])
             before, after = self.format.images(records, table, kind, mine, errors)
+            check_keys(RecordGroup(records, table, mine, errors), before)
             yield replace(taken(bare, mine), table=table, order=places, before=before, after=after)
         if errors:
             raise BadMessagesError(errors)

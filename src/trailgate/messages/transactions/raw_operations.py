@@ -19,7 +19,8 @@ NO_TEXT: Final = pa.array([], pa.string())
 class RawOperations:
     """Operations before their transactions are worked out; members have one slot an operation.
 
-    ``blocks`` hold one operation type each; their ids and indicators are still to be set.
+    ``blocks`` hold one operation type each; their ids and indicators are still to be set. ``notes`` are what a run notes
+    once about its messages.
     """
 
     blocks: tuple[ChangeBlock, ...]
@@ -28,6 +29,7 @@ class RawOperations:
     tx_id: pa.Array
     seq_id: pa.Array
     tx_ids_generated: bool
+    notes: frozenset[str] = frozenset()
 
     @staticmethod
     def joined(parts: Sequence[RawOperations], *, indicated: bool) -> RawOperations:
@@ -53,4 +55,5 @@ class RawOperations:
             pa.concat_arrays([raw.tx_id for raw in parts]),
             pa.concat_arrays([raw.seq_id for raw in parts]),
             parts[0].tx_ids_generated,
+            frozenset().union(*(raw.notes for raw in parts)),
         )
