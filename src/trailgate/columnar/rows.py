@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.kernels.gather import longest
 from trailgate.errors import DecodeError, Where
 
 BLANKS: Final = " \t\r\n"
@@ -85,6 +86,12 @@ def text_view(values: pa.StringArray) -> tuple[Offsets, Octets]:
         return np.zeros(1, np.int32), np.zeros(0, np.uint8)
     own = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
     return own, np.frombuffer(data or b"", np.uint8)
+
+
+def most_bytes(values: pa.Array) -> int:
+    """Return how many bytes values of a text or binary column have at most."""
+    found: int = longest(text_view(values)[0])
+    return found
 
 
 def strings_of(matrix: Octets) -> pa.StringArray:
