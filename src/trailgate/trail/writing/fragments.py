@@ -73,8 +73,8 @@ def _records(group: RecordGroup) -> Iterator[bytes]:
 
 
 def _written(part: ImageWriter | TokenAreas) -> list[bytes]:
-    """Return what is written of each record; ``SPARE`` bytes are between them, as others are in a record."""
-    ends = np.cumsum(part.sizes + SPARE) - SPARE
+    """Return what is written of each record."""
+    ends = np.cumsum(part.sizes)
     body, places = np.zeros(int(ends[-1]) + SPARE, np.uint8), ends - part.sizes
     part.write(body, places.copy())
     return [body[start:end].tobytes() for start, end in zip(places, ends, strict=True)]

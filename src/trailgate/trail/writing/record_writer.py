@@ -46,9 +46,12 @@ class ImageWriter:
                 cells.measure(self.sizes)
                 self.cells.append(cells)
 
-    def write(self, body: Octets, places: Longs) -> None:
-        """Write the image's cells; each place becomes their end."""
-        following = AFTER_CELLS + sum(cells.least for cells in self.cells)
+    def write(self, body: Octets, places: Longs, following: int = 0) -> None:
+        """Write the image's cells; each place becomes their end.
+
+        At least the ``following`` bytes after the image are its record's, and are written later.
+        """
+        following += sum(cells.least for cells in self.cells)
         for cells in self.cells:
             following -= cells.least
             cells.write(body, places, following)
@@ -98,7 +101,7 @@ class RecordWriter:
         if self.before is not None:
             write_lengths(body, places, self.before.sizes, big)
             self.before.write(body, places)
-        self.image.write(body, places)
+        self.image.write(body, places, int(self.tokens.sizes.min(initial=SPARE)) + FRAME)
         self.tokens.write(body, places)
         write_trailers(body, places, self.sizes, big)
 
