@@ -124,16 +124,15 @@ class Capture:
     def _finished(self, raw: RawOperations, done: Transactions, messages: MessageBatch) -> Parsed:
         blocks: list[ChangeBlock] = []
         wanted = done.kept
-        numbers = np.cumsum(wanted) - 1
+        every, numbers = bool(wanted.all()), np.cumsum(wanted) - 1
         for block in raw.blocks:
-            rows = np.flatnonzero(wanted[block.order])
-            picked = taken(block, rows)
+            picked = block if every else taken(block, np.flatnonzero(wanted[block.order]))
             if not len(picked):
                 continue
             own_csn = done.csn is raw.seq_id
             placed = replace(
                 picked,
-                order=numbers[picked.order],
+                order=picked.order if every else numbers[picked.order],
                 tx_ind=done.tx_ind[picked.order],
                 tx_id=take_text(done.tx_id, picked.order),
                 csn=picked.seq_id if own_csn else take_text(done.csn, picked.order),

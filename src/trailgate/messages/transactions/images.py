@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
+from trailgate.columnar.rows import without
 from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.transactions.block_rows import taken
 from trailgate.model.changes import (
@@ -116,5 +116,4 @@ def _mask(column: StateColumn, kept: Mask) -> StateColumn:
     if not kept.any():
         return ABSENT
     missing = ~kept if column.missing is None else ~kept | column.missing
-    nothing = pa.scalar(None, column.values.type)
-    return StateColumn(pc.if_else(pa.array(missing), nothing, column.values), missing)
+    return StateColumn(without(column.values, missing), missing)
