@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
 from trailgate.errors import DefinitionError
 from trailgate.model.changes import DELETE, ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.operations_schema import COMMIT_TIME, TYPED_FIELDS
 from trailgate.model.tables import Table
-from trailgate.operations.block_rows import in_order, letters
+from trailgate.operations.block_rows import image_of, in_order, letters
 from trailgate.operations.values import typed_for
 
 
@@ -54,7 +52,7 @@ def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
     rows = len(block)
     deletes = block.op_type == DELETE
     images = [
-        _chosen(before, after, deletes)
+        image_of(before, after, deletes)
         for before, after in zip(block.before, block.after, strict=True)
     ]
     own = []
@@ -72,26 +70,6 @@ def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
         _missing_names(names, images, rows),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _chosen(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColumn:
-    """Return the before image's column where rows are deletes, the after image's elsewhere."""
-    if not deletes.any():
-        return after
-    if deletes.all():
-        return before
-    if before.values is None and after.values is None:
-        return after
-    known = after if before.values is None else before
-    assert known.values is not None  # one of them is not, as seen above
-    empty = pa.nulls(len(deletes), known.values.type)
-    values = pc.if_else(
-        pa.array(deletes),
-        empty if before.values is None else before.values,
-        empty if after.values is None else after.values,
-    )
-    rows = len(deletes)
-    return StateColumn(values, np.where(deletes, before.is_missing(rows), after.is_missing(rows)))
 
 
 def _missing_names(names: Sequence[str], images: Sequence[StateColumn], rows: int) -> pa.ListArray:

@@ -13,8 +13,6 @@ from trailgate.jobs.capture.loading import PathLike, load
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.files.lock import locked
-from trailgate.storage.writing.options import MAX_BYTES
-from trailgate.trail.writing.trail_format import TrailFormat
 
 Runner = Callable[[CaptureJob], CaptureSummary]
 
@@ -28,12 +26,13 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     definitions: PathLike | None = None,
     message_per: Literal["file", "line"] = "file",
     on_error: Literal["stop", "quarantine"] = "stop",
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     seq_digits: Literal[9, 6] = 9,
     format_release: str | None = None,
     byte_order: Literal["big", "little"] | None = None,
     update_format: Literal["separate", "full", "compact"] | None = None,
     dry_run: bool = False,
+    ignore_unsupported: bool = False,
     runner: Runner = run_local,
 ) -> CaptureSummary:
     """Capture a folder of messages, or one file, into a trail; return what was done.
@@ -47,14 +46,14 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     """
     if message_per not in ("file", "line"):
         raise OptionError(f"message_per must be file or line, not {message_per!r}")
-    loaded = load(properties, extract, None, definitions)
+    loaded = load(properties, extract, None, definitions, ignore_unsupported=ignore_unsupported)
     options = CaptureOptions(
         on_error=on_error,
         dry_run=dry_run,
         message_per_line=message_per == "line",
-        max_bytes=max_bytes,
+        max_bytes=loaded.max_bytes(max_bytes),
         seq_digits=seq_digits,
-        trail_format=TrailFormat.named(format_release, byte_order, update_format),
+        trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
     with nullcontext() if dry_run else locked(str(trail)):
         return runner(prepare(loaded.capture, source, trail, options))

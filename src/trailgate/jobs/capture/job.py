@@ -70,7 +70,8 @@ def prepare(
             write_manifest(prefix, Manifest())
         elif manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
-    header = file_header(prefix, options.seq_digits, now)
+    process = capture.rules.surroundings.group
+    header = file_header(prefix, options.seq_digits, now, process)
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     ranges = () if done else plan_ranges(source, options.split_bytes)
     staged = Target(prefix, staging, run, header, definitions, options)
