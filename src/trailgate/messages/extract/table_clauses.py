@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from trailgate.definitions.parameter_files import Clause, Statement, parts, unquoted
 from trailgate.errors import OptionError, did_you_mean
@@ -60,7 +60,8 @@ def _names(member: str) -> Callable[[TableRule, Clause, Statement], TableRule]:
         names = tuple(unquoted(name) for name in NAMES.findall(argument))
         if not names or NAMES.sub("", argument).strip(" \t,"):
             raise statement.error(f"expected names of columns, found {argument!r}")
-        return replace(rule, **{member: names})
+        changes: Mapping[str, Any] = {member: names}
+        return replace(rule, **changes)
 
     return read
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Context, Decimal
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,7 +32,7 @@ SIGNS: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType(
         ">=": pc.greater_equal,
     }
 )
-Data = pa.Array | pa.Scalar
+Data: TypeAlias = Any  # a column or a constant of Arrow
 Pair = tuple[Data, Data]
 
 

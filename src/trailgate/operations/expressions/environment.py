@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from trailgate.model.changes import (
 from trailgate.model.operations_schema import COMMIT_TIME
 from trailgate.operations.expressions.values import Surroundings
 
-Data = pa.Array | pa.Scalar
+Data: TypeAlias = Any  # a column or a constant of Arrow
 Give = Callable[[ChangeBlock, Surroundings], Data]
 
 # Names as the manuals print them (H.7 and Table H-1).

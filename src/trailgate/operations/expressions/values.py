@@ -103,9 +103,15 @@ class Surroundings:
 class Scope(Protocol):
     """What a function is evaluated in."""
 
-    block: ChangeBlock
-    surroundings: Surroundings
-    text: str
+    @property
+    def block(self) -> ChangeBlock:
+        """Return the operations."""
+        ...
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """Return what is around them."""
+        ...
 
     def value(self, node: Node) -> Value:
         """Return a node's value in each row."""

@@ -14,6 +14,7 @@ from trailgate.errors import DecodeError
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE, OP_TYPE_OF, PREFIX_OF
+from trailgate.trail.format.user_tokens import TX_NAME, TX_OWNER
 from trailgate.trail.reading.cells import ImageAreas, read_image
 from trailgate.trail.reading.encryption import explained
 from trailgate.trail.reading.grouping import Operations
@@ -50,15 +51,19 @@ def read_blocks(
     if not len(operations):
         return []
     source, view = chunk.source, operations.view
-    maps = None
+    maps = owners = names = None
     if chunk.wanted.tokens:
         user = named_tokens(source, view.user.take(slice(operations.records)))
         maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
+        if user is not None:
+            owners, names = (
+                user.texts(name, operations.owner, len(operations)) for name in (TX_OWNER, TX_NAME)
+            )
     firsts = dense(operations.first)
     positions = pa.nulls(len(operations), pa.string())
     if chunk.wanted.positions:
         positions = format_positions(chunk.file_number, view.offsets[firsts] + source.base)
-    shared = (*transactions, positions, maps)
+    shared = (*transactions, positions, maps, owners, names)
     tables = operations.tables.codes[firsts]
     blocks = []
     for code, known in enumerate(operations.tables.tables):
@@ -87,7 +92,7 @@ def _read_block(
     if len(rows) < len(operations):
         index = pa.array(rows)
         shared = tuple(None if values is None else values.take(index) for values in shared)
-    tx_id, csn, position, maps = shared
+    tx_id, csn, position, maps, tx_owner, tx_name = shared
     table, before_image, after_image = _read_images(chunk, view, known, (first, after))
     return ChangeBlock(
         table=table,
@@ -101,6 +106,8 @@ def _read_block(
         position=position,
         before=before_image,
         after=after_image,
+        tx_owner=tx_owner,
+        tx_name=tx_name,
         tokens=maps,
     )
 
