@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import tempfile
@@ -96,7 +97,7 @@ def good_messages(draw: st.DrawFn) -> list[str]:
     """Return whole transactions, cut into messages anywhere."""
     marks = draw(GOOD)
     cuts = sorted(draw(st.sets(st.integers(0, len(marks)), max_size=6)) | {0, len(marks)})
-    return [marks[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [marks[a:b] for a, b in itertools.pairwise(cuts)]
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -143,7 +144,7 @@ def test_however_batches_are_cut_whole_transactions_remain(
     )
     state, found = TransactionState(), []
     bounds = sorted({0, count, *(cut for cut in cuts if cut < count)})
-    for begin, end in zip(bounds, bounds[1:], strict=False):
+    for begin, end in itertools.pairwise(bounds):
         parsed = capture.parse(whole.slice(begin, end), state)
         assert not parsed.problems
         state = parsed.state
