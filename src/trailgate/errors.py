@@ -35,13 +35,13 @@ class Where:
         if self.field:
             parts.append(f"field {self.field}")
         if self.raw is not None:
-            parts.append(f"bytes {_hex(self.raw)}")
+            parts.append(f"bytes {_hex(self.raw)}" if self.raw else "no bytes")
         return ", ".join(parts) or "unknown place"
 
 
 def _hex(raw: bytes, shown: int = 32) -> str:
     text = raw[:shown].hex(" ")
-    return f"{text} ... ({len(raw)} bytes)" if len(raw) > shown else text or "none"
+    return f"{text} ... ({len(raw)} bytes)" if len(raw) > shown else text
 
 
 class TrailgateError(Exception):

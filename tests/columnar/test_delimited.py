@@ -21,6 +21,8 @@ DIALECTS = (
     Dialect(b",", b"\n", b'"', b'\\"'),
     Dialect(b",", b"\n", b'"', b'"\'"'),
     Dialect(b",", b"\r\n", b'"'),
+    Dialect(b",", b"\n", b'"', returns=True),
+    Dialect(b",", b"\n", returns=True),
     Dialect(b"\xc7", b"\x0a", b"'", b"''"),
     Dialect(b"||", b"\n", b'"'),
     Dialect(b",,", b"\r\n", b"<>", b"^"),
@@ -62,6 +64,8 @@ def bodies_of(draw: st.DrawFn, dialect: Dialect) -> list[bytes]:
     tokens = [dialect.field, dialect.line, b"a", b"bc"]
     if dialect.quote:
         tokens += [dialect.quote, dialect.quote, dialect.escaped, dialect.field + dialect.quote]
+    if dialect.returns:
+        tokens += [b"\r", b"\r\n"]
     body = st.lists(st.sampled_from(tokens), min_size=1, max_size=12).map(b"".join)
     return draw(st.lists(body, min_size=1, max_size=4))
 
@@ -112,6 +116,18 @@ def test_written_rows_come_back(dialect: Dialect, data: st.DataObject, ended: bo
 
     assert found == [split(text, dialect) for text in texts]
     assert dialect is PIPES or found == rows  # an empty field makes "||" of two "|"
+
+
+def test_a_return_before_a_line_feed_is_dropped_and_counted() -> None:
+    data = b'a,b\r\n"c\r\n","d"\r\ne,f\n\r\ng,h\r'
+    every = np.array([0]), np.array([len(data)])
+    octets = np.frombuffer(data, np.uint8)
+
+    fields = index_fields(octets, *every, Dialect(b",", b"\n", b'"', returns=True))
+
+    rows = [[b"a", b"b"], [b'"c\r\n"', b'"d"'], [b"e", b"f"], [b""], [b"g", b"h\r"]]
+    assert _by_body(data, fields, 1) == [rows]
+    assert fields.returned == 3
 
 
 ODD = {

@@ -104,8 +104,9 @@ def test_default_times_equal_the_naive_reading(
     assert iso.to_pylist() == [v and v.isoformat(" ", "microseconds") for v in cut]
     assert iso_to_timestamp(iso, 26).to_pylist() == cut
     known = [v for v in cut if v]
-    micros = parse_timestamps(column.drop_null(), DEFAULT_FORMAT).tolist()
-    assert micros == [(v - EPOCH) // timedelta(microseconds=1) for v in known]
+    micros, beyond = parse_timestamps(column.drop_null(), DEFAULT_FORMAT)
+    assert beyond == -1
+    assert micros.tolist() == [(v - EPOCH) // timedelta(microseconds=1) for v in known]
 
 
 @given(st.lists(st.dates()))
@@ -133,10 +134,18 @@ def test_milliseconds_are_read_without_a_format() -> None:
     column = pa.array(["1700000000123"])
 
     expected = datetime(2023, 11, 14, 22, 13, 20, 123000, UTC).timestamp()
-    assert parse_timestamps(column, None).tolist() == [round(expected * 1e6)]
+    assert parse_timestamps(column, None)[0].tolist() == [round(expected * 1e6)]
     for bad in ("12345", "99999999999999999", "-1700000000123", "2020-01-01"):
         with pytest.raises(DecodeError):
             parse_timestamps(pa.array([bad]), None)
+
+
+def test_commit_times_are_cut_to_microseconds_and_the_first_row_is_named() -> None:
+    texts = ["2020-01-01 00:00:00.123456000", *2 * ["1969-12-31 23:59:59.999999999"]]
+    micros, first = parse_timestamps(pa.array(texts), DEFAULT_FORMAT)
+
+    assert micros.tolist() == [1_577_836_800_123_456, -1, -1]
+    assert first == 1
 
 
 def test_digits_beyond_microseconds_are_not_lost() -> None:

@@ -33,6 +33,25 @@ def layout_of(text: str) -> Layout:
     return read_copybook(text)[0]
 
 
+@pytest.mark.parametrize(
+    ("form", "picture", "length"),
+    [
+        ("YYMMDD", "9(6)", 10),
+        ("YYYY-MM-DD HH:MM:SS", "X(19)", 19),
+        ("YYYY-MM-DD HH:MM:SS.FFF", "X(23)", 23),
+        ("YYYY-MM-DD HH:MM:SS.FFF", "X(29)", 29),
+        ("YYYY-MM-DD HH:MM:SS.FFF", "X(32)", 29),
+        ("YYYYMMDDHHMISSFFFF", "9(18)", 24),
+    ],
+)
+def test_a_date_column_has_the_fraction_that_its_field_has_room_for(
+    form: str, picture: str, length: int
+) -> None:
+    text = f"01 R.\n* DATEFORMAT {form}\n   05 D PIC {picture}."
+
+    assert [column.external_length for column in table_of(layout_of(text)).columns] == [length]
+
+
 def test_names_are_qualified_where_they_occur_twice_and_elements_have_their_index() -> None:
     found = [(column.name, column.offset) for column in flat_columns(layout_of(TEXT))]
 
@@ -96,7 +115,7 @@ def test_the_type_translation_of_the_manual() -> None:
         ("H", 64, 9, 0, 0),
         ("I", 134, 5, 0, 0),
         ("J", 64, 8, 0, 4),
-        ("K", 192, 26, 0, 0),
+        ("K", 192, 22, 0, 0),
     ]
     assert [c.name for c in table.columns if c.key] == ["A"]
 

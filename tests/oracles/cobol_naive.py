@@ -13,6 +13,8 @@ from typing import Any
 from trailgate.cobol.copybook.layouts import Field, Layout, Number, Sign, Usage
 
 EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
+UNICODE = {Usage.NATIONAL: "utf-16-be", Usage.UTF8: "utf-8"}
+BINARY = (Usage.BINARY, Usage.NATIVE, Usage.SHORT)
 MINUS, PLUS = {False: "bd", True: "d"}, {False: "acef", True: "cf"}
 
 
@@ -116,7 +118,7 @@ def read_float(field: Field, raw: bytes, how: Reading) -> float:
 
 
 def read_text(field: Field, raw: bytes, how: Reading) -> str:
-    text = raw.decode("utf-16-be" if field.usage is Usage.NATIONAL else how.page)
+    text = raw.decode(UNICODE.get(field.usage, how.page))
     return text.lstrip(" ") if field.justified else text.rstrip(" ")
 
 
@@ -125,7 +127,7 @@ def read_value(field: Field, raw: bytes, how: Reading) -> Any:
         return read_packed(field, raw, how)
     if field.usage is Usage.ZONED:
         return read_zoned(field, raw, how)
-    if field.usage in (Usage.BINARY, Usage.NATIVE):
+    if field.usage in BINARY:
         return read_binary(field, raw, how)
     if field.usage in (Usage.FLOAT, Usage.DOUBLE):
         return read_float(field, raw, how)
@@ -138,7 +140,7 @@ def write_value(field: Field, value: Any, how: Reading) -> bytes:
     assert number is not None
     units = units_of(value, number)
     digits = str(abs(units)).zfill(number.digits)
-    if field.usage in (Usage.BINARY, Usage.NATIVE):
+    if field.usage in BINARY:
         order = "little" if how.little else "big"
         return units.to_bytes(field.size, order, signed=number.signed)  # type: ignore[arg-type]
     if field.usage in (Usage.PACKED, Usage.UNSIGNED_PACKED):

@@ -32,7 +32,8 @@ def split(body: bytes, dialect: Dialect) -> list[list[bytes]]:
 
 
 def _delimiter(body: bytes, place: int, dialect: Dialect) -> bytes:
-    found = [d for d in (dialect.field, dialect.line) if body.startswith(d, place)]
+    delimiters = (dialect.field, dialect.line, *((b"\r\n",) if dialect.returns else ()))
+    found = [d for d in delimiters if body.startswith(d, place)]
     return max(found, key=len, default=b"")
 
 
@@ -59,6 +60,7 @@ def value(field: bytes, options: DelimitedOptions) -> str | None:
     """Return a column's value, None where it is NULL."""
     quote = options.quote or b""
     quoted = quote != b"" and field.startswith(quote)
+    escapes = quoted or not quote
     if not quoted and field == (options.nullindicator or b""):
         return None
     if quoted:
@@ -68,8 +70,8 @@ def value(field: bytes, options: DelimitedOptions) -> str | None:
         (options.fielddelim_escaped, options.fielddelim),
         (options.linedelim_escaped, options.linedelim),
     ):
-        field = field.replace(escaped, plain) if escaped else field
-    if not quoted and options.nullindicator and field == options.nullindicator_escaped:
+        field = field.replace(escaped, plain) if escaped and escapes else field
+    if escapes and options.nullindicator and field == options.nullindicator_escaped:
         field = options.nullindicator
     return field.decode()
 

@@ -107,8 +107,8 @@ def read_records(data: bytes, definitions: Definitions) -> list[dict[str, Any]]:
             record["before"] = read_columns(table, payload[2:middle])
             payload = payload[middle:]
         record["columns"] = read_columns(table, payload)
-        t_length = struct.unpack_from(">H", data, place + 2)[0]
-        record["tokens"] = read_tokens(data[place + 4 : place + 4 + t_length])
+        t_area = data[place + 4 : start + length - 4] if data[place] == ord("T") else b""
+        record["tokens"] = read_tokens(t_area)
         records.append(record)
         start += length
     return records
@@ -131,7 +131,7 @@ def write_record(record: dict[str, Any], table: Table) -> bytes:
     tokens = b""
     for token, text in record["tokens"].items():
         tokens += IDS[token] + b"\0" + struct.pack(">H", len(text)) + text.encode()
-    inner += b"T\0" + struct.pack(">H", len(tokens)) + tokens
+    inner += b"T\0" + struct.pack(">H", len(tokens)) + tokens if tokens else b""
     frame = b"\x01" + struct.pack(">H", len(inner) + 8)
     return b"G" + frame + inner + b"Z" + frame
 

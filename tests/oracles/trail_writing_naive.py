@@ -63,8 +63,7 @@ def _parts(op: dict[str, Any], table: Table, form: Form) -> Iterator[list[tuple[
         io_type = UNIFIED_KEY_UPDATE if kind == "K" else UNIFIED_UPDATE
         yield _cut(op, table, form, base | {"io_type": io_type, "partition": 0x44}, (before, after))
     elif kind == "K":
-        keys = {i: v for i, v in before.items() if i in table.keys}
-        yield _cut(op, table, form, base | {"io_type": KEY_UPDATE}, (keys, after))
+        yield _cut(op, table, form, base | {"io_type": KEY_UPDATE}, (before, after))
     else:
         if kind == "U" and before:
             first = base | {"io_type": UPDATE, "image": "B"}
@@ -145,7 +144,8 @@ def _tokens(op: dict[str, Any], record: dict[str, Any], form: Form) -> bytes:
             user += name.encode() + b"\0" + text.encode() + b"\0"
     for name, text in (record["carried"] if record["base"] else {}).items():
         ggs += _framed(IDS[name], text.encode(), form) if text is not None else b""
-    return _framed(b"T", ggs, form) + (_framed(b"U", user, form) if user else b"")
+    areas = ((b"T", ggs), (b"U", user))
+    return b"".join(_framed(code, area, form) for code, area in areas if area)
 
 
 def _framed(code: bytes, payload: bytes, form: Form) -> bytes:

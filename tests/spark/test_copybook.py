@@ -69,7 +69,7 @@ def test_a_bad_field_stops_with_its_place_or_is_told(
     data.write_bytes(record(1) + b"\xf0\xf0\x40\xf1" + record(2)[4:])
     reader = spark.read.format("copybook").option("copybook", copybook)
 
-    with pytest.raises(PySparkException, match=r"data, record 1, byte 9, field NUM"):
+    with pytest.raises(PySparkException, match=r"data, record 2, byte 9, field NUM"):
         reader.load(str(data)).collect()
     told = reader.option("errors", "column").option("raw", "true").load(str(data)).collect()
     assert told[0]["_errors"] == []

@@ -11,6 +11,7 @@ from trail.batches import by_index
 from trailgate.model.tables import Table
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_layout import BEFORE_IMAGE, BY_TABLE, FIELD_COMP
+from trailgate.trail.format.record_types import ROLE_OF, Role
 from trailgate.trail.records.metadata import table_data
 from trailgate.trail.records.record import Token, TrailRecord, encode_record
 
@@ -37,7 +38,9 @@ def record(io_type: int, data: bytes | None = None, **fields: Any) -> bytes:
     """Return a record; ``name`` or ``table_index`` says of which table, ``tokens`` are pairs."""
     pairs = fields.pop("tokens", ())
     tokens = None if pairs is None else tuple(Token(code, raw) for code, raw in pairs)
-    partition = FIELD_COMP | (BY_TABLE if "table_index" in fields else 0)
+    partition = (FIELD_COMP if ROLE_OF[io_type] < Role.METADATA else 0) | (
+        BY_TABLE if "table_index" in fields else 0
+    )
     whole = {"partition": partition, "tokens": tokens, "name": "S.T"} | fields
     if "table_index" in fields:
         whole["name"] = None

@@ -71,9 +71,6 @@ def operations(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.sampled_from("IUKDT"))
     before = draw(images(table)) if kind in "UKD" else {}
     after = draw(images(table)) if kind in "IUK" else {}
-    if kind == "K":
-        keys = {table.columns[i].name for i in table.keys}
-        before = {name: value for name, value in before.items() if name in keys}
     when = draw(st.integers(-(10**15), 4 * 10**15))
     return {"table": table.name, "op_type": kind, "op_ts": when, "before": before, "after": after}
 

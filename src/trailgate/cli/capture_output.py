@@ -53,7 +53,7 @@ def print_notes(loaded: Loaded) -> None:
 
 
 def print_summary(summary: CaptureSummary) -> None:
-    """Print operations by table and kind, and what was written."""
+    """Print operations by table and kind, and what was written; on stderr what is worth a note."""
     present = {kind for counts in summary.counts.values() for kind in counts}
     kinds = {kind: name for kind, name in KINDS.items() if kind in present}
     table = plain_table()
@@ -68,6 +68,8 @@ def print_summary(summary: CaptureSummary) -> None:
         terminal.print(table)
     for line in _sentences(summary):
         terminal.print(line, markup=False)
+    for note in summary.notes:
+        console(wrap=False, stderr=True).print(f"note: {note}", markup=False)
 
 
 def _sentences(summary: CaptureSummary) -> Iterator[str]:

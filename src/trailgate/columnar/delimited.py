@@ -44,7 +44,8 @@ class Dialect:
     """The delimiters, each one or more bytes.
 
     ``quote_escaped`` is a quote inside quotes; ``others_escaped`` are the forms in which other delimiters
-    are written in data: a delimiter within one of them is data.
+    are written in data: a delimiter within one of them is data. With ``returns``, a carriage return before the line
+    feed that ends a record is not data.
     """
 
     field: bytes
@@ -52,6 +53,7 @@ class Dialect:
     quote: bytes | None = None
     quote_escaped: bytes | None = None
     others_escaped: tuple[bytes, ...] = ()
+    returns: bool = False
 
     @property
     def escaped(self) -> bytes:
@@ -64,7 +66,8 @@ class Fields:
     """The fields of all records: field i is data[starts[i]:ends[i]], quotes included.
 
     Record r has the fields bounds[r] to bounds[r + 1] - 1 and is part of body ``body[r]``. ``flags`` say of each
-    field whether it is quoted and has escaped quotes (``kernels.QUOTED``, ``kernels.ESCAPES``).
+    field whether it is quoted and has escaped quotes (``kernels.QUOTED``, ``kernels.ESCAPES``). After ``returned`` records a
+    carriage return was dropped.
     """
 
     starts: Offsets
@@ -72,6 +75,7 @@ class Fields:
     flags: Octets
     bounds: Longs
     body: Longs
+    returned: int = 0
 
     @property
     def first(self) -> Longs:
@@ -100,7 +104,8 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
         places, flags = np.empty((2, room), np.int32), np.empty(room, np.uint8)
         records = np.empty((2, room), np.int64)
         count, found, wrong = kernels.scan(
-            window, len(data), starts, ends, *tokens, *places, flags, *records, *broken, problems
+            *(window, len(data), starts, ends, *tokens, dialect.returns),
+            *(*places, flags, *records, *broken, problems),
         )
         if count != kernels.FULL:
             break
@@ -116,7 +121,9 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
             }
         )
     bounds, body = records[0, : found + 1], records[1, :found]
-    return Fields(places[0, :count], places[1, :count], flags[:count], bounds, body)
+    fields = places[0, :count], places[1, :count], flags[:count], bounds, body
+    returned = kernels.drop_returns(data, ends, *fields) if dialect.returns else 0
+    return Fields(*fields, returned)
 
 
 def _window(data: Octets) -> Octets:

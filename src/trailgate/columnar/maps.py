@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import row_error
+from trailgate.columnar.gather import NO_NULLS
+from trailgate.columnar.gather import column as column_of
+from trailgate.columnar.kernels import gather as kernels
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import row_error, text_view
 from trailgate.errors import DecodeError, EncodeError, Where
+
+_ALL: Final = np.zeros(0, bool)  # no mask: all are kept
 
 
 def state_map(
@@ -79,26 +86,17 @@ def _kept(marks: Sequence[Mask | None], valid: Mask | None) -> Mask | None:
 def _interleaved(
     columns: Sequence[pa.Array], valid: Mask | None, keep: Mask | None
 ) -> pa.StringArray:
-    """Return the values row by row, those of missing columns left out.
-
-    The joined rows' data buffer is the interleaved values' data buffer: only offsets are made.
-    """
-    joined = pc.binary_join_element_wise(*columns, "", null_handling="replace", null_replacement="")
-    lengths = np.empty((len(joined), len(columns)), np.int32)
-    for i, column in enumerate(columns):
-        length = pc.binary_length(column)
-        lengths[:, i] = (length.fill_null(0) if column.null_count else length).to_numpy()
-    flat = lengths.reshape(-1)
-    if keep is not None:  # a missing slot has no bytes, so leaving it out moves no other
-        flat = flat[keep.reshape(-1)]
-    offsets = np.zeros(len(flat) + 1, np.int32)
-    np.cumsum(flat, out=offsets[1:])
-    bits = None
+    """Return the values row by row, those of missing columns left out."""
+    offsets, data = text_view(pa.concat_arrays(columns))
+    kept = _ALL if keep is None else keep.reshape(-1)
+    items = np.empty(1 + (np.count_nonzero(kept) if len(kept) else len(offsets) - 1), np.int32)
+    out = np.empty(int(offsets[-1] - offsets[0]) + SPARE, np.uint8)
+    size = kernels.interleave(data, offsets, len(columns), kept, items, out)
+    assert size >= 0, "Arrow's values are within its buffers"
+    nulls = NO_NULLS
     if valid is not None:
-        slots = valid.reshape(-1) if keep is None else valid[keep]
-        bits = pa.py_buffer(np.packbits(slots, bitorder="little"))
-    data = joined.buffers()[2]
-    return pa.StringArray.from_buffers(len(flat), pa.py_buffer(offsets), data, bits)
+        nulls = ~(valid.reshape(-1) if keep is None else valid[keep])
+    return column_of(items, out[:size], nulls, text=True)
 
 
 def _tiled(names: Sequence[str], rows: int) -> pa.StringArray:

@@ -21,7 +21,7 @@ from trailgate.columnar.kernels import dates as kernels
 from trailgate.columnar.numbers import parse_integers
 from trailgate.columnar.rows import over_nulls, row_error, strings_of, text_view
 from trailgate.columnar.views import octets
-from trailgate.errors import DecodeError, OptionError
+from trailgate.errors import OptionError
 
 __all__ = [
     "DEFAULT_FORMAT",
@@ -73,16 +73,16 @@ def iso_width(width: int) -> int:
     return fitting[-1]
 
 
-def parse_timestamps(values: pa.StringArray, fmt: DateFormat | None) -> Longs:
+def parse_timestamps(values: pa.StringArray, fmt: DateFormat | None) -> tuple[Longs, int]:
     """Return microseconds since 1970 UTC, one a row; without a format, from epoch milliseconds.
 
-    Raises DecodeError, with the row as its record, for a null, a value that does not match, or
-    fraction digits beyond microseconds that are not zero.
+    Fraction digits beyond microseconds are dropped; the number is that of the first row where they are not zeros, or -1.
+    Raises DecodeError, with the row as its record, for a null or a value that does not match.
     """
     if values.null_count:
         row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
         raise row_error("the commit time is null", values, row)
-    return _epoch_milliseconds(values) if fmt is None else _microseconds(values, fmt)
+    return (_epoch_milliseconds(values), -1) if fmt is None else _microseconds(values, fmt)
 
 
 def _epoch_milliseconds(values: pa.StringArray) -> Longs:
@@ -100,21 +100,26 @@ def _epoch_milliseconds(values: pa.StringArray) -> Longs:
     return micros
 
 
-def _microseconds(values: pa.StringArray, fmt: DateFormat) -> Longs:
+def _microseconds(values: pa.StringArray, fmt: DateFormat) -> tuple[Longs, int]:
     out = np.empty(len(values), np.int64)
-    _read(values, fmt, 0, out, _NO_TEXT)
-    return out
+    return out, _read(values, fmt, 0, out, _NO_TEXT)
 
 
-def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso: Octets) -> None:
-    """Write the values as microseconds or as ISO text; raise DecodeError for the first bad row."""
+def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso: Octets) -> int:
+    """Write the values as microseconds or as ISO text; return the first row that microseconds cut.
+
+    Raises DecodeError for the first bad row.
+    """
     offsets, data = text_view(values)
-    tables, part = _tables(fmt), np.empty(7, np.int64)
+    tables, part = _tables(fmt), np.empty(kernels.PARTS, np.int64)
     row = kernels.read_times(data, offsets, *tables, size, part, micros, iso)
     if row >= 0:
-        raise row_error(
-            f"not a date in the form {fmt.text}, or digits that would be lost", values, row
-        )
+        raise row_error(_wrong(fmt), values, row)
+    return int(part[kernels.CUT])
+
+
+def _wrong(fmt: DateFormat) -> str:
+    return f"not a date in the form {fmt.text}, or digits that would be lost"
 
 
 @cache
@@ -165,11 +170,13 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
     """
 
     def convert(dense: pa.Array) -> pa.Array:
-        try:
-            found = _microseconds(dense, DEFAULT_FORMAT)
-        except DecodeError as error:
-            error.hint = "Spark holds microseconds: read the column as text"
-            raise
+        offsets, data = text_view(dense)
+        found, part = np.empty(len(dense), np.int64), np.empty(7, np.int64)
+        if kernels.read_iso(data, offsets, width, part, found) >= 0:
+            found, cut = _microseconds(dense, DEFAULT_FORMAT)
+            if cut >= 0:
+                hint = "Spark holds microseconds: read the column as text"
+                raise row_error(_wrong(DEFAULT_FORMAT), dense, cut, hint)
         if width == 10:
             return pa.array((found // 86_400_000_000).astype(np.int32)).view(pa.date32())
         return pa.array(found).view(pa.timestamp("us"))

@@ -10,7 +10,9 @@ from typing import Final
 
 from trailgate.cobol.copybook.flat_columns import FlatColumn, flat_columns
 from trailgate.cobol.copybook.layouts import Field, Layout, Number, Usage
+from trailgate.columnar.datetime_formats import Part, compile_format
 from trailgate.definitions.defgen.record_layout import complete
+from trailgate.errors import OptionError
 from trailgate.model.tables import Column, Table
 
 INTEGER_DIGITS: Final = 18  # what 64 bits hold
@@ -18,6 +20,8 @@ INTEGER_DIGITS: Final = 18  # what 64 bits hold
 # Type codes and sub types (capture properties §9.3 and §9.4).
 _CHAR, _VARCHAR, _BIN64, _DATETIME = 0, 64, 134, 192
 _FLOAT_TEXT, _FIXED_TEXT, _BINARY = 2, 3, 4
+_DATE, _TO_THE_SECOND = 10, 19  # characters of ISO text
+_MOST_DIGITS: Final = 9  # of a fraction
 _FLOAT_LENGTH: Final = 50  # as an unconstrained NUMBER has
 
 
@@ -35,7 +39,7 @@ def column_of(column: FlatColumn) -> Column:
 
 def _typed(field: Field) -> Column:
     if field.date_format is not None:
-        return Column("", _DATETIME, date_length(field.date_format))
+        return Column("", _DATETIME, _date_length(field.date_format, field))
     if field.usage in (Usage.FLOAT, Usage.DOUBLE):
         return Column("", _VARCHAR, _FLOAT_LENGTH, sub_type=_FLOAT_TEXT)
     if field.number is not None:
@@ -46,7 +50,7 @@ def _typed(field: Field) -> Column:
         # Two bytes a character there are up to three in UTF-8.
         characters = field.size // 2
         return Column("", _VARCHAR, 3 * characters, character_length=characters)
-    return Column("", _CHAR, field.size)
+    return Column("", _VARCHAR if field.usage is Usage.UTF8 else _CHAR, field.size)
 
 
 def _number(number: Number) -> Column:
@@ -59,9 +63,17 @@ def _number(number: Number) -> Column:
     return Column("", _VARCHAR, length, scale=scale, sub_type=_FIXED_TEXT)
 
 
-def date_length(form: str) -> int:
-    """Return how many characters a date of that format has as it is written to the trail."""
-    upper = form.upper()
-    if "F" in upper:
-        return 26
-    return 19 if "HH" in upper or "MI" in upper else 10
+def _date_length(form: str, field: Field) -> int:
+    """Return how many characters a field's date has as it is written to the trail.
+
+    A fraction has as many digits as the field has room for, at most nine: "FFF depending on the size of the field".
+    """
+    try:
+        layouts = compile_format(form).layouts
+    except OptionError as error:
+        raise error.located(field=field.name) from None
+    layout = next((one for one in layouts if one.length == field.size), layouts[0])
+    widths = {part.part: part.width for part in layout.fields}
+    if Part.FRACTION in widths:
+        return _TO_THE_SECOND + 1 + min(widths[Part.FRACTION], _MOST_DIGITS)
+    return _TO_THE_SECOND if widths.keys() & {Part.HOUR, Part.MINUTE} else _DATE

@@ -32,7 +32,11 @@ from trailgate.messages.transactions.bounds import (
     open_at_end,
 )
 from trailgate.messages.transactions.held import Held
-from trailgate.messages.transactions.images import shaped, with_operation_types
+from trailgate.messages.transactions.images import (
+    image_notes,
+    shaped,
+    with_operation_types,
+)
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.messages.transactions.remaining import Remaining, remaining
 from trailgate.model.changes import ChangeBatch, ChangeBlock
@@ -51,7 +55,8 @@ class Parsed:
     was held until it was known whether another one of its transaction is captured. ``opens`` marks the messages
     that begin a transaction, ``starts_unit`` those that begin a unit. Operations of messages with a problem are not
     in ``batch``; those of other messages of the same unit are: dropping a unit is the caller's
-    part. A problem's message is -1 where it lies in the unit that was open before this batch.
+    part. A problem's message is -1 where it lies in the unit that was open before this batch. ``notes`` are what a
+    run notes once about its messages.
     """
 
     batch: ChangeBatch
@@ -60,6 +65,7 @@ class Parsed:
     starts_unit: Mask
     problems: tuple[Problem, ...]
     state: TransactionState
+    notes: frozenset[str] = frozenset()
 
     def operations(self) -> pa.RecordBatch:
         """Return the operations as rows of the operations table."""
@@ -160,8 +166,8 @@ class Capture:
                 after = replace(after, held=Held(one, rest.held_first))
         problems = tuple(_sourced(problem, messages) for problem in done.problems)
         batch = ChangeBatch(tuple(blocks), len(message))
-        marks = done.marks
-        return Parsed(batch, message, marks.opens, marks.starts, problems, after)
+        marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))
+        return Parsed(batch, message, marks.opens, marks.starts, problems, after, notes)
 
     def _shaped(self, block: ChangeBlock) -> Iterator[ChangeBlock]:
         """Yield what the trail gets of operations of one type."""

@@ -18,6 +18,7 @@ from trailgate.model.types import (
     TypeRow,
 )
 
+TABLES: Final = 256  # of which is kept what is made once a table
 NANOSECONDS: Final = 29  # characters of a date time with nine digits of fraction
 
 
@@ -102,14 +103,22 @@ class Table:
     syskey: int = 0
     guessed: bool = False
 
+    def __hash__(self) -> int:
+        """Return the hash of the name: what is made once a table is looked up for each batch."""
+        return hash(self.name)
+
     @property
     def keys(self) -> tuple[int, ...]:
         """Return the indexes of the key columns; all columns where none is marked.
 
         GoldenGate uses all columns as the key of a table without one.
         """
-        marked = tuple(i for i, column in enumerate(self.columns) if column.key)
-        return marked or tuple(range(len(self.columns)))
+        return self.marked_keys or tuple(range(len(self.columns)))
+
+    @property
+    def marked_keys(self) -> tuple[int, ...]:
+        """Return the indexes of the columns that are marked as key."""
+        return tuple(i for i, column in enumerate(self.columns) if column.key)
 
     def index(self, name: str) -> int:
         """Return a column's index by name, compared without case; raises DefinitionError."""

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.model.changes import StateColumn
+from trailgate.model.operations_schema import COMMIT_TIME
 
 
 def in_order(
@@ -23,6 +24,12 @@ def in_order(
     if (order[1:] > order[:-1]).all():
         return whole
     return whole.take(pa.array(np.argsort(order)))
+
+
+def commit_times(micros: Longs) -> pa.TimestampArray:
+    """Return microseconds since 1970 as commit times, not copied."""
+    values = pa.py_buffer(np.ascontiguousarray(micros))
+    return pa.Array.from_buffers(COMMIT_TIME, len(micros), [None, values])
 
 
 def letters(codes: Octets) -> pa.StringArray:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,10 +21,23 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
-from trailgate.model.operations_schema import COMMIT_TIME, OPERATIONS_SCHEMA
-from trailgate.model.tables import Definitions, Table
-from trailgate.operations.block_rows import in_order, letters
-from trailgate.operations.values import formatter_for, parser_for
+from trailgate.model.operations_schema import OPERATIONS_SCHEMA
+from trailgate.model.tables import TABLES, Definitions, Table
+from trailgate.operations.block_rows import commit_times, in_order, letters
+from trailgate.operations.values import Convert, formatter_for, parser_for
+
+
+class _WrittenTable(NamedTuple):
+    """The names of a table's columns, and how each becomes text."""
+
+    names: tuple[str, ...]
+    formatters: tuple[Convert, ...]
+
+
+@lru_cache(TABLES)
+def _written(table: Table) -> _WrittenTable:
+    names = tuple(column.name for column in table.columns)
+    return _WrittenTable(names, tuple(map(formatter_for, table.columns)))
 
 
 def to_operations(batch: ChangeBatch) -> pa.RecordBatch:
@@ -33,20 +49,19 @@ def to_operations(batch: ChangeBatch) -> pa.RecordBatch:
 
 def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
     rows = len(block)
-    formatters = [formatter_for(column) for column in block.table.columns]
-    names = [column.name for column in block.table.columns]
+    table = _written(block.table)
 
     def image(columns: Image) -> pa.Array:
         texts = [
             None if column.values is None else write(column.values)
-            for write, column in zip(formatters, columns, strict=True)
+            for write, column in zip(table.formatters, columns, strict=True)
         ]
-        return state_map(names, texts, [column.missing for column in columns], rows)
+        return state_map(table.names, texts, [column.missing for column in columns], rows)
 
     columns = {
         "table": pa.repeat(pa.scalar(block.table.name, pa.string()), rows),
         "op_type": letters(block.op_type),
-        "op_ts": pa.array(block.op_ts).view(COMMIT_TIME),
+        "op_ts": commit_times(block.op_ts),
         "tx_id": block.tx_id,
         "tx_ind": letters(block.tx_ind),
         "csn": block.csn,

@@ -63,9 +63,9 @@ class Projection:
         """Return changes as rows of these columns, and of others by which rows are chosen."""
         names = [*self.schema.names, *(name for name in also if name not in self.schema.names)]
         if self.table is None or self.whole is None:
-            return to_operations(self._narrow(changes)).select(names)
+            return _selected(to_operations(self._narrow(changes)), names)
         changes = in_columns_of(changes, self.whole)
-        return to_typed(self._narrow(changes), self.table).select(names)
+        return _selected(to_typed(self._narrow(changes), self.table), names)
 
     def _narrow(self, changes: ChangeBatch) -> ChangeBatch:
         """Return changes with the columns alone that are needed."""
@@ -73,6 +73,10 @@ class Projection:
             return changes
         blocks = [_narrow(block, self.needed, self.table) for block in changes.blocks]
         return ChangeBatch(blocks, changes.rows)
+
+
+def _selected(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+    return batch if batch.schema.names == names else batch.select(names)
 
 
 def _narrow(block: ChangeBlock, needed: frozenset[str], table: Table | None) -> ChangeBlock:

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.errors import DefinitionError
-from trailgate.model.changes import DELETE, ChangeBatch, ChangeBlock, StateColumn
-from trailgate.model.operations_schema import COMMIT_TIME, TYPED_FIELDS
-from trailgate.model.tables import Table
-from trailgate.operations.block_rows import image_of, in_order, letters
-from trailgate.operations.values import typed_for
+from trailgate.model.changes import DELETE, ChangeBatch, ChangeBlock, Image
+from trailgate.model.operations_schema import TYPED_FIELDS
+from trailgate.model.tables import TABLES, Table
+from trailgate.operations.block_rows import commit_times, image_of, in_order, letters
+from trailgate.operations.values import Convert, typed_for
+
+_NAMES: Final = pa.list_(pa.string())
+_NO_NAME: Final = pa.array([], pa.string())
+
+
+class _TypedTable(NamedTuple):
+    """The typed shape of a table, and how each of its columns becomes one of that."""
+
+    schema: pa.Schema
+    columns: tuple[tuple[pa.DataType, Convert], ...]
+
+
+@lru_cache(TABLES)
+def _typed(table: Table) -> _TypedTable:
+    columns = tuple(map(typed_for, table.columns))
+    own = [
+        pa.field(column.name, kind)
+        for column, (kind, _) in zip(table.columns, columns, strict=True)
+    ]
+    return _TypedTable(pa.schema([*own, *TYPED_FIELDS]), columns)
 
 
 def typed_schema(table: Table) -> pa.Schema:
     """Return the typed shape of a table: its columns, then ``_op_type`` and the others."""
-    own = [pa.field(column.name, typed_for(column)[0]) for column in table.columns]
-    return pa.schema([*own, *TYPED_FIELDS])
+    return _typed(table).schema
 
 
 def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
@@ -50,36 +70,41 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
 
 def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
     rows = len(block)
-    deletes = block.op_type == DELETE
-    images = [
-        image_of(before, after, deletes)
-        for before, after in zip(block.before, block.after, strict=True)
+    images = _chosen_images(block)
+    own = [
+        pa.nulls(rows, kind) if image.values is None else convert(image.values)
+        for (kind, convert), image in zip(_typed(block.table).columns, images, strict=True)
     ]
-    own = []
-    for column, image in zip(block.table.columns, images, strict=True):
-        kind, convert = typed_for(column)
-        own.append(pa.nulls(rows, kind) if image.values is None else convert(image.values))
-    names = [column.name for column in block.table.columns]
     arrays = [
         *own,
         letters(block.op_type),
-        pa.array(block.op_ts).view(COMMIT_TIME),
+        commit_times(block.op_ts),
         block.tx_id,
         block.csn,
         block.position,
-        _missing_names(names, images, rows),
+        _missing_names(block.table, images, rows),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _missing_names(names: Sequence[str], images: Sequence[StateColumn], rows: int) -> pa.ListArray:
+def _chosen_images(block: ChangeBlock) -> Image:
+    """Return the columns of before images where rows are deletes, of after images elsewhere."""
+    deletes = block.op_type == DELETE
+    if not deletes.any():
+        return block.after
+    if deletes.all():
+        return block.before
+    both = zip(block.before, block.after, strict=True)
+    return tuple(image_of(before, after, deletes) for before, after in both)
+
+
+def _missing_names(table: Table, images: Image, rows: int) -> pa.ListArray:
     if all(image.values is not None and image.missing is None for image in images):
-        none = np.zeros(rows + 1, np.int32)
-        return pa.ListArray.from_arrays(pa.array(none), pa.array([], pa.string()))
+        none = pa.py_buffer(np.zeros(rows + 1, np.int32))
+        return pa.Array.from_buffers(_NAMES, rows, [None, none], children=[_NO_NAME])
     missing = np.stack([image.is_missing(rows) for image in images], axis=1)
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(missing.sum(axis=1), out=offsets[1:])
     which = np.nonzero(missing)[1]
-    return pa.ListArray.from_arrays(
-        pa.array(offsets), pa.array(names, pa.string()).take(pa.array(which))
-    )
+    names = pa.array([column.name for column in table.columns], pa.string())
+    return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(which)))

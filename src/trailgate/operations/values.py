@@ -138,6 +138,8 @@ def _integer_typed(column: Column) -> tuple[pa.DataType, Convert]:
     if column.family is Family.UNSIGNED and (column.type_row.width or 8) == 8:
         wide = pa.decimal128(20, 0)
         return wide, lambda values: pc.cast(values, wide)
+    if kind == pa.int64():
+        return kind, _unchanged
     return pa.int64(), lambda values: pc.cast(values, pa.int64())
 
 

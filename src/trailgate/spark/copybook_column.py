@@ -10,6 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql.functions import arrow_udf, col
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+from trailgate.cobol.records.decoding import Surplus
 from trailgate.cobol.records.record_bytes import records_at
 from trailgate.jobs.record_files.keywords import CopybookKeywords
 from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
@@ -26,7 +27,7 @@ def decode_copybook(
     The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A null row gives a
     null struct.
     """
-    chosen = CopybookOptions.of({"copybook": copybook, **options})
+    chosen = CopybookOptions.of({"copybook": copybook, "surplus": Surplus.ERROR, **options})
     schema = from_arrow_schema(chosen.decoder().schema)
     exact = to_arrow_schema(schema, timezone="UTC")
 
@@ -42,7 +43,7 @@ def _decoded(values: pa.Array, options: CopybookOptions, schema: Any) -> pa.Arra
     bodies = values.take(pa.array(rows)).cast(pa.large_binary())
     _, offsets, data = bodies.buffers()
     bounds = np.frombuffer(offsets, np.int64)[bodies.offset : bodies.offset + len(bodies) + 1]
-    records = records_at(data or pa.py_buffer(b""), bounds[:-1], bounds[1:])
+    records = records_at(data or pa.py_buffer(b""), bounds[:-1], bounds[1:], first=None)
     table = pa.Table.from_batches(list(options.decoder().batches(records))).select(schema.names)
     batch = table.cast(schema).combine_chunks().to_batches(max_chunksize=None)
     columns = batch[0].columns if batch else [pa.nulls(0, field.type) for field in schema]

@@ -73,6 +73,8 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
         ("01 A.\n  05 B PIC 9(19) COMP.", "a binary number of 19 digits"),
         ("01 A.\n  05 B PIC 9(39).", "B has 39 digits"),
         ("01 A.\n  05 B PIC X COMP-3.", "its picture is not a number"),
+        ("01 A.\n  05 B PIC X(9) COMP-X.", "a binary number of 9 bytes .*COMP-X has at most 8"),
+        ("01 A.\n  05 B PIC X USAGE UTF-8.", "B is UTF-8, but its picture has no U"),
         ("01 A.\n  05 B PIC 9(3) NATIONAL.", "B is a number in national characters"),
         ("01 A PIC X.\n  05 B PIC X.", "A has a picture, so B cannot be in it"),
         ("01 A PIC X VALUE 'a.", "without its closing quote .*line 1, column 18"),
@@ -88,6 +90,47 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
 def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         read_copybook(text, dialect=Dialect(SourceFormat.FREE))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "         05 A                                       PIC S9(5) SIGN LEADING SEPARATE.",
+            r"not LEADI .*line 2, column 68\). What follows column 72 is not read: 'NG SEPARATE\.'",
+        ),
+        ("\t\t05 A\t\tPIC S9(15)\t\tSIGN LEADING SEPARATE.", r"not SEP .*'ARATE\.' \(a tab can"),
+        (
+            "         05 A                                       PIC S9(15)          COMP-3.",
+            r"the entry of A has no period .*not read: 'COMP-3\.'",
+        ),
+        (
+            "         05 A PIC X(40)         VALUE 'a literal that is longer than the line is'.",
+            r"without its closing quote .*line 2, column 39\). What follows column 72",
+        ),
+    ],
+)
+def test_text_that_column_72_cuts_is_named(text: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        read_copybook(f"       01 R.\n{text}\n         05 B PIC X.\n")
+
+
+def test_a_sequence_number_after_column_72_is_not_taken_for_cut_text() -> None:
+    line = "         05 A PIC Q.".ljust(72) + "00010020"
+    with pytest.raises(DefinitionError, match=r"not a picture symbol \(.*column 19\)$"):
+        read_copybook(f"       01 R.\n{line}\n")
+
+
+def test_a_form_of_replace_that_is_not_known_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="this form of REPLACE is not supported"):
+        read_copybook("REPLACE ALSO ==A== BY ==B==.\n01 R PIC X.")
+
+
+def test_a_separate_sign_without_s_is_refused() -> None:
+    with pytest.raises(DefinitionError, match=r"its picture 9\(3\) has no S .*line 2.*Add the S"):
+        read_copybook("01 R.\n  05 A PIC 9(3) SIGN LEADING SEPARATE.")
+    (layout,) = read_copybook("01 R SIGN TRAILING SEPARATE.\n 05 A PIC 9(3).\n 05 B PIC S9.")
+    assert [field.size for field in layout.root.children] == [3, 2]
 
 
 def test_a_member_that_copies_itself_is_an_error() -> None:
@@ -151,6 +194,17 @@ WORDS: Final = st.sampled_from(
         "-9.99",
         "Z(9).",
         "*KEY",
+        "*> x",
+        "REPLACE",
+        "OFF",
+        "OF",
+        ".5",
+        "COMP-X",
+        "U(2)",
+        "BYTE-LENGTH",
+        "FALSE",
+        "66",
+        "RENAMES",
     ]
 )
 

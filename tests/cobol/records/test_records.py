@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import pickle
+from cProfile import Profile
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -21,7 +22,14 @@ from oracles import cobol_naive as naive
 from trailgate.cobol.copybook.dialect import Dialect
 from trailgate.cobol.copybook.layouts import Layout, Usage
 from trailgate.cobol.records import decoding
-from trailgate.cobol.records.decoding import Depending, OnError, RecordDecoder, RecordOptions, Shape
+from trailgate.cobol.records.decoding import (
+    Depending,
+    OnError,
+    RecordDecoder,
+    RecordOptions,
+    Shape,
+    Surplus,
+)
 from trailgate.cobol.records.encoding import RecordEncoder
 from trailgate.cobol.records.record_bytes import RecordBytes, records_at, records_of_length
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
@@ -103,9 +111,76 @@ def test_a_bad_field_stops_with_everything_that_is_known_of_it() -> None:
     with pytest.raises(DecodeError) as caught:
         decoded(layout, records)
 
-    told = "not a zoned number (record 11, byte 511, field ID, bytes 30 34 78)"
+    told = "not a zoned number (record 12, byte 511, field ID, bytes 30 34 78)"
     assert str(caught.value) == told
     assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args
+
+
+def test_bytes_after_the_last_item_are_an_error_unless_dropped() -> None:
+    layout, records = layout_of("01 R. 05 A PIC X(2)."), of(b"AB", b"AB999")
+
+    with pytest.raises(
+        DecodeError, match=r"more bytes than .*record 2, byte 4, field R, bytes 39 39"
+    ):
+        decoded(layout, records)
+    bad = decoded(layout, records, errors=OnError.COLUMN).to_pylist()
+    dropped = decoded(layout, records, surplus=Surplus.DROP).to_pylist()
+
+    assert [row["A"] for row in bad] == ["AB", "AB"]
+    assert [error["raw"] for row in bad for error in row["_errors"]] == ["39 39 39"]
+    assert dropped == [{"A": "AB"}, {"A": "AB"}]
+
+
+def test_bytes_after_the_elements_that_are_there_are_an_error() -> None:
+    layout = layout_of("01 R. 05 N PIC 9. 05 T PIC X OCCURS 0 TO 3 DEPENDING ON N.")
+
+    with pytest.raises(DecodeError, match=r"more bytes than .*record 2, byte 4, .*depending=most"):
+        decoded(layout, of(b"1a", b"1abc"), depending=Depending.REAL)
+    assert decoded(layout, of(b"1abc")).to_pylist() == [
+        {"N": 1, "T_1": "a", "T_2": None, "T_3": None}
+    ]
+
+
+def test_a_field_that_is_not_there_has_no_bytes() -> None:
+    with pytest.raises(
+        DecodeError, match=r"before the field's end \(record 1, byte 3, field B, no bytes\)"
+    ):
+        decoded(layout_of("01 R. 05 A PIC X(3). 05 B PIC X."), of(b"abc"))
+
+
+def test_a_count_of_zero_is_an_empty_array_where_one_is_the_least() -> None:
+    text = "01 R. 05 N PIC 9. 05 T PIC X OCCURS 1 TO 3 DEPENDING ON N. 05 Z PIC X."
+    options = {"shape": Shape.TREE, "depending": Depending.REAL}
+
+    batch = decoded(layout_of(text), of(b"0z", b"2abz"), **options)
+
+    assert [row["T"] for row in batch.to_pylist()] == [[], ["a", "b"]]
+    with pytest.raises(DecodeError, match="occurs 1 times, outside 2 to 3"):
+        decoded(layout_of(text.replace("1 TO", "2 TO")), of(b"1az"), **options)
+
+
+@pytest.mark.parametrize("shape", Shape)
+def test_items_of_one_name_are_numbered(shape: Shape) -> None:
+    text = "01 R. 05 A PIC X. 05 A PIC X. 05 G. 10 A PIC X. 05 B PIC X OCCURS 2. 05 B_2 PIC X."
+    batch = decoded(layout_of(text), of(b"abcdef"), shape=shape)
+
+    (row,) = batch.to_pylist()
+    if shape is Shape.TREE:
+        assert row == {"A": "a", "A_2": "b", "G": {"A": "c"}, "B": ["d", "e"], "B_2": "f"}
+    else:
+        assert row == {"R_A": "a", "R_A_2": "b", "G_A": "c", "B_1": "d", "B_2": "e", "B_2_2": "f"}
+
+
+def test_decoding_takes_linear_steps_in_named_fields() -> None:
+    def steps(fields: int) -> int:
+        lines = [f" 05 F-{number} PIC 9(5)." for number in range(fields)]
+        layout = layout_of("\n".join(["01 R.", *lines]))
+        with Profile() as profile:
+            RecordDecoder(layout).decode(records_of_length(b"\xf1" * 15 * fields, 5 * fields))
+        return sum(entry.callcount for entry in profile.getstats())
+
+    steps(1)
+    assert steps(1_000) < 2.5 * steps(500)
 
 
 def test_a_hint_names_what_the_bytes_look_like() -> None:
@@ -294,7 +369,7 @@ def test_a_value_that_does_not_fit_names_record_and_field() -> None:
     encoder = RecordEncoder(layout_of(PLAIN), RecordOptions(ASCII))
     columns = {"ID": pa.array([1, 1000]), "NAME": pa.array(["A", "B"])}
     columns["AMOUNT"] = pa.array([Decimal(1), Decimal(2)])
-    with pytest.raises(EncodeError, match=r"more than 3 digits: 1000 .record 1, field ID"):
+    with pytest.raises(EncodeError, match=r"more than 3 digits: 1000 .record 2, field ID"):
         encoder.encode(columns)
 
 

@@ -35,7 +35,7 @@ def bound(case: dict[str, Any]) -> tuple[Field, ValueOptions]:
 def covered(case: dict[str, Any]) -> bool:
     """Return whether the oracle reads such a field: it knows nothing of printing and of options."""
     field, options = bound(case)
-    text = field.usage in (Usage.TEXT, Usage.NATIONAL)
+    text = field.usage in (Usage.TEXT, Usage.NATIONAL, Usage.UTF8)
     plain = options.dialect.code_page in PYTHON_PAGES and options.trim
     by_option = options.blank is Blank.NULL or field.blank_when_zero
     known = field.usage not in (Usage.EDITED, Usage.DBCS, Usage.RAW)

@@ -22,7 +22,8 @@ from trailgate.cobol.values.options import Blank, Integers, ValueOptions
 from trailgate.errors import EncodeError, OptionError
 
 MODEST = settings(max_examples=examples(150), deadline=None)
-NUMBERS = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED, Usage.BINARY, Usage.NATIVE)
+BINARY = (Usage.BINARY, Usage.NATIVE, Usage.SHORT)
+NUMBERS = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED, *BINARY)
 SEPARATE = (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
 EDITED = (
     *("ZZ,ZZ9.99-", "$$,$$9.99CR", "***,**9.99", "+9(8)", "----9.9", "+++,++9", "ZZZZ", "9(5).9"),
@@ -34,7 +35,7 @@ EDITED = (
 def number_fields(draw: st.DrawFn) -> Field:
     """Return a field of decimal digits of any usage, width, scale and sign."""
     usage = draw(st.sampled_from(NUMBERS))
-    binary = usage in (Usage.BINARY, Usage.NATIVE)
+    binary = usage in BINARY
     digits = draw(st.integers(1, 18 if binary else 38))
     scale = draw(st.integers(-min(6, 38 - digits), digits))
     signed = draw(st.booleans()) and usage is not Usage.UNSIGNED_PACKED
@@ -225,9 +226,9 @@ def test_text_is_written_and_read_again_or_refused(
 
 
 @MODEST
-@given(st.lists(st.binary(min_size=6, max_size=6)))
-def test_national_text_is_read_as_python_reads_it(rows: list[bytes]) -> None:
-    field = Field("X", Usage.NATIONAL, 0, 6)
+@given(st.lists(st.binary(min_size=6, max_size=6)), st.sampled_from(["utf-16-be", "utf-16-le"]))
+def test_national_text_is_read_as_python_reads_it(rows: list[bytes], page: str) -> None:
+    field = Field("X", Usage.NATIONAL, 0, 6, code_page=page)
     matrix = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), 6)
 
     found = decoder(field)(matrix)
@@ -235,7 +236,7 @@ def test_national_text_is_read_as_python_reads_it(rows: list[bytes]) -> None:
     expected: list[str | None] = []
     for row in rows:
         try:
-            expected.append(row.decode("utf-16-be").rstrip(" "))
+            expected.append(row.decode(page).rstrip(" "))
         except UnicodeDecodeError:
             expected.append(None)
     assert found.values.to_pylist() == expected

@@ -114,6 +114,12 @@ Damage = Callable[[TrailRecord], TrailRecord]
 DAMAGES: dict[str, tuple[str, Damage]] = {
     "a type that is not known": ("type", lambda r: replace(r, io_type=77)),
     "a type that is not read": ("not read", lambda r: replace(r, io_type=2)),
+    "an insert turned into DDL": ("mistyped", lambda r: replace(r, io_type=160)),
+    "an insert turned into a restart": ("mistyped", lambda r: replace(r, io_type=150)),
+    "an insert turned into a restart in order": ("mistyped", lambda r: replace(r, io_type=151)),
+    "an insert turned into a sequence": ("mistyped", lambda r: replace(r, io_type=132)),
+    "an insert turned into a comment": ("mistyped", lambda r: replace(r, io_type=205)),
+    "an insert turned into metadata": ("mistyped", lambda r: replace(r, io_type=170)),
     "an insert with a before image": ("image", lambda r: replace(r, image=ord("B"))),
     "no image": ("image", lambda r: replace(r, image=ord("C"))),
     "a TransInd above 3": ("indicator", lambda r: replace(r, trans_ind=9, audit_rba=0xFFFFFFFF)),
@@ -130,7 +136,7 @@ DAMAGES: dict[str, tuple[str, Damage]] = {
     "a table without definition": ("table", lambda r: replace(r, name="MY.OTHERS")),
     "an unknown table index": ("index", lambda r: by_index(r, 3)),
     "a lone before image": ("pair", lambda r: replace(r, io_type=15, image=ord("B"))),
-    "metadata of no kind": ("metadata", lambda r: replace(r, io_type=170, node=9)),
+    "metadata of no kind": ("metadata", lambda r: replace(r, io_type=170, node=9, partition=0)),
     "an id that is no text": (
         "tokens",
         lambda r: replace(r, tokens=(replace((r.tokens or ())[0], payload=b"\xff"),)),

@@ -70,8 +70,85 @@ def test_records_of_several_kinds_are_a_struct_a_kind(tmp_path: Path, copybook: 
     assert found[0]["HEADER"] == {"KIND": "H", "CREATED": "20260105"}
     assert found[0]["DETAIL"] is None
     assert found[2]["DETAIL"]["AMOUNT"] == Decimal("-0.07")
-    with pytest.raises(DecodeError, match=r"'X' is not a kind of record .*record 2, byte 29"):
+    with pytest.raises(DecodeError, match=r"'X' is not a kind of record .*record 3, byte 29"):
         rows(data, copybook, record_format="rdw", kinds="KIND: H=HEADER, D=DETAIL")
+
+
+def test_kinds_of_one_length_need_no_record_length(tmp_path: Path, copybook: Path) -> None:
+    data, same = tmp_path / "data", tmp_path / "same.cpy"
+    same.write_text("01 R. 05 K PIC X. 05 A PIC X(3).\n01 S. 05 K PIC X. 05 B PIC 9(3).")
+    data.write_bytes("AxyzB123".encode("cp037"))
+
+    found = rows(data, same, kinds="K: A=R, B=S")
+
+    assert [(row["_record"], row["R"], row["S"]) for row in found] == [
+        ("R", {"K": "A", "A": "xyz"}, None),
+        ("S", None, {"K": "B", "B": 123}),
+    ]
+    data.write_bytes(b"".join(DETAILS))
+    assert len(rows(data, copybook, kinds="KIND: D=DETAIL")) == 2
+
+
+def test_a_carriage_return_before_the_end_of_a_line_is_not_data(tmp_path: Path) -> None:
+    data, copybook = tmp_path / "data", tmp_path / "line.cpy"
+    copybook.write_text("01 R. 05 A PIC X(6).")
+    options = {"record_format": "line", "code_page": "ascii", "errors": "column"}
+    data.write_bytes(b"AAAAAA\r\nBBBBBB\nCCCCCC\r\n")
+
+    found = rows(data, copybook, **options)
+    kept = rows(data, copybook, delimiter="\\n", **options)
+
+    assert [(row["A"], row["_errors"]) for row in found] == [
+        ("AAAAAA", []),
+        ("BBBBBB", []),
+        ("CCCCCC", []),
+    ]
+    assert [error["raw"] for row in kept for error in row["_errors"]] == ["0d", "0d"]
+    data.write_bytes(b"AAAAA\r\n")
+    with pytest.raises(DecodeError, match=r"before the field's end .*record 1"):
+        rows(data, copybook, record_format="line", code_page="ascii")
+
+
+@pytest.mark.parametrize("record_format", ["line", "rdw", "length-field"])
+def test_bytes_after_the_copybooks_last_item_are_not_lost(
+    tmp_path: Path, record_format: str
+) -> None:
+    data, copybook = tmp_path / "data", tmp_path / "r.cpy"
+    copybook.write_text("01 R. 05 L PIC X(4). 05 A PIC X(2).")
+    long = {"line": b"abcdAB999\n", "rdw": b"\0\x0d\0\0abcdAB999"}
+    data.write_bytes(long.get(record_format, b"\0\0\0\x09AB999"))
+    options = {"record_format": record_format, "code_page": "latin-1", "columns": "A"}
+
+    with pytest.raises(DecodeError, match=r"more bytes than .*record 1, .*39 39 39.*surplus=drop"):
+        rows(data, copybook, **options)
+    assert rows(data, copybook, surplus="drop", **options) == [{"A": "AB"}]
+
+
+def test_a_stated_record_length_names_the_bytes_that_are_not_read(tmp_path: Path) -> None:
+    data, copybook = tmp_path / "data", tmp_path / "r.cpy"
+    copybook.write_text("01 R. 05 A PIC X(2).")
+    data.write_bytes(b"AB9AB9")
+    options = {"record_length": 3, "code_page": "ascii"}
+
+    assert rows(data, copybook, **options) == [{"A": "AB"}] * 2
+    with pytest.raises(DecodeError, match="more bytes than"):
+        rows(data, copybook, surplus="error", **options)
+
+
+def test_records_are_numbered_from_one_in_their_file(tmp_path: Path) -> None:
+    data, copybook = tmp_path / "data", tmp_path / "r.cpy"
+    copybook.write_text("01 R. 05 A PIC 9(4).")
+    data.write_bytes(b"0001" * 6 + b"000x" + b"0001")
+    options = {"code_page": "ascii", "split_bytes": 8}
+
+    for skipped in (0, 2):
+        with pytest.raises(DecodeError, match=r"data, record 7, byte 24"):
+            rows(data, copybook, skip_first=skipped, **options)
+    data.write_bytes(b"0001\n" * 6 + b"000x\n")
+    with pytest.raises(DecodeError, match=r"data, record 7, byte 30"):
+        rows(data, copybook, record_format="line", code_page="ascii", skip_first=2)
+    with pytest.raises(DecodeError, match=r"data, byte 30, field A"):
+        rows(data, copybook, record_format="line", **options)
 
 
 def test_bad_fields_of_several_kinds_are_told_by_record(tmp_path: Path, copybook: Path) -> None:
@@ -86,7 +163,7 @@ def test_bad_fields_of_several_kinds_are_told_by_record(tmp_path: Path, copybook
     assert found[1]["DETAIL"]["AMOUNT"] is None
     raw = rows(data, copybook, errors="column", raw="true", **options)
     assert [row["_raw"] for row in raw][::2] == [HEADER, HEADER]
-    with pytest.raises(DecodeError, match=r"data, record 1, byte 18, field AMOUNT"):
+    with pytest.raises(DecodeError, match=r"data, record 2, byte 18, field AMOUNT"):
         rows(data, copybook, **options)
 
 
@@ -103,6 +180,23 @@ def test_an_item_has_a_code_page_of_its_own_and_numbers_keep_their_zeros(
     assert found == [{"KIND": "D", "AMOUNT": Decimal("123.45"), "CODE_1": "01", "CODE_2": "02"}]
 
 
+def test_national_text_has_the_byte_order_that_its_code_page_states(tmp_path: Path) -> None:
+    data, copybook = tmp_path / "data", tmp_path / "names.cpy"
+    copybook.write_text(" 01 R.\n  05 G.\n   10 N PIC N(2).\n   10 T PIC X.\n   10 U PIC U.\n")
+    data.write_bytes("日A".encode("utf-16-le") + b"\x81" + b"A   ")
+
+    named = rows(data, copybook, shape="flat", code_pages="N=utf-16le")
+    data.write_bytes("日A".encode("utf-16-be") + "é".encode("latin-1") + b"A   ")
+    of_group = rows(data, copybook, shape="flat", code_pages="G=latin-1")
+
+    assert named == [{"N": "日A", "T": "a", "U": "A"}]
+    assert of_group == [{"N": "日A", "T": "é", "U": "A"}]
+    with pytest.raises(OptionError, match=r"cp1140 is not a code page of UTF-16 text .*field N"):
+        rows(data, copybook, code_pages="N=1140")
+    with pytest.raises(OptionError, match=r"of utf-8 text .*It can be utf-8"):
+        rows(data, copybook, code_pages="U=ascii")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -115,7 +209,7 @@ def test_an_item_has_a_code_page_of_its_own_and_numbers_keep_their_zeros(
         ({"kinds": "KIND"}, "kinds are written"),
         ({"kinds": "KIND: D"}, "VALUE=RECORD was expected"),
         ({"kinds": "AMOUNT: D=DETAIL,H=HEADER", "record_format": "rdw"}, "be in each of them"),
-        ({"kinds": "KIND: D=DETAIL", "record_format": "fixed"}, "record length of 0"),
+        ({"kinds": "KIND: D=DETAIL,H=HEADER"}, "differ in length: DETAIL 8, HEADER 9 bytes"),
         ({"record": "DETAIL", "columns": "AMUONT"}, "no field AMUONT"),
         ({"record": "DETAIL", "code_page": "cp99999"}, "cp99999"),
         ({"record": "DETAIL", "code_pages": "KIND"}, "ITEM=PAGE was expected"),

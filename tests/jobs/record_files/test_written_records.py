@@ -60,7 +60,7 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path: Path, copybook: Path) -
     path = tmp_path / "data"
     wrong = BATCH.set_column(0, "N", pa.array([2, 11]))
 
-    with pytest.raises(EncodeError, match="record 3, field N"):
+    with pytest.raises(EncodeError, match="record 4, field N"):
         trailgate.write_records([BATCH, wrong], path, copybook, record_format="rdw")
 
     assert [file.name for file in tmp_path.iterdir()] == ["r.cpy"]
@@ -71,7 +71,7 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path: Path, copybook: Path) -
     [
         (
             {"record_format": "line", "delimiter": "\\xf2"},
-            "not be read as it was written .record 0",
+            "not be read as it was written .record 1",
         ),
         ({"record_format": "fixed"}, "framing: the file ends inside a record"),
         ({"record_format": "length-field", "length_width": 1}, "do not fit their framing"),
@@ -91,3 +91,16 @@ def test_nothing_is_overwritten_and_reading_options_are_refused(
         trailgate.write_records([BATCH], copybook, copybook, record_format="rdw")
     with pytest.raises(OptionError, match="are for reading"):
         trailgate.write_records([BATCH], tmp_path / "data", copybook, skip_first=1)
+
+
+def test_a_record_that_would_lose_its_last_character_is_refused(tmp_path: Path) -> None:
+    copybook = tmp_path / "r.cpy"
+    copybook.write_text("01 R. 05 A PIC X(2).")
+    batch = pa.record_batch({"A": ["ab", "a\r"]})
+    options: dict[str, Any] = {"record_format": "line", "code_page": "ascii"}
+
+    with pytest.raises(EncodeError, match=r"not be read as it was written .record 2"):
+        trailgate.write_records([batch], tmp_path / "data", copybook, **options)
+    trailgate.write_records([batch], tmp_path / "data", copybook, delimiter="\\n", **options)
+
+    assert (tmp_path / "data").read_bytes() == b"ab\na\r\n"

@@ -82,7 +82,8 @@ def test_the_least_file_takes_defaults_and_says_which() -> None:
     assert (least.fielddelim, least.linedelim, least.quote) == (b",", b"\n", None)
     assert (least.nullindicator, least.timestamp_format, least.txind) == (None, None, None)
     assert dict(least.optype_values) == {b"I": "I", b"U": "U", b"D": "D", b"T": "T"}
-    assert dict(least.txind_values) == {b"B": "B", b"M": "M", b"E": "E", b"W": "W"}
+    letters = {b"B": "B", b"M": "M", b"E": "E", b"W": "W"}
+    assert dict(least.txind_values) == letters | {b"0": "B", b"1": "M", b"2": "E", b"3": "W"}
     assert [name for name, _ in properties.notes] == [
         "delim.seqid",
         "delim.timestamp",

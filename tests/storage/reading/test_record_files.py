@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import random
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,6 +64,68 @@ def test_how_a_file_is_cut_changes_nothing(
     found = read(path, framing, *sizes)
 
     assert found == records[skipped[0] : len(records) - skipped[1]]
+
+
+PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".zst": pa.Codec("zstd").compress}
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_compressed_files_are_unpacked(tmp_path: Path, suffix: str, kind: str) -> None:
+    records = [b"%04d" % number for number in range(3_000)]
+    framing = replace(KINDS[kind], skip_first=1, skip_last=2)
+    path = tmp_path / f"data{suffix.upper()}"
+    path.write_bytes(packed(suffix, frame(records, framing)))
+
+    (split,) = plan_record_splits(find_record_files(path), framing, 100)
+
+    assert split.start == 0
+    for portion in (1 << 20, 64 << 10, 100, 3):
+        assert read(path, framing, portion=portion) == records[1:-2]
+
+
+def packed(suffix: str, data: bytes) -> bytes:
+    return bytes(memoryview(PACKERS[suffix](data)))
+
+
+def test_a_compressed_file_in_two_members_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "data.gz"
+    path.write_bytes(gzip.compress(b"11112222") + gzip.compress(b"3333"))
+
+    assert read(path, KINDS["fixed"]) == [b"1111", b"2222", b"3333"]
+
+
+def test_a_damaged_or_unfinished_compressed_file_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "data.gz"
+    path.write_bytes(b"not packed")
+    with pytest.raises(StorageError, match=r"the compressed file is damaged.*data\.gz"):
+        read(path, KINDS["fixed"])
+    path.write_bytes(gzip.compress(random.Random(1).randbytes(4_000))[:-2_000])
+    with pytest.raises(StorageError, match=r"damaged: Truncated.*data\.gz"):
+        read(path, KINDS["fixed"])
+    path.write_bytes(gzip.compress(b"11112"))
+    with pytest.raises(TruncatedError, match=r"1 bytes are left over .*data\.gz, byte 4"):
+        read(path, KINDS["fixed"])
+
+
+@pytest.mark.parametrize("name", ["data.zip", "data.xz", "DATA.Z"])
+def test_archives_and_other_compressions_are_refused_by_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"1111")
+    for path in (tmp_path / name, tmp_path):
+        with pytest.raises(StorageError, match=r"are not read .*Unpack it first, or .* \.gz"):
+            find_record_files(path)
+
+
+def test_a_folder_without_files_says_what_it_has(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"no file of records \(.*Names that begin with"):
+        find_record_files(tmp_path)
+    for day in range(5):
+        (tmp_path / f"dt=2026-01-0{day}").mkdir()
+    (tmp_path / "_SUCCESS").touch()
+    with pytest.raises(StorageError, match=r"only 5 folders: dt=2026-01-00, .*, \.\.\. .*Name one"):
+        find_record_files(tmp_path)
+    (tmp_path / "empty").touch()
+    assert find_record_files(tmp_path) == ()
 
 
 def test_header_and_trailer_records_are_skipped(tmp_path: Path) -> None:

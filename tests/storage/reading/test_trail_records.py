@@ -17,6 +17,7 @@ from trailgate.errors import OptionError
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.trails import find_trail, plan_splits, read_split, read_trail
 from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.record_types import RECORD_TYPES, Role
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
 from trailgate.trail.records.record import Token, TrailRecord, decode_record, encode_record
 
@@ -148,6 +149,16 @@ made = st.builds(
 )
 
 
+def contradicts(record: TrailRecord) -> bool:
+    """Return whether a record's partition byte says otherwise than its type whether it has columns."""
+    kind, columns = RECORD_TYPES.get(record.io_type), record.partition & 4 != 0
+    if kind is None:
+        return False
+    if kind.role is Role.CHANGE:
+        return bool(record.data) and not columns
+    return kind.role >= Role.METADATA and columns
+
+
 @settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=st.lists(made, min_size=1, max_size=8), order=st.sampled_from(list(ByteOrder)))
 def test_rows_agree_with_records_read_one_by_one(
@@ -163,7 +174,7 @@ def test_rows_agree_with_records_read_one_by_one(
         for name in ("io_type", "undo", "node", "audit_rba", "trans_ind", "continued", "length"):
             assert row[name] == getattr(record, name)
         assert int(row["audit_pos"]) == record.audit_pos
-        assert row["problem"] is None
+        assert (row["problem"] is not None) == contradicts(record)
 
 
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])

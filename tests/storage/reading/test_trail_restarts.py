@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from laws import examples
 from raw_trail import LITTLE, abend, definition, inserts, restart_ok, write_files
-from trailgate.errors import DecodeError
+from trailgate.errors import DecodeError, TruncatedError
 from trailgate.storage.reading import splits as trail_splits
 from trailgate.storage.reading.restarts import find_abandoned
 from trailgate.storage.reading.trails import find_trail, plan_splits, read_split, read_trail
@@ -137,3 +137,14 @@ def test_how_it_lies_and_is_read_changes_nothing(
         assert keys(read_trail(trail)) == expected
         splits = plan_splits(trail, size)
         assert [key for split in splits for key in keys(read_split(trail, split))] == expected
+
+
+def test_a_last_record_that_is_continued_by_nothing_is_an_error(tmp_path: Path) -> None:
+    files: list[list[Any]] = [[*ONE, *TWO[:-1], bytearray(TWO[-1])]]
+    files[0][-1][40] = 1  # Continued
+    trail = find_trail(write_files(tmp_path / "ot", files))
+
+    with pytest.raises(
+        TruncatedError, match="the last record is continued, but nothing follows it"
+    ):
+        keys(read_trail(trail))

@@ -72,7 +72,10 @@ def test_a_table_of_truncates_alone_has_no_columns() -> None:
         (text(b"\xff\xfe"), "0xFFFE"),
         (text("0xAB"), "0x30784142"),
         (b"\0\0" + b"abc  ", "abc"),
-        (b"\0\0" + b"abcdefgh", "abcdefgh"),
+        (b"\0\0" + b"abcdefghi", "abcdefghi"),
+        (b"\0\0" + b"abcdefgh", "0x6162636465666768"),  # a CHAR(8), or a number
+        (b"\0\0" + (875770417).to_bytes(4, "big"), "0x34333231"),  # an int of MySQL, or a CHAR(4)
+        (b"\0\0" + b"12", "0x3132"),
         (b"\0\0" + (300).to_bytes(8, "big"), "300"),
         (b"\0\0" + (-2).to_bytes(4, "big", signed=True), "-2"),
         (b"\0\0" + b"0x\1\2", "0x30780102"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -34,12 +35,18 @@ USAGES: Final[Mapping[str, str]] = MappingProxyType(
         "DISPLAY": "DISPLAY",
         "DISPLAY-1": "DISPLAY-1",
         "NATIONAL": "NATIONAL",
+        "UTF-8": "UTF-8",
         "POINTER": "POINTER",
         "POINTER-32": "POINTER",
         "PROCEDURE-POINTER": "PROCEDURE-POINTER",
         "FUNCTION-POINTER": "POINTER",
         "INDEX": "INDEX",
     }
+)
+# Words of values that are not names, so that a number before them does not begin an entry.
+_AFTER_VALUE: Final = re.compile(
+    r"[-+]?[\d.,]*\d|THRU|THROUGH|(ZERO|SPACE)(S|ES)?|(HIGH|LOW)-VALUES?|QUOTES?|ALL|NULLS?",
+    re.IGNORECASE,
 )
 _NOISE: Final = frozenset({"IS", "ARE", "TIMES", "ON", "WHEN", "CHARACTER", "MODE", "KEY"})
 
@@ -50,20 +57,23 @@ def parse_entries(tokens: list[Token]) -> list[Entry]:
 
 
 class _Cursor:
-    """Reads entries from tokens."""
+    """Reads entries from tokens; comments are kept apart, by the token that follows them."""
 
     def __init__(self, tokens: list[Token]) -> None:
-        self._tokens = tokens
+        self._tokens: list[Token] = []
+        self._comments: dict[int, list[Token]] = {}
+        for token in tokens:
+            if token.kind is TokenKind.COMMENT:
+                self._comments.setdefault(len(self._tokens), []).append(token)
+            else:
+                self._tokens.append(token)
         self._place = 0
 
     def entries(self) -> Iterator[Entry]:
         comments: list[Token] = []
         while self._place < len(self._tokens):
-            token = self._tokens[self._place]
-            if token.kind is TokenKind.COMMENT:
-                comments.append(token)
-                self._place += 1
-            elif token.kind is TokenKind.PERIOD:
+            comments += self._comments.get(self._place, [])
+            if self._tokens[self._place].kind is TokenKind.PERIOD:
                 self._place += 1
             else:
                 entry = self._entry()
@@ -94,24 +104,17 @@ class _Cursor:
             if token.kind is TokenKind.PERIOD:
                 self._place += 1
                 return
-            if self._entry_follows():
-                return  # the period is missing, as in the manual's own examples
-            if token.kind is TokenKind.COMMENT:
-                self._place += 1
-                continue
+            if self._at_entry():
+                break  # the period is missing, as in the manual's own examples
             clause = _CLAUSES.get(token.upper)
             if clause is None:
                 hint = "PIC, USAGE, OCCURS, REDEFINES, SIGN, VALUE, ... or the period at its end"
                 raise token.error(f"a clause of {entry.name} was expected, not {token.text}", hint)
             self._place += 1
             clause(self, entry, token)
-
-    def _entry_follows(self) -> bool:
-        """Return whether, comments aside, an entry begins here."""
-        place = self._place
-        while place < len(self._tokens) and self._tokens[place].kind is TokenKind.COMMENT:
-            place += 1
-        return place < len(self._tokens) and _begins_entry(self._tokens[place])
+        last = self._tokens[self._place - 1]
+        if last.cut.endswith("."):
+            raise last.error(f"the entry of {entry.name} has no period")
 
     def _at_entry(self) -> bool:
         token = self._peek()
@@ -137,7 +140,7 @@ class _Cursor:
 
     def _need(self, what: str, after: Token) -> Token:
         token = self._peek()
-        if token is None or token.kind in (TokenKind.PERIOD, TokenKind.COMMENT):
+        if token is None or token.kind is TokenKind.PERIOD:
             raise (token or after).error(f"{what} was expected after {after.text}")
         self._place += 1
         return token
@@ -172,26 +175,37 @@ class _Cursor:
 
     def group_usage(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
-        entry.usage = USAGES.get(self._need("NATIONAL", token).upper)
+        entry.usage = USAGES.get(self._need("NATIONAL or UTF-8", token).upper)
+
+    def byte_length(self, entry: Entry, token: Token) -> None:
+        self._skip("IS")
+        entry.byte_length = self._number("a number of bytes", token)
 
     def redefines(self, entry: Entry, token: Token) -> None:
         entry.redefines = self._need("the item redefined", token).text
 
     def occurs(self, entry: Entry, token: Token) -> None:
         least = most = self._number("a number", token)
-        if self._skip("TO"):
+        ranged = self._skip("TO")
+        if ranged:
             most = self._number("a number", token)
         self._noise()
         counter = None
         if self._skip("DEPENDING"):
             self._noise()
-            counter = self._need("the counter", token).text
-            if self._skip("OF", "IN"):
-                self._need("the counter's group", token)
+            counter = self._qualified("the counter", token)
+            least = least if ranged else 0
         if most < 1 or least > most:
             raise token.error(f"{entry.name} occurs {least} to {most} times")
         entry.occurs = Occurs(least if counter else most, most, counter)
         self._occurs_keys()
+
+    def _qualified(self, what: str, after: Token) -> str:
+        """Return a name, without the groups that it is said to be in."""
+        name = self._need(what, after).text
+        while self._skip("OF", "IN"):
+            self._need("a group", after)
+        return name
 
     def _occurs_keys(self) -> None:
         """Skip ASCENDING KEY IS names and INDEXED BY names."""
@@ -234,7 +248,7 @@ class _Cursor:
     def values(self, entry: Entry, token: Token) -> None:
         self._noise()
         found: list[tuple[str, str | None]] = []
-        while (value := self._peek()) is not None and not self._ends_values(value):
+        while (value := self._peek()) is not None and not self._ends_values(value, bool(found)):
             self._place += 1
             if value.upper == "ALL":
                 continue
@@ -247,23 +261,33 @@ class _Cursor:
         if entry.level == CONDITION:
             entry.conditions.append(Condition(entry.name, tuple(found)))
 
-    def _ends_values(self, value: Token) -> bool:
-        if value.kind in (TokenKind.PERIOD, TokenKind.COMMENT):
+    def _ends_values(self, value: Token, some: bool) -> bool:
+        if value.kind is TokenKind.PERIOD or value.upper in _CLAUSES:
             return True
-        return value.upper in _CLAUSES or (self._at_entry() and not self._more_values())
+        return some and self._at_entry() and not self._more_values()
 
     def _more_values(self) -> bool:
         """Return whether a number that begins a line is a value: no name or clause follows."""
         after = self._place + 1
         following = self._tokens[after] if after < len(self._tokens) else None
-        return (
-            following is None or following.kind is not TokenKind.WORD or following.text.isdecimal()
-        )
+        if following is None or following.kind is not TokenKind.WORD:
+            return True
+        return _AFTER_VALUE.fullmatch(following.text) is not None
+
+    def when_false(self, _: Entry, token: Token) -> None:
+        """Skip the value that a condition's item gets where the condition is set to false."""
+        while self._skip("SET", "TO", "FALSE", "IS"):
+            pass
+        self._need("the value for FALSE", token)
 
     def renames(self, _: Entry, token: Token) -> None:
-        self._need("an item", token)
+        self._qualified("an item", token)
         if self._skip("THRU", "THROUGH"):
-            self._need("an item", token)
+            self._qualified("an item", token)
+
+    def external(self, _: Entry, token: Token) -> None:
+        if self._skip("AS"):
+            self._need("a name", token)
 
     def nothing(self, entry: Entry, token: Token) -> None:
         """Skip a word that does not concern the layout."""
@@ -303,7 +327,11 @@ _CLAUSES: Final[Mapping[str, _Clause]] = MappingProxyType(
         "VALUE": _Cursor.values,
         "VALUES": _Cursor.values,
         "RENAMES": _Cursor.renames,
-        "EXTERNAL": _Cursor.nothing,
+        "BYTE-LENGTH": _Cursor.byte_length,
+        "WHEN": _Cursor.when_false,
+        "FALSE": _Cursor.when_false,
+        "IS": _Cursor.nothing,
+        "EXTERNAL": _Cursor.external,
         "GLOBAL": _Cursor.nothing,
         "VOLATILE": _Cursor.nothing,
     }
@@ -314,7 +342,7 @@ USAGE_OF: Final[Mapping[str, Usage]] = MappingProxyType(
     {
         "COMP": Usage.BINARY,
         "COMP-5": Usage.NATIVE,
-        "COMP-X": Usage.BINARY,
+        "COMP-X": Usage.SHORT,
         "COMP-1": Usage.FLOAT,
         "COMP-2": Usage.DOUBLE,
         "COMP-3": Usage.PACKED,

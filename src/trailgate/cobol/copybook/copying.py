@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from trailgate.cobol.copybook.scanner import Token, TokenKind
 
@@ -15,30 +15,69 @@ Members = Callable[[str], "list[Token] | None"]
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Words and their replacement; ``part`` is "" for whole words, else "LEADING" or "TRAILING"."""
+    """Words and their replacement; ``part`` is the pattern of a part of words, None for whole ones."""
 
-    old: tuple[Token, ...]
+    old: tuple[str, ...]
     new: tuple[Token, ...]
-    part: str = ""
+    part: re.Pattern[str] | None = None
+
+    def begins(self, tokens: Sequence[Token], place: int) -> bool:
+        """Return whether the whole words that it replaces begin at a place."""
+        found = tokens[place : place + len(self.old)]
+        return bool(self.old) and tuple(t.text.upper() for t in found) == self.old
+
+    def in_word(self, text: str) -> str:
+        """Return a word with the part replaced."""
+        new = self.new[0].text if self.new else ""
+        return text if self.part is None else self.part.sub(lambda _: new, text)
 
 
-def expand(tokens: Sequence[Token], members: Members, depth: int = 0) -> list[Token]:
+def expand(tokens: Sequence[Token], members: Members) -> list[Token]:
     """Return the tokens with every COPY and REPLACE statement carried out.
 
     ``members`` gives the tokens of a member by name, or None. Raises DefinitionError where a
     member is missing, copies itself, or a statement is not understood.
     """
     found: list[Token] = []
+    rules: list[Replacement] = []
+    copied = _with_members(tokens, members, 0)
+    begin = place = 0
+    while place < len(copied):
+        if _is_replace(copied[place]):
+            found += _replaced(copied[begin:place], rules)
+            statement, place = _statement(copied, place)
+            rules = _replace_rules(statement)
+            begin = place
+        else:
+            place += 1
+    return found + _replaced(copied[begin:], rules)
+
+
+def _is_replace(token: Token) -> bool:
+    return token.upper == "REPLACE" and token.first
+
+
+def _replace_rules(statement: list[Token]) -> list[Replacement]:
+    """Return the rules of a REPLACE statement, which end those of the one before."""
+    words = [token for token in statement if token.kind is not TokenKind.COMMENT]
+    if [token.upper for token in words[1:]] == ["OFF"]:
+        return []
+    if len(words) < 2 or words[1].kind is not TokenKind.PSEUDO:
+        hint = "REPLACE ==text== BY ==text== and REPLACE OFF are read"
+        raise words[-1].error("this form of REPLACE is not supported", hint)
+    return _rules(words[1:])
+
+
+def _with_members(tokens: Sequence[Token], members: Members, depth: int) -> list[Token]:
+    """Return the tokens with the member of every COPY statement in its place."""
+    found: list[Token] = []
     place = 0
     while place < len(tokens):
-        token = tokens[place]
-        if token.upper == "COPY":
+        if tokens[place].upper == "COPY":
             statement, place = _statement(tokens, place)
             found += _copied(statement, members, depth)
-        elif token.upper == "REPLACE" and token.first:
-            _, place = _statement(tokens, place)  # a directive for the whole program: skipped
         else:
-            found.append(token)
+            found.append(tokens[place])
             place += 1
     return found
 
@@ -66,10 +105,7 @@ def _copied(statement: list[Token], members: Members, depth: int) -> list[Token]
         hint = "Name the folder that holds it: --copy-path FOLDER"
         raise words[1].error(f"the member {name} was not found", hint)
     at = next((i for i, token in enumerate(words) if token.upper == "REPLACING"), len(words))
-    replaced = content
-    for rule in _rules(words[at + 1 :]):
-        replaced = _replaced(replaced, rule)
-    return expand(replaced, members, depth + 1)
+    return _with_members(_replaced(content, _rules(words[at + 1 :])), members, depth + 1)
 
 
 def _rules(words: list[Token]) -> list[Replacement]:
@@ -82,7 +118,8 @@ def _rules(words: list[Token]) -> list[Replacement]:
             at = words[min(place, len(words) - 1)]
             raise at.error("REPLACING needs BY between what is replaced and by what")
         new, place = _operand(words, place + 1)
-        rules.append(Replacement(old, new, part))
+        whole = tuple(token.text.upper() for token in old)
+        rules.append(Replacement(whole, new, _pattern(whole, part)))
     return rules
 
 
@@ -97,52 +134,45 @@ def _operand(words: list[Token], place: int) -> tuple[tuple[Token, ...], int]:
     raise words[place].error("pseudo text without its closing ==")
 
 
-def _replaced(tokens: list[Token], rule: Replacement) -> list[Token]:
-    partial = _partial(rule)
-    if partial is not None:
-        return [_with_part(token, partial) for token in tokens]
-    old = [token.text.upper() for token in rule.old]
+def _pattern(old: tuple[str, ...], part: str) -> re.Pattern[str] | None:
+    """Return the pattern of a part of words; None where whole words are replaced."""
+    if len(old) != 1:
+        return None
+    (text,) = old
+    if not part and text[:1].isalnum() and text[-1:].isalnum():
+        return None
+    # A text such as :TAG: or (TAG) has borders of its own, so it is found inside words.
+    begin, end = "^" if part == "LEADING" else "", "$" if part == "TRAILING" else ""
+    return re.compile(begin + re.escape(text) + end, re.IGNORECASE)
+
+
+def _replaced(tokens: Sequence[Token], rules: list[Replacement]) -> list[Token]:
+    """Return the tokens with all rules applied: what one has put there is not replaced again."""
+    if not rules:
+        return list(tokens)
+    whole = [rule for rule in rules if rule.part is None]
     found: list[Token] = []
     place = 0
     while place < len(tokens):
-        if old and [t.text.upper() for t in tokens[place : place + len(old)]] == old:
-            here = tokens[place]
-            found += [
-                replace(t, source=here.source, line=here.line, column=here.column, first=here.first)
-                for t in rule.new
-            ]
-            place += len(old)
-        else:
-            found.append(tokens[place])
+        here = tokens[place]
+        rule = next((rule for rule in whole if rule.begins(tokens, place)), None)
+        if rule is None:
+            found += _with_parts(here, rules)
             place += 1
+            continue
+        for number, token in enumerate(rule.new):
+            first = here.first and not number
+            moved = replace(token, source=here.source, line=here.line, column=here.column)
+            found.append(replace(moved, first=first))
+        place += len(rule.old)
     return found
 
 
-class _WordPart(NamedTuple):
-    """A part of words, and what replaces it."""
-
-    pattern: re.Pattern[str]
-    new: str
-
-
-def _partial(rule: Replacement) -> _WordPart | None:
-    """Return the part of words that a rule replaces; None where it replaces whole words."""
-    if len(rule.old) != 1:
-        return None
-    old = rule.old[0].text
-    new = rule.new[0].text if rule.new else ""
-    pattern = re.escape(old)
-    if rule.part == "LEADING":
-        pattern = "^" + pattern
-    elif rule.part == "TRAILING":
-        pattern += "$"
-    elif old[:1].isalnum() and old[-1:].isalnum():
-        return None
-    # A text such as :TAG: or (TAG) has borders of its own, so it is found inside words.
-    return _WordPart(re.compile(pattern, re.IGNORECASE), new)
-
-
-def _with_part(token: Token, part: _WordPart) -> Token:
+def _with_parts(token: Token, rules: list[Replacement]) -> list[Token]:
+    """Return a word with its parts replaced; none where nothing is left of it."""
     if token.kind is not TokenKind.WORD:
-        return token
-    return replace(token, text=part.pattern.sub(lambda _: part.new, token.text))
+        return [token]
+    text = token.text
+    for rule in rules:
+        text = rule.in_word(text)
+    return [replace(token, text=text)] if text else []

@@ -26,6 +26,7 @@ class Entry:
     sign: Sign | None = None
     occurs: Occurs | None = None
     redefines: str | None = None
+    byte_length: int | None = None
     sync: bool = False
     justified: bool = False
     blank_when_zero: bool = False
@@ -93,5 +94,8 @@ def _check(entry: Entry) -> None:
         child = entry.children[0]
         problem = f"{name} has a picture, so {child.name} cannot be in it"
         raise child.token.error(problem, "Is a level number wrong?")
+    if entry.sign and entry.sign.separate and entry.picture and not entry.picture.signed:
+        problem = f"{name} has a SEPARATE sign, but its picture {entry.picture.text} has no S"
+        raise entry.token.error(problem, "Add the S, or leave SEPARATE out")
     if entry.occurs and entry.level == 1 and entry.redefines:
         raise entry.token.error(f"the record {name} cannot occur and redefine")

@@ -2,7 +2,8 @@
 
 An elementary item is a column named after it. A name that occurs twice is qualified by its group (``GROUP_NAME``), by
 the group around that one where it is still there twice, and so on. An element of an OCCURS has
-its index, from 1, as suffix (``NAME_1``, ``NAME_1_2``). FILLER is skipped, and groups are not columns.
+its index, from 1, as suffix (``NAME_1``, ``NAME_1_2``). What has the same name even so is numbered from the second one on
+(``NAME``, ``NAME_2``), as members of structs are. FILLER is skipped, and groups are not columns.
 """
 
 from __future__ import annotations
@@ -42,7 +43,23 @@ def _named(items: list[Item]) -> list[str]:
     groups = [[group.name for group in item.groups if not group.filler] for item in items]
     names = _unique([(*path, i.field.name) for path, i in zip(groups, items, strict=True)])
     suffixes = ("".join(f"_{index}" for index in item.indexes) for item in items)
-    return [name + suffix for name, suffix in zip(names, suffixes, strict=True)]
+    return distinct_names([name + suffix for name, suffix in zip(names, suffixes, strict=True)])
+
+
+def distinct_names(names: list[str]) -> list[str]:
+    """Return the names, whatever their case, with a number from the second one of the same name on."""
+    taken: set[str] = set()
+    numbers: dict[str, int] = {}
+    found = []
+    for name in names:
+        free, number = name, numbers.get(name.upper(), 1)
+        while free.upper() in taken:
+            number += 1
+            free = f"{name}_{number}"
+        numbers[name.upper()] = number
+        taken.add(free.upper())
+        found.append(free)
+    return found
 
 
 def _unique(paths: list[tuple[str, ...]]) -> list[str]:

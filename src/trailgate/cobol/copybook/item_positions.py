@@ -80,11 +80,15 @@ CountReader = Callable[[Item], Counts]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedItems:
-    """A layout's items with their offsets, and the bytes that each record takes."""
+    """A layout's items with their offsets, and the bytes that each record takes.
+
+    ``known`` are the records of which these are known, since their counters are counts; None for all.
+    """
 
     root: ItemNode
     bad_counts: tuple[BadCount, ...]
     extent: Offset
+    known: Mask | None = None
 
 
 def place_items(
@@ -102,7 +106,7 @@ def place_items(
     counted = counters(layout) if read else frozenset()
     walk = _Walk(layout, None if names is None else iter(names), counted, read, real)
     node, extent = walk.all_of(layout.root, 0, _Around())
-    return PlacedItems(node, tuple(walk.bad_counts), extent)
+    return PlacedItems(node, tuple(walk.bad_counts), extent, walk.known)
 
 
 def counters(layout: Layout) -> frozenset[str]:
@@ -212,7 +216,7 @@ class _Walk:
             problem = f"its counter {occurs.counter} does not come before it"
             raise DefinitionError(problem, where=Where(field=field.name))
         count, unread = found
-        bad = (count < occurs.least) | (count > occurs.most)
+        bad = (count < occurs.fewest) | (count > occurs.most)
         if unread is not None:
             bad |= unread
         bad = bad if active is None else bad & active

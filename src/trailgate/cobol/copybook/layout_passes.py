@@ -5,7 +5,9 @@ Each pass is a function of an entry tree; the last one makes the fields of the m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from trailgate.cobol.copybook.clauses import USAGE_OF
@@ -17,8 +19,16 @@ from trailgate.errors import DefinitionError
 
 MAX_DIGITS: Final = 38  # what a decimal column holds
 MAX_SIZE: Final = 1 << 27
-_SEPARATE: Final = (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
-_BINARY: Final = (Usage.BINARY, Usage.NATIVE)
+MAX_BINARY: Final = 8  # bytes
+_BINARY: Final = (Usage.BINARY, Usage.NATIVE, Usage.SHORT)
+_TEXTS: Final[Mapping[Category, Usage]] = MappingProxyType(
+    {
+        Category.TEXT: Usage.TEXT,
+        Category.NATIONAL: Usage.NATIONAL,
+        Category.DBCS: Usage.DBCS,
+        Category.UTF8: Usage.UTF8,
+    }
+)
 
 
 def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
@@ -71,34 +81,48 @@ def _form(entry: Entry, dialect: Dialect) -> _Form:
         raise entry.token.error(f"{entry.name} has neither a picture nor items", hint)
     if usage is None:
         return _display(entry, picture)
+    if usage is Usage.SHORT and picture.category is Category.TEXT:
+        return _bytes_form(entry, picture)
     if picture.category is not Category.NUMBER:
         raise entry.token.error(f"{entry.name} is {entry.usage}, but its picture is not a number")
     number = _number(entry, picture)
     number = replace(number, sign=Sign.NONE)
     if usage in _BINARY:
         size = _binary_size(entry, picture.digits, dialect)
-        return _Form(usage, size, number, alignment=min(size, 4))
-    if usage is Usage.UNSIGNED_PACKED:
-        return _Form(usage, (picture.digits + 1) // 2, number)
-    return _Form(usage, picture.digits // 2 + 1, number)
+        return _Form(usage, size, number, _binary_alignment(size))
+    nibbles = picture.digits + (usage is Usage.PACKED)
+    return _Form(usage, (nibbles + 1) // 2, number)
 
 
 def _display(entry: Entry, picture: Picture) -> _Form:
-    if picture.category is Category.TEXT:
-        national = entry.usage == "NATIONAL"
-        kind = Usage.NATIONAL if national else Usage.TEXT
-        return _Form(kind, picture.size * (2 if national else 1))
-    if picture.category is Category.NATIONAL:
-        return _Form(Usage.NATIONAL, picture.size)
-    if picture.category is Category.DBCS:
-        return _Form(Usage.DBCS, picture.size)
+    if (entry.usage == "UTF-8" or entry.byte_length) and picture.category is not Category.UTF8:
+        raise entry.token.error(f"{entry.name} is UTF-8, but its picture has no U")
+    if picture.category is Category.TEXT and entry.usage == "NATIONAL":
+        return _Form(Usage.NATIONAL, 2 * picture.size)
+    if picture.category in _TEXTS:
+        return _Form(_TEXTS[picture.category], entry.byte_length or picture.size)
     if entry.usage == "NATIONAL":
         hint = "National numbers take two bytes a digit, which is not read yet"
         raise entry.token.error(f"{entry.name} is a number in national characters", hint)
     number = _number(entry, picture)
     if picture.category is Category.EDITED:
         return _Form(Usage.EDITED, picture.size, replace(number, sign=Sign.NONE))
-    return _Form(Usage.ZONED, picture.size + (number.sign in _SEPARATE), number)
+    return _Form(Usage.ZONED, picture.size + number.sign.separate, number)
+
+
+def _bytes_form(entry: Entry, picture: Picture) -> _Form:
+    """Return the form of PIC X(n) COMP-X: a number without a sign, of all that n bytes hold."""
+    size = picture.size
+    if size > MAX_BINARY:
+        problem = f"{entry.name}: a binary number of {size} bytes"
+        raise entry.token.error(problem, f"COMP-X has at most {MAX_BINARY}")
+    digits = len(str(256**size - 1))
+    return _Form(Usage.SHORT, size, Number(digits), _binary_alignment(size))
+
+
+def _binary_alignment(size: int) -> int:
+    """Return the boundary that SYNC gives a binary number: a halfword or fullword (copybooks §2.6)."""
+    return 1 if size == 1 else 2 if size == 2 else 4
 
 
 def _number(entry: Entry, picture: Picture) -> Number:
@@ -113,7 +137,7 @@ def _number(entry: Entry, picture: Picture) -> Number:
 def _binary_size(entry: Entry, digits: int, dialect: Dialect) -> int:
     if digits > 18:
         raise entry.token.error(f"{entry.name}: a binary number of {digits} digits")
-    if dialect.binary_sizes is BinarySizes.SMALLEST:
+    if dialect.binary_sizes is BinarySizes.SMALLEST or entry.usage == "COMP-X":
         signed = entry.picture is not None and entry.picture.signed
         bits = int(10**digits - 1).bit_length() + signed
         return (bits + 7) // 8
@@ -124,7 +148,7 @@ def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
     """Return the field that begins at ``offset``, and all in it."""
     if not entry.children:
         form = _form(entry, dialect)
-        if entry.sync and entry.level != STAND_ALONE:
+        if entry.sync and not entry.redefines and entry.level != STAND_ALONE:
             offset += -offset % form.alignment
         children: tuple[Field, ...] = ()
     else:

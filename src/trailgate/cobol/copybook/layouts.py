@@ -17,6 +17,7 @@ class Usage(Enum):
     GROUP = "group"
     TEXT = "text"  # PIC X and A, and edited text
     NATIONAL = "national"  # PIC N: UTF-16, big-endian
+    UTF8 = "utf-8"  # PIC U
     DBCS = "dbcs"  # PIC G, DISPLAY-1: a double-byte code page without shifts
     ZONED = "zoned"  # DISPLAY numbers: a digit a byte
     EDITED = "edited"  # numbers as they are printed
@@ -24,6 +25,7 @@ class Usage(Enum):
     UNSIGNED_PACKED = "unsigned packed"  # COMP-6: no sign nibble
     BINARY = "binary"  # COMP, COMP-4
     NATIVE = "native"  # COMP-5
+    SHORT = "short binary"  # COMP-X: as few bytes as hold the digits
     FLOAT = "float"  # COMP-1
     DOUBLE = "double"  # COMP-2
     RAW = "raw"  # POINTER, INDEX: bytes without a public meaning
@@ -37,6 +39,11 @@ class Sign(Enum):
     LEADING = "leading"
     TRAILING_SEPARATE = "trailing separate"  # a byte of its own
     LEADING_SEPARATE = "leading separate"
+
+    @property
+    def separate(self) -> bool:
+        """Return whether the sign has a byte of its own."""
+        return self in (Sign.TRAILING_SEPARATE, Sign.LEADING_SEPARATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,11 @@ class Occurs:
     least: int
     most: int
     counter: str | None = None
+
+    @property
+    def fewest(self) -> int:
+        """Return the smallest count that is accepted: 0 also where 1 is stated, as every COBOL program does."""
+        return self.least if self.least > 1 else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ class Category(Enum):
 
     TEXT = "text"
     NATIONAL = "national"
+    UTF8 = "utf-8"
     DBCS = "dbcs"
     NUMBER = "number"
     EDITED = "edited number"
@@ -33,14 +34,26 @@ class Picture:
 
     @property
     def size(self) -> int:
-        """Return the bytes of a DISPLAY item: national and double-byte characters take two."""
-        double = self.category in (Category.NATIONAL, Category.DBCS)
-        return 2 * self.characters if double else self.characters
+        """Return the bytes of a DISPLAY item."""
+        return _BYTES.get(self.category, 1) * self.characters
 
 
+# Bytes of a character, where they are more than one (copybooks §3).
+_BYTES: Final[Mapping[Category, int]] = MappingProxyType(
+    {Category.NATIONAL: 2, Category.DBCS: 2, Category.UTF8: 4}
+)
 MAX_CHARACTERS: Final = 1 << 27  # the largest item that Enterprise COBOL allows
 _PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
 _SYMBOLS: Final = frozenset("AXNGU9SVPZ*+-,./$B0") | {"CR", "DB"}
+_TEXTS: Final[Mapping[str, Category]] = MappingProxyType(
+    {
+        "N": Category.NATIONAL,
+        "U": Category.UTF8,
+        "G": Category.DBCS,
+        "X": Category.TEXT,
+        "A": Category.TEXT,
+    }
+)
 _FLOATING: Final = frozenset("+-$")
 # Bytes that a symbol takes in a DISPLAY item; S, V and P take none.
 _WIDTH: Final[Mapping[str, int]] = MappingProxyType(
@@ -59,12 +72,9 @@ def parse_picture(text: str) -> Picture:
     characters = sum(_WIDTH[symbol] * count for symbol, count in symbols)
     if characters > MAX_CHARACTERS:
         raise PictureError(f"a picture of {characters} characters is too long")
-    if used & {"N", "U"}:
-        return Picture(text, Category.NATIONAL, characters)
-    if "G" in used:
-        return Picture(text, Category.DBCS, characters)
-    if used & {"X", "A"}:
-        return Picture(text, Category.TEXT, characters)
+    for symbol, category in _TEXTS.items():
+        if symbol in used:
+            return Picture(text, category, characters)
     return _number(text, symbols, characters)
 
 

@@ -24,7 +24,10 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token and its place; ``first`` marks the first one of its line."""
+    """A token and its place; ``first`` marks the first one of its line.
+
+    ``cut`` is the text of that line that is not read because it is after column 72.
+    """
 
     kind: TokenKind
     text: str
@@ -32,6 +35,7 @@ class Token:
     line: int
     column: int
     first: bool = False
+    cut: str = ""
 
     @property
     def upper(self) -> str:
@@ -39,15 +43,23 @@ class Token:
         return self.text.upper() if self.kind is TokenKind.WORD else ""
 
     def error(self, problem: str, hint: str = "") -> DefinitionError:
-        """Return an error about this place."""
+        """Return an error about this place; of a line that column 72 cuts, the hint names what is cut."""
         where = Where(source=self.source, line=self.line, column=self.column)
+        if self.cut and not _SEQUENCE.fullmatch(self.cut):
+            hint = (
+                f"What follows column 72 is not read: {self.cut!r} (a tab can be 8 columns). "
+                "Is the source format free?"
+            )
         return DefinitionError(problem, where=where, hint=hint)
 
 
+_SEQUENCE: Final = re.compile(r"\d{1,8}")  # what columns 73 to 80 are for
 # A literal may have a prefix: X"C1", N'..', G'..', Z'..', NX'..'.
 _LITERAL: Final = re.compile(r"(?:[XNGZU]|NX|BX)?([\"'])", re.IGNORECASE)
 # A word ends before a blank, a quote, "==", or a period, comma or semicolon before a blank.
 _WORD: Final = re.compile(r"(?:(?![.,;](?:\s|$))(?!==)[^\s\"'])+")
+# A point that begins a number or a picture: .25, .99
+_POINT: Final = re.compile(r"(?<!\S)\.(?=[\w*+$-])")
 _SEPARATOR: Final = re.compile(r"[\s,;]+")
 
 
@@ -72,7 +84,8 @@ def _joined(lines: list[SourceLine]) -> Iterator[SourceLine]:
         if line.comment and held is not None:
             waiting.append(line)
         elif line.continued and held is not None:
-            held = SourceLine(held.number, held.column, _continued(held.text, line.text))
+            text, cut = _continued(held.text, line.text), line.cut or held.cut
+            held = SourceLine(held.number, held.column, text, cut=cut)
         else:
             yield from _flush(held, waiting)
             held, waiting = (None, []) if line.comment else (line, [])
@@ -115,7 +128,7 @@ def _scan_line(line: SourceLine, source: str) -> Iterator[Token]:
             place = gap.end()
             continue
         kind, value, end = _token(text, place, line, source)
-        yield Token(kind, value, source, line.number, line.column + place, first)
+        yield Token(kind, value, source, line.number, line.column + place, first, line.cut)
         place, first = end, False
 
 
@@ -126,10 +139,11 @@ def _token(text: str, place: int, line: SourceLine, source: str) -> tuple[TokenK
     if literal:
         end = _literal_end(text, literal.end(), literal[1])
         if end < 0:
-            token = Token(TokenKind.LITERAL, "", source, line.number, line.column + place)
+            column = line.column + place
+            token = Token(TokenKind.LITERAL, "", source, line.number, column, cut=line.cut)
             raise token.error("a literal without its closing quote")
         return TokenKind.LITERAL, text[place:end], end
-    if text[place] == ".":
+    if text[place] == "." and not _POINT.match(text, place):
         return TokenKind.PERIOD, ".", place + 1
     word = _WORD.match(text, place)
     assert word is not None

@@ -15,6 +15,8 @@ _SEQUENCE: Final = re.compile(r"( {6}|\S{1,6} {0,5})")
 _INDICATORS: Final = frozenset(" */-Dd$")
 _FREE_COMMENT: Final = re.compile(r"\s*\*")
 _CONTINUED: Final = re.compile(r"-\s+[\"']")
+# A comment inside a line begins at "*>" after a blank; literals may contain it.
+_INLINE: Final = re.compile(r"""("[^"]*(?:"|$)|'[^']*(?:'|$))|(?:^|(?<=\s))\*>.*""")
 _DIRECTIVE: Final = re.compile(r"(EJECT|SKIP[123]|TITLE|\*?CBL|\*CONTROL|PROCESS)\b", re.IGNORECASE)
 
 
@@ -22,7 +24,7 @@ _DIRECTIVE: Final = re.compile(r"(EJECT|SKIP[123]|TITLE|\*?CBL|\*CONTROL|PROCESS
 class SourceLine:
     """The text of one line: ``column`` is that of its first character, both counted from 1.
 
-    ``continued``: the text continues that of the line before.
+    ``continued``: the text continues that of the line before. ``cut`` is what follows the last column that is read.
     """
 
     number: int
@@ -30,6 +32,7 @@ class SourceLine:
     text: str
     comment: bool = False
     continued: bool = False
+    cut: str = ""
 
 
 def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[SourceLine]:
@@ -61,7 +64,8 @@ def _can_be_fixed(line: str) -> bool:
 
 def _fixed(lines: list[str]) -> Iterator[SourceLine]:
     for number, line in enumerate(lines, 1):
-        text = line[TEXT:END]
+        text = _uncommented(line[TEXT:END])
+        cut = line[END:].strip() if text == line[TEXT:END] else ""
         mark = line[INDICATOR : INDICATOR + 1]
         if line[:1] == "*":
             yield SourceLine(number, 2, line[1:], comment=True)
@@ -70,18 +74,24 @@ def _fixed(lines: list[str]) -> Iterator[SourceLine]:
         elif mark in ("D", "d"):
             continue  # compiled with a debugging switch only
         elif mark == "-":
-            yield SourceLine(number, TEXT + 1, text, continued=True)
+            yield SourceLine(number, TEXT + 1, text, continued=True, cut=cut)
         elif mark.isdigit():
-            yield SourceLine(number, INDICATOR + 1, line[INDICATOR:END].ljust(END - INDICATOR))
+            whole = (mark + text).ljust(END - INDICATOR)
+            yield SourceLine(number, INDICATOR + 1, whole, cut=cut)
         elif text.lstrip()[:1] == "*":
             yield SourceLine(
                 number, TEXT + 1, text.lstrip()[1:], comment=True
             )  # one column too far
         elif _CONTINUED.match(text):
-            yield SourceLine(number, TEXT + 1, text[1:], continued=True)  # likewise
+            yield SourceLine(number, TEXT + 1, text[1:], continued=True, cut=cut)  # likewise
         elif text.strip():
             # A literal may continue on the next line: blanks up to the last column count then.
-            yield SourceLine(number, TEXT + 1, text.ljust(END - TEXT))
+            yield SourceLine(number, TEXT + 1, text.ljust(END - TEXT), cut=cut)
+
+
+def _uncommented(text: str) -> str:
+    """Return the text of a line without the comment at its end."""
+    return _INLINE.sub(lambda found: found[1] or "", text)
 
 
 def _free(lines: list[str]) -> Iterator[SourceLine]:
@@ -90,4 +100,4 @@ def _free(lines: list[str]) -> Iterator[SourceLine]:
             text = line.strip().lstrip("*>")
             yield SourceLine(number, line.index("*") + 2, text, comment=True)
         elif line.strip():
-            yield SourceLine(number, 1, line.split("*>")[0])
+            yield SourceLine(number, 1, _uncommented(line))

@@ -24,6 +24,11 @@ ERROR: Final = pa.struct(
     ]
 )
 CUT_OFF: Final = Reason("the record ends before the field's end")
+SURPLUS: Final = Reason(
+    "the record has more bytes than the copybook describes",
+    "Is it the right copybook, or depending=most? With surplus=drop they are left out",
+)
+SHOWN: Final = 64  # of the bytes that are too many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +50,18 @@ class Fault:
         return np.broadcast_to(self.at, rows.shape) if isinstance(self.at, int) else self.at[rows]
 
 
+def surplus(records: RecordBytes, extent: Offset, known: Mask | None, name: str) -> Fault | None:
+    """Return the fault of records that go on after the end of the layout of that name.
+
+    ``known`` are the records whose extent is known, None for all.
+    """
+    if records.step is not None and isinstance(extent, int) and records.step <= extent:
+        return None
+    longer = records.ends - records.starts > extent
+    rows = longer if known is None else longer & known
+    return Fault(name, SHOWN, extent, rows, lambda _: SURPLUS)
+
+
 def _raws(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
     """Return a field's bytes in some records, as many as a record has of them."""
     ends = records.ends[rows]
@@ -59,7 +76,7 @@ def first_error(records: RecordBytes, faults: list[Fault]) -> DecodeError:
     raw = _raws(records, fault, np.array([row]))[0].as_py()
     reason = fault.explain(raw)
     offset = records.base + int(records.starts[row]) + fault.offset(row)
-    where = Where(record=records.first + row, offset=offset, field=fault.field, raw=raw)
+    where = Where(record=records.number(row), offset=offset, field=fault.field, raw=raw)
     return DecodeError(reason.problem, where=where, hint=reason.hint)
 
 

@@ -23,7 +23,7 @@ from trailgate.cobol.copybook.item_positions import (
     place_items,
 )
 from trailgate.cobol.copybook.layouts import Field, Layout, Usage
-from trailgate.cobol.records.bad_fields import CUT_OFF, Fault, error_column, first_error
+from trailgate.cobol.records.bad_fields import CUT_OFF, Fault, error_column, first_error, surplus
 from trailgate.cobol.records.record_bytes import (
     RecordBytes,
     copy_items,
@@ -68,6 +68,13 @@ class OnError(Enum):
     COLUMN = "column"  # NULL, with its error in the column _errors
 
 
+class Surplus(Enum):
+    """What becomes of the bytes of a record after the last item of its layout."""
+
+    ERROR = "error"
+    DROP = "drop"
+
+
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
     """How records become columns; ``columns`` are names of columns or groups, None for all."""
@@ -78,6 +85,7 @@ class RecordOptions:
     columns: tuple[str, ...] | None = None
     errors: OnError = OnError.STOP
     raw: bool = False
+    surplus: Surplus = Surplus.ERROR
 
 
 class RecordDecoder:
@@ -93,7 +101,8 @@ class RecordDecoder:
         for item in columns_below(self._placed.root):
             if item.name in self._wanted:
                 self._decoder_of(item.field)
-        counted = (f for f in layout.root.walk() if f.name.upper() in counters(layout))
+        names = counters(layout)
+        counted = (f for f in layout.root.walk() if f.name.upper() in names)
         self._counters = {field: _counter(field, self.options.values) for field in counted}
 
     @property
@@ -125,6 +134,9 @@ class RecordDecoder:
                 self.layout, self._names, lambda item: self._count(records, item, faults), real=real
             )
         faults += [_count_fault(bad) for bad in placed.bad_counts]
+        if self.options.surplus is Surplus.ERROR:
+            longer = surplus(records, placed.extent, placed.known, self.layout.name)
+            faults += [] if longer is None else [longer]
         columns = self._columns(records, placed, faults)
         faults = [fault for fault in faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:

@@ -44,7 +44,7 @@ class RecordEncoder:
         )
         for bad in placed.bad_counts:
             problem = f"{bad.counter} is outside of what {bad.field.name} allows"
-            where = Where(record=int(np.argmax(bad.rows)), field=bad.counter)
+            where = Where(record=int(np.argmax(bad.rows)) + 1, field=bad.counter)
             raise EncodeError(problem, where=where)
         page = code_page(self.options.values.dialect.code_page)
         matrix = np.empty((rows, self.layout.size), np.uint8)
@@ -67,7 +67,7 @@ class RecordEncoder:
         except EncodeError as error:
             record = error.where.record
             if record is not None:
-                where = Where(record=int(rows[record]), field=item.name)
+                where = Where(record=int(rows[record]) + 1, field=item.name)
                 raise EncodeError(error.problem, where=where, hint=error.hint) from None
             raise error.located(field=item.name) from None
         at = item.offset if isinstance(item.offset, int) else item.offset[rows]
@@ -119,7 +119,7 @@ def framed(records: RecordBytes, framing: Framing) -> Octets:
         places = at[:, None] + np.arange(values.shape[1])
         made[places], body[places] = values, False
     made[body] = records.data
-    _check_found_again(made, begins, framing)
+    _check_found_again(made, begins, begins + lengths, framing)
     return made
 
 
@@ -133,13 +133,13 @@ def _descriptors(lengths: Longs, framing: Framing) -> Octets:
     return found.reshape(len(lengths), words * DESCRIPTOR)
 
 
-def _check_found_again(made: Octets, begins: Longs, framing: Framing) -> None:
+def _check_found_again(made: Octets, begins: Longs, ends: Longs, framing: Framing) -> None:
     try:
-        found = find_frames(made, framing, finish=True).starts
+        found = find_frames(made, framing, finish=True)
     except DecodeError as error:
         raise EncodeError(f"records that do not fit their framing: {error.problem}") from None
-    if not np.array_equal(found, begins):
-        both = min(len(found), len(begins))
-        row = int(np.append(found[:both] != begins[:both], True).argmax())
-        where = Where(record=max(row - (framing.kind is FrameKind.LINE), 0))
+    if not (np.array_equal(found.starts, begins) and np.array_equal(found.ends, ends)):
+        both = min(len(found.starts), len(begins))
+        other = (found.starts[:both] != begins[:both]) | (found.ends[:both] != ends[:both])
+        where = Where(record=int(np.append(other, True).argmax()) + 1)
         raise EncodeError("a record that would not be read as it was written", where=where)

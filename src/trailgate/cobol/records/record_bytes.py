@@ -19,14 +19,14 @@ Items = npt.NDArray[Any]
 class RecordBytes:
     """RecordBytes of a buffer.
 
-    ``first`` and ``base`` are the number of the first record and the offset of the buffer in its source,
-    for errors. ``step`` is the distance of records that lie evenly, each of at least that many bytes.
+    ``first`` is how many records of the source precede these, None if that is unknown, and ``base`` the offset of
+    the buffer in the source, for errors. ``step`` is the distance of records that lie evenly, each of at least that many bytes.
     """
 
     data: Octets
     starts: Longs
     ends: Longs
-    first: int = 0
+    first: int | None = 0
     base: int = 0
     step: int | None = None
 
@@ -36,12 +36,16 @@ class RecordBytes:
     def part(self, begin: int, end: int) -> RecordBytes:
         """Return some of the records."""
         cut = slice(begin, end)
-        first = self.first + begin
+        first = None if self.first is None else self.first + begin
         return RecordBytes(self.data, self.starts[cut], self.ends[cut], first, self.base, self.step)
+
+    def number(self, row: int) -> int | None:
+        """Return the number of a record in its source, from 1; None if it is unknown."""
+        return None if self.first is None else self.first + row + 1
 
 
 def records_at(
-    data: Any, starts: Longs, ends: Longs, *, first: int = 0, base: int = 0
+    data: Any, starts: Longs, ends: Longs, *, first: int | None = 0, base: int = 0
 ) -> RecordBytes:
     """Return the records data[start:end]."""
     step = None

@@ -19,6 +19,7 @@ from trailgate.cobol.records.decoding import (
     RecordDecoder,
     RecordOptions,
     Shape,
+    Surplus,
 )
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.columnar.gather import gather
@@ -83,7 +84,8 @@ class KindsDecoder:
         if len(places[0]) != 1 or any(place != places[0] for place in places):
             problem = f"the field {self._kinds.field} does not distinguish the kinds of records"
             raise OptionError(problem, hint="It must be in each of them, once, at the same place")
-        own = RecordOptions(self._options.values, Shape.FLAT, columns=(self._kinds.field,))
+        columns = (self._kinds.field,)
+        own = RecordOptions(self._options.values, Shape.FLAT, columns=columns, surplus=Surplus.DROP)
         return RecordDecoder(next(iter(self._layouts.values())), own)
 
     @property
@@ -143,7 +145,7 @@ class KindsDecoder:
         start, end = int(records.starts[row]), int(records.ends[row])
         raw = records.data[start : min(end, start + 64)].tobytes()
         where = Where(
-            record=records.first + row,
+            record=records.number(row),
             offset=records.base + start,
             field=self._kinds.field,
             raw=raw,
@@ -161,6 +163,6 @@ def _decoded(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.Re
         return decoder.decode(chosen)
     except DecodeError as error:
         if error.where.record is not None:
-            number = records.first + int(rows[error.where.record])
+            number = records.number(int(rows[error.where.record - 1]))
             error.where = replace(error.where, record=number)
         raise

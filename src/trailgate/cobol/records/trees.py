@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 
 import numpy as np
 import pyarrow as pa
 
+from trailgate.cobol.copybook.flat_columns import distinct_names
 from trailgate.cobol.copybook.item_positions import GroupItem, Item, ItemNode, RepeatedItem
 
 Columns = Mapping[Item, pa.Array]
@@ -31,20 +31,8 @@ def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, p
 
 def _members(group: GroupItem, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
     below = [pair for member in group.members for pair in members_of(member, columns, rows)]
-    names = _distinct([name for name, _ in below])
+    names = distinct_names([name for name, _ in below])
     return list(zip(names, (array for _, array in below), strict=True))
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Return the names, with a number where members of nameless groups have the same one."""
-    taken: set[str] = set()
-    found = []
-    for name in names:
-        numbered = (name if number == 1 else f"{name}_{number}" for number in count(1))
-        free = next(n for n in numbered if n.upper() not in taken)
-        taken.add(free.upper())
-        found.append(free)
-    return found
 
 
 def record_members(root: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:

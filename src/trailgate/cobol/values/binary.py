@@ -28,7 +28,7 @@ from trailgate.cobol.values.decimal_digits import (
     unscaled_to,
 )
 from trailgate.cobol.values.kernels import scaled_words
-from trailgate.cobol.values.options import ValueOptions
+from trailgate.cobol.values.options import Integers, ValueOptions
 from trailgate.columnar.numbers import limits
 
 _WORD: Final = 8
@@ -58,20 +58,21 @@ def _bounds(field: Field, options: ValueOptions) -> tuple[int, int]:
 def binary_form(field: Field, options: ValueOptions) -> NumberForm:
     """Return the form of a binary number: digits enough for its bytes, or as its picture states.
 
-    Whole numbers of up to 18 digits in the picture are int64 even so: 64 bits hold the others too,
-    but for eight bytes of COMP-5 without a sign.
+    Whole numbers of up to 18 digits in the picture are int64 even so, unless decimals are asked for: 64 bits hold
+    the others too, but for eight bytes of COMP-5 or COMP-X without a sign.
     """
     number = number_of(field)
     _, high = limits(field.size, number.signed)
     digits = number.digits if _limited(field, options) else max(len(str(high)), number.digits)
-    unsigned_word = field.usage is Usage.NATIVE and not number.signed and field.size == _WORD
-    if number.scale == 0 and not unsigned_word:
+    unsigned_word = field.usage is not Usage.BINARY and not number.signed and field.size == _WORD
+    whole = number.scale == 0 and options.integers is not Integers.DECIMAL
+    if whole and not unsigned_word:
         digits = min(digits, _INT64_DIGITS)
     return number_form(field, options, digits)
 
 
 def decode_binary(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of COMP, COMP-4 and COMP-5."""
+    """Return the decoder of COMP, COMP-4, COMP-5 and COMP-X."""
     number, form = number_of(field), binary_form(field, options)
     little = _little(field, options)
     low, high = _bounds(field, options)
@@ -120,7 +121,7 @@ def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
 
 
 def encode_binary(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of COMP, COMP-4 and COMP-5."""
+    """Return the encoder of COMP, COMP-4, COMP-5 and COMP-X."""
     number = number_of(field)
     order = "<" if _little(field, options) else ">"
     low, high = _bounds(field, options)

@@ -22,6 +22,7 @@ from trailgate.cobol.values.packed import (
     encode_packed,
     encode_unsigned_packed,
     explain_packed,
+    explain_unsigned_packed,
 )
 from trailgate.cobol.values.raw import decode_raw, encode_raw, explain_raw
 from trailgate.cobol.values.text import decode_text, encode_text, explain_text
@@ -36,15 +37,17 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
     {
         Usage.TEXT: _TEXT,
         Usage.NATIONAL: _TEXT,
+        Usage.UTF8: _TEXT,
         Usage.DBCS: _TEXT,
         Usage.ZONED: ValueCodec(decode_zoned, encode_zoned, explain_zoned),
         Usage.EDITED: ValueCodec(decode_edited, encode_edited, explain_edited),
         Usage.PACKED: ValueCodec(decode_packed, encode_packed, explain_packed),
         Usage.UNSIGNED_PACKED: ValueCodec(
-            decode_unsigned_packed, encode_unsigned_packed, explain_packed
+            decode_unsigned_packed, encode_unsigned_packed, explain_unsigned_packed
         ),
         Usage.BINARY: _BINARY,
         Usage.NATIVE: _BINARY,
+        Usage.SHORT: _BINARY,
         Usage.FLOAT: _FLOAT,
         Usage.DOUBLE: _FLOAT,
         Usage.RAW: ValueCodec(decode_raw, encode_raw, explain_raw),

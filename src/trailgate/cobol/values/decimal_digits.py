@@ -223,7 +223,7 @@ def _likely(field: Field, raw: bytes, digits: bytes) -> str:
     if field.usage is not Usage.ZONED and set(body) <= set(digits):
         return "Is it zoned?"
     if field.usage is not Usage.PACKED and text[:-1].isdigit() and text[-1] in _SIGN_NIBBLES:
-        return "Is it packed?"
+        return "Is it COMP-3?"
     if body.isdigit() and 0x30 not in digits:
         return "Is it ASCII?"
     if set(body) <= set(range(0xF0, 0xFA)) and 0xF0 not in digits:

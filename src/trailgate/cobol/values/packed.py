@@ -98,3 +98,8 @@ def _packed(nibbles: Octets, size: int, blank: Mask, filler: bytes) -> Octets:
 def explain_packed(field: Field, options: ValueOptions) -> Explain:
     """Return what explains why bytes are not a packed number."""
     return explain_number(field, options, "not a packed number")
+
+
+def explain_unsigned_packed(field: Field, options: ValueOptions) -> Explain:
+    """Return what explains why bytes are not a packed number without a sign nibble."""
+    return explain_number(field, options, "not a packed number without a sign nibble (COMP-6)")

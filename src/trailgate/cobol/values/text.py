@@ -1,8 +1,10 @@
-"""Text: one code page, or two bytes a character; padding is trimmed and added."""
+"""Text: one code page, double bytes or Unicode; padding is trimmed and added."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,20 +23,46 @@ from trailgate.cobol.values.codec import (
     page_of,
 )
 from trailgate.cobol.values.options import ValueOptions
-from trailgate.columnar.code_pages.national import NATIONAL
+from trailgate.columnar.code_pages.national import NATIONAL, NATIONAL_LITTLE
 from trailgate.columnar.code_pages.page_text import CodePage
-from trailgate.columnar.code_pages.registry import double_byte_page
+from trailgate.columnar.code_pages.python_codec import Utf8Page
+from trailgate.columnar.code_pages.registry import code_page, double_byte_page
 from trailgate.columnar.rows import byte_view
+from trailgate.errors import OptionError
 
 _WIDE_BLANK = "\N{IDEOGRAPHIC SPACE}"
+# The code pages of Unicode text, by the names that the registry gives them; the first one is meant without a name.
+_UNICODE: Final[Mapping[Usage, Mapping[str, CodePage]]] = MappingProxyType(
+    {
+        Usage.NATIONAL: {"utf-16-be": NATIONAL, "utf-16-le": NATIONAL_LITTLE},
+        Usage.UTF8: {"utf-8": Utf8Page()},
+    }
+)
 
 
 def text_page(field: Field, options: ValueOptions) -> CodePage:
     """Return what turns the bytes of a text field into characters; raises OptionError."""
-    if field.usage is Usage.NATIONAL:
-        return NATIONAL
+    unicode = _UNICODE.get(field.usage)
+    if unicode is not None:
+        return _unicode_page(unicode, field.code_page)
     page = page_of(field, options)
     return double_byte_page(page) if field.usage is Usage.DBCS else page
+
+
+def has_pages_of_its_own(field: Field, name: str) -> bool:
+    """Return whether a field is Unicode text, which the named code page is not for."""
+    unicode = _UNICODE.get(field.usage)
+    return unicode is not None and code_page(name).name not in unicode
+
+
+def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
+    if name is None:
+        return next(iter(pages.values()))
+    asked = code_page(name).name
+    if asked not in pages:
+        problem = f"{asked} is not a code page of {next(iter(pages.values())).name} text"
+        raise OptionError(problem, hint=f"It can be {' or '.join(pages)}")
+    return pages[asked]
 
 
 def decode_text(field: Field, options: ValueOptions) -> Decoder:

@@ -12,6 +12,8 @@ from trailgate.columnar.kernels.words import load8
 
 # The parts of a time, as the fields of a layout number them; a fraction is in units of 10^-12.
 YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
+CUT: Final = 7  # after the parts: the first row that has digits beyond microseconds, -1 for none
+PARTS: Final = 8
 LAYOUT: Final = 12  # numbers of a layout
 SHAPE: Final = 9  # words of a layout
 SHAPED: Final = 24  # bytes that they describe
@@ -43,14 +45,16 @@ def read_times(
     micros: Longs,
     iso: Octets,
 ) -> int:
-    """Write the times of texts; return the first row that is not one or would lose digits, or -1.
+    """Write the times of texts; return the first row that is not one or whose digits ISO text has no room for, or -1.
 
     ``layouts`` has ``LAYOUT`` numbers a layout: its length, where its fields and literals begin and end, where its literals of one byte begin,
     and where year to second are, -1 for none. The first layout counts whose digits, letters and literals fit. ``fields`` has part,
     start, width and whether it is letters; ``literals`` a place and the three bytes that are allowed there. ``shapes`` has nine words a
     layout: for each eight bytes a mask, what is left of them by it, and where digits are; all 0 for a layout that is not of pairs of digits. Blanks around a value do not count. With a ``size``, ISO text of
-    so many characters is written, else microseconds since 1970. ``part`` has room for seven numbers.
+    so many characters is written, else microseconds since 1970. ``part`` has room for ``PARTS`` numbers; microseconds are cut
+    off after six digits, and part[CUT] becomes the first row where these are not all.
     """
+    part[CUT] = -1
     for row in range(len(offsets) - 1):
         begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
         if begin < 0 or end > len(data):
@@ -81,10 +85,61 @@ def read_times(
             if not write_iso(part, iso, row * size, size):
                 return row
         else:
-            if part[FRACTION] % 1_000_000:
-                return row
+            if part[FRACTION] % 1_000_000 and part[CUT] < 0:
+                part[CUT] = row
             micros[row] = since_1970(part)
     return -1
+
+
+@kernel(writes=("part", "micros"))
+def read_iso(data: Octets, offsets: Offsets, width: int, part: Longs, micros: Longs) -> int:
+    """Write the microseconds since 1970 of ISO texts, YYYY-MM-DD or YYYY-MM-DD HH:MI:SS.fffffffff cut after ``width`` characters.
+
+    Returns the first row that is not exactly one, or -1. ``part`` has room for seven numbers.
+    """
+    for row in range(len(offsets) - 1):
+        begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if begin < 0 or end > len(data) or end - begin != width:
+            return row
+        if not read_iso_parts(data, begin, width, part) or not is_time(part):
+            return row
+        micros[row] = since_1970(part)
+    return -1
+
+
+@inner
+def read_iso_parts(data: Octets, begin: int, width: int, part: Longs) -> bool:
+    """Return whether a text is ISO of that width, with zeros beyond microseconds; write its parts."""
+    part[MONTH], part[DAY], part[HOUR], part[MINUTE], part[SECOND] = 1, 1, 0, 0, 0
+    good = (width == 10 or width >= 19) and is_pair(data, begin) and is_pair(data, begin + 2)
+    if not good:
+        return False
+    part[YEAR] = 100 * read_two(data, begin) + read_two(data, begin + 2)
+    for which in range(MONTH, SECOND + 1):
+        at = 2 + 3 * which
+        if at < width:
+            before = 45 if which < HOUR else 32 if which == HOUR else 58
+            good = good and data[begin + at - 1] == before and is_pair(data, begin + at)
+            part[which] = read_two(data, begin + at)
+    number = np.int64(0)
+    for at in range(20, min(width, 26)):
+        digit = data[begin + at] - DIGIT
+        good = good and digit < 10
+        number = np.int64(number * 10 + digit)
+    for _ in range(max(width, 20), 26):
+        number *= 10
+    for at in range(26, width):
+        good = good and data[begin + at] == ZERO
+    if width > 19:
+        good = good and data[begin + 19] == 46
+    part[FRACTION] = number * 1_000_000
+    return bool(good)
+
+
+@inner
+def is_pair(data: Octets, at: int) -> bool:
+    """Return whether two bytes are digits."""
+    return bool(data[at] - DIGIT < 10 and data[at + 1] - DIGIT < 10)
 
 
 @inner

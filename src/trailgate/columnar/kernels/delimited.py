@@ -42,6 +42,7 @@ def scan(
     kinds: Octets,
     delimiter_bytes: Octets,
     quote_bytes: Octets,
+    returns: bool,
     starts: Offsets,
     ends: Offsets,
     flags: Octets,
@@ -54,7 +55,8 @@ def scan(
     """Write the fields of the bodies; return how many fields, records and broken bodies.
 
     Bodies ascend and do not overlap, within the first ``size`` bytes. ``kinds`` has an item a byte value, ``delimiter_bytes`` are the first bytes of delimiters and escapes of
-    delimiters, ``quote_bytes`` those of quotes and escaped quotes (none: text has no quotes). Record r
+    delimiters, ``quote_bytes`` those of quotes and escaped quotes (none: text has no quotes). With ``returns`` records end
+    with a line feed, and a carriage return may be between it and a closing quote. Record r
     has the fields first[r] to before first[r + 1] and belongs to body[r]; ``first`` has an item more than records. A broken body
     has no records, but a place and a problem.
     Returns ``FULL`` fields where the arrays of fields are too short, ``OUTSIDE`` where a body is not within the first
@@ -88,6 +90,7 @@ def scan(
             place = at
             flag = UNQUOTED
             kind = NO_DELIMITER
+            skipped_return = 0
             if (
                 quoted
                 and at < end
@@ -128,6 +131,8 @@ def scan(
                     kind = np.int64(kinds[data[place]])
                     if kind == SEVERAL:
                         kind = delimiter(data, place, end, tokens, bounds)
+                    if returns and kind == NO_DELIMITER and is_crlf(data, place, end):
+                        kind, skipped_return = LINE_DELIMITER, 1
                     if kind == NO_DELIMITER:
                         trouble = TRAILING
                         broken_at[wrong] = place - quote_size
@@ -166,7 +171,7 @@ def scan(
                 first[records], body[records] = begin, number
                 records += 1
                 begin = fields
-                at = place + line_size
+                at = place + skipped_return + line_size
                 more = kind == LINE_DELIMITER and at < end
         if trouble:
             broken[wrong], problem[wrong] = number, trouble
@@ -174,6 +179,40 @@ def scan(
             fields, records = fields_before, records_before
     first[records] = fields
     return fields, records, wrong
+
+
+@kernel(writes=("ends",))
+def drop_returns(
+    data: Octets,
+    body_ends: Longs,
+    starts: Offsets,
+    ends: Offsets,
+    flags: Octets,
+    first: Longs,
+    body: Longs,
+) -> int:
+    """Cut the carriage return off each record's last field, where a line feed follows it; return how many there were.
+
+    After a quoted field the return is outside it already. Returns ``OUTSIDE`` for what does not exist.
+    """
+    count = 0
+    for record in range(len(first) - 1):
+        last, number = first[record + 1] - 1, body[record]
+        if last < 0 or last >= len(ends) or number < 0 or number >= len(body_ends):
+            return OUTSIDE
+        end, stop = np.int64(ends[last]), min(body_ends[number], len(data))
+        if flags[last] & QUOTED:
+            count += is_crlf(data, end, stop)
+        elif end > starts[last] and is_crlf(data, end - 1, stop):
+            ends[last] = end - 1
+            count += 1
+    return count
+
+
+@inner
+def is_crlf(data: Octets, place: int, end: int) -> bool:
+    """Return whether a carriage return and a line feed are at a place."""
+    return bool(place + 1 < end and data[place] == 13 and data[place + 1] == 10)
 
 
 @inner

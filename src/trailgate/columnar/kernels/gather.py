@@ -8,7 +8,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import kernel
-from trailgate.columnar.kernels.words import copy_value, high_bits
+from trailgate.columnar.kernels.words import SPARE, copy_value, high_bits
 
 MAX_INT32: Final = 2**31 - 1  # Arrow's binary and string arrays count bytes in int32
 OUTSIDE: Final = -1
@@ -74,3 +74,31 @@ def copy_rows(data: Octets, offsets: Offsets, rows: Longs, taken: Offsets, out: 
     for at in range(len(rows)):
         to = np.int64(taken[at])
         copy_value(data, np.int64(offsets[rows[at]]), np.int64(taken[at + 1]) - to, out, to)
+
+
+@kernel(writes=("placed", "out"))
+def interleave(
+    data: Octets, offsets: Offsets, columns: int, kept: Mask, placed: Offsets, out: Octets
+) -> int:
+    """Copy the values of columns, which follow one another, row by row; return the sum of their lengths, or ``OUTSIDE``.
+
+    ``kept`` is empty, or states of each value, row by row, whether it is copied. ``placed`` becomes Arrow's offsets
+    and has one item more than values are copied; ``out`` has ``SPARE`` bytes more than all values.
+    """
+    rows = (len(offsets) - 1) // columns
+    to = np.int64(0)
+    at = 0
+    placed[0] = 0
+    for row in range(rows):
+        for column in range(columns):
+            if len(kept) and not kept[row * columns + column]:
+                continue
+            start = np.int64(offsets[column * rows + row])
+            size = np.int64(offsets[column * rows + row + 1]) - start
+            if start < 0 or size < 0 or start + size > len(data) or to + size > len(out) - SPARE:
+                return OUTSIDE
+            copy_value(data, start, size, out, to)
+            to += size
+            at += 1
+            placed[at] = to
+    return int(to)

@@ -36,13 +36,27 @@ def layout(columns: Iterable[Column], *, rounded: bool = True) -> tuple[tuple[Co
     type 64) + internal length + 1, rounded up to an even number; the next column starts there
     and the total is Record length"; for MySQL and PostgreSQL "without rounding".
     """
-    placed, offset = [], 0
-    for column in map(complete_column, columns):
-        placed.append(replace(column, fetch_offset=offset))
-        size = _NULL_INDICATOR + column.internal_length + _TERMINATOR
+    columns = tuple(columns)
+    offsets = _offsets(columns, rounded=rounded)
+    placed = (
+        replace(complete_column(column), fetch_offset=offset)
+        for column, offset in zip(columns, offsets, strict=False)
+    )
+    return tuple(placed), offsets[-1]
+
+
+def _offsets(columns: Iterable[Column], *, rounded: bool) -> list[int]:
+    """Return the fetch offset of each column, and the record length."""
+    offsets = [0]
+    for column in columns:
+        size = _NULL_INDICATOR + _internal_length(column) + _TERMINATOR
         size += _LENGTH if column.data_type in _VARYING else 0
-        offset += size + size % 2 if rounded else size
-    return tuple(placed), offset
+        offsets.append(offsets[-1] + size + (size % 2 if rounded else 0))
+    return offsets
+
+
+def _internal_length(column: Column) -> int:
+    return column.internal_length or column.type_row.width or column.external_length
 
 
 def complete_column(column: Column) -> Column:
@@ -50,7 +64,7 @@ def complete_column(column: Column) -> Column:
 
     capture properties §9.2, attributes 9 to 13. Raises DefinitionError for an unknown type.
     """
-    internal = column.internal_length or column.type_row.width or column.external_length
+    internal = _internal_length(column)
     binary = column.binary_length or internal
     in_table = column.table_length or (internal if column.family in _MEASURED else 0)
     least = column.least_significant
@@ -92,10 +106,8 @@ def layout_fault(table: Table) -> LayoutFault | None:
 
 
 def _fault(table: Table, *, rounded: bool) -> LayoutFault | None:
-    offset, record_length = 0, 0
-    columns, record_length = layout(table.columns, rounded=rounded)
-    for index, (column, computed) in enumerate(zip(table.columns, columns, strict=True)):
-        offset = computed.fetch_offset
+    *offsets, record_length = _offsets(table.columns, rounded=rounded)
+    for index, (column, offset) in enumerate(zip(table.columns, offsets, strict=True)):
         if column.fetch_offset != offset:
             return LayoutFault(index, column.fetch_offset, offset)
     if table.record_length != record_length:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from trailgate.definitions.defgen.columns import (
@@ -42,6 +43,9 @@ _DATABASE_LINES: Final = (
 )
 _TABLE: Final = "Definition for table"
 _END: Final = "End of definition"
+KEPT: Final = (
+    8  # files whose definitions are kept: each reading of a small trail begins with the same
+)
 _MOST_COLUMNS: Final = 65535  # far above any database's limit; stops a damaged count at once
 _NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')
 
@@ -87,6 +91,7 @@ def read_sourcedefs(data: bytes, source: str = "") -> Definitions:
         raise error.located(source=source or None) from None
 
 
+@lru_cache(KEPT)
 def _read(data: bytes) -> Definitions:
     text = read_text(data)
     if text.version not in VERSIONS:

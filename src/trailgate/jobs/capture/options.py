@@ -28,7 +28,7 @@ class CaptureOptions(WriteOptions):
 
 @dataclass(frozen=True, slots=True)
 class CaptureSummary:
-    """What a capture did: operations by table and kind, and the files it published."""
+    """What a capture did: operations by table and kind, the files it published, and what is worth a note."""
 
     target: str
     counts: dict[str, dict[str, int]]
@@ -39,8 +39,10 @@ class CaptureSummary:
     files: tuple[str, ...] = ()
     quarantine: str | None = None
     dry_run: bool = False
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
         """Return the summary that a manifest has of its last run."""
-        return cls(**{**fields, "files": tuple(fields["files"])})
+        texts = {name: tuple(fields.get(name, ())) for name in ("files", "notes")}
+        return cls(**{**fields, **texts})

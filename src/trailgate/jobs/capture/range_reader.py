@@ -54,6 +54,7 @@ class RangeReader:
         # What is before a range's first stretch is another range's: it is not judged here.
         self._state = TransactionState(broken=not self._begun)
         self.last = own.start
+        self.notes: frozenset[str] = frozenset()
         self.start: MessagePlace | None = None
         self.end: MessagePlace | None = None
 
@@ -70,7 +71,7 @@ class RangeReader:
                 self.end = place_of(batch, 0)
                 return
             parsed = self._capture.parse(batch, self._state, read.problems)
-            self._state = parsed.state
+            self._state, self.notes = parsed.state, self.notes | parsed.notes
             begin = 0 if self._begun else _first(parsed.opens)
             stop = _first(parsed.opens) if after else len(batch)
             if self._begun or begin < stop:

@@ -42,6 +42,7 @@ class RangeReport:
     start: MessagePlace | None = None
     end: MessagePlace | None = None
     id_length: int | None = None
+    notes: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -177,6 +178,7 @@ class RangeRun:
             start=self._owned.start,
             end=self._owned.end,
             id_length=self._owned.id_length,
+            notes=self._owned.notes,
         )
 
     def _write_quarantine(self) -> str | None:

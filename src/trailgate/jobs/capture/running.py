@@ -93,6 +93,7 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         operations=sum(report.operations for report in reports),
         quarantined=sum(report.quarantined for report in reports),
         dry_run=job.options.dry_run,
+        notes=tuple(sorted({note for report in reports for note in report.notes})),
     )
 
 

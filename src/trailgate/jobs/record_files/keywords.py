@@ -20,6 +20,7 @@ class CopybookKeywords(TypedDict, total=False):
     depending: Literal["real", "most"]
     errors: Literal["stop", "column"]
     raw: bool
+    surplus: Literal["error", "drop"] | None
     trim: bool
     blank: Literal["error", "null"]
     code_page: str
@@ -38,7 +39,7 @@ class RecordKeywords(CopybookKeywords, total=False):
 
     record_format: Literal["fixed", "line", "rdw", "bdw", "length-field"]
     record_length: int | None
-    delimiter: str | bytes
+    delimiter: str | bytes | None
     little_endian: bool
     adjustment: int
     length_offset: int

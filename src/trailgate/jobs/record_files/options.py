@@ -25,10 +25,12 @@ from trailgate.cobol.records.decoding import (
     RecordDecoder,
     RecordOptions,
     Shape,
+    Surplus,
 )
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.record_kinds import KindsDecoder, RecordKinds, layout_named
 from trailgate.cobol.values.options import Blank, Integers, ValueOptions
+from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.options import (
@@ -115,6 +117,11 @@ OPTIONS: Final = Options(
         ),
         Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
         Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
+        Option(
+            "surplus",
+            choice(Surplus),
+            "bytes of a record after the copybook's last item: error or drop",
+        ),
         Option("trim", FLAG, "false: keep the blanks at the end of text", True),
         Option("blank", choice(Blank), "a number of blanks alone: error or null", Blank.ERROR),
         Option(
@@ -155,7 +162,7 @@ OPTIONS: Final = Options(
             FrameKind.FIXED,
         ),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
-        Option("delimiter", DELIMITER, "after each line, as \\n, \\r\\n, \\x15", b"\n"),
+        Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
         Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
         Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
         Option("length_offset", WHOLE, "where the length field begins in the record", 0),
@@ -200,6 +207,8 @@ class CopybookOptions:
         values = ValueOptions(
             dialect, trim=given["trim"], blank=given["blank"], integers=given["integers"]
         )
+        # The length of fixed records states how many bytes there are.
+        fixed = given["record_format"] is FrameKind.FIXED
         records = RecordOptions(
             values,
             shape=given["shape"] or shape,
@@ -207,11 +216,12 @@ class CopybookOptions:
             columns=given["columns"],
             errors=given["errors"],
             raw=given["raw"],
+            surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
         )
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
             raise OptionError("record and kinds are both given", hint="Leave one of them out")
-        framing = _framing(given, 0 if kinds else layout_named(layouts, record).size)
+        framing = _framing(given, _length(given, layouts))
         framing.check()
         return cls(layouts, record, kinds, records, framing, given["split_bytes"])
 
@@ -256,16 +266,33 @@ def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[
 
 
 def _paged(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
-    page = pages.get(field.name.upper(), around)
+    page = pages.get(field.name.upper())
+    if page is None and around is not None and not has_pages_of_its_own(field, around):
+        page = around
     children = tuple(_paged(child, pages, page) for child in field.children)
     return replace(field, children=children, code_page=page)
+
+
+def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
+    """Return the bytes of a fixed record: as stated, or of the layouts; raises OptionError where these differ."""
+    if given["record_length"] is not None:
+        return int(given["record_length"])
+    kinds: RecordKinds | None = given["kinds"]
+    names = [given["record"]] if kinds is None else dict.fromkeys(kinds.names.values())
+    sizes = {name: layout_named(layouts, name).size for name in names}
+    if len(set(sizes.values())) > 1 and given["record_format"] is FrameKind.FIXED:
+        found = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        hint = "State recordLength, or a recordFormat in which each record has its own length"
+        raise OptionError(f"the kinds of records differ in length: {found} bytes", hint=hint)
+    return next(iter(sizes.values()))
 
 
 def _framing(given: Mapping[str, Any], length: int) -> Framing:
     return Framing(
         kind=given["record_format"],
-        length=length if given["record_length"] is None else given["record_length"],
-        delimiter=given["delimiter"],
+        length=length,
+        delimiter=given["delimiter"] or b"\n",
+        returns=given["delimiter"] is None,
         little=given["little_endian"],
         adjustment=given["adjustment"],
         field_offset=given["length_offset"],

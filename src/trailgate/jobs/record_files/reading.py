@@ -55,12 +55,10 @@ def read_copybook_split(
     split: RecordSplit, options: CopybookOptions, decoder: RecordDecoder | KindsDecoder
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of one split as columns."""
-    count = 0
     for portion in read_record_split(split, options.framing):
         records = records_at(
-            portion.data, portion.starts, portion.ends, first=count, base=portion.base
+            portion.data, portion.starts, portion.ends, first=portion.first, base=portion.base
         )
-        count += len(portion.starts)
         try:
             yield from decoder.batches(records)
         except TrailgateError as error:

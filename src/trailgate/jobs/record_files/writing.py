@@ -15,6 +15,7 @@ from trailgate.jobs.record_files.keywords import RecordKeywords
 from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
 from trailgate.options import listed
 from trailgate.storage.files.addresses import Address, locate
+from trailgate.storage.files.compressed_file import codec_of
 
 _UNFINISHED = ".unfinished"
 
@@ -35,6 +36,8 @@ def write_records(
     if chosen.kinds is not None or chosen.framing.skip_first or chosen.framing.skip_last:
         raise OptionError("kinds, skipFirst and skipLast are for reading")
     encoder = RecordEncoder(layout_named(chosen.layouts, chosen.record), chosen.records)
+    if codec_of(str(path)) is not None:
+        raise OptionError(f"compressed files are not written: {path}", hint="Leave out the suffix")
     store, place = locate(path)
     if store.get_file_info(place).type != fs.FileType.NotFound:
         raise StorageError("the file is there already", where=Where(source=str(path)))

@@ -113,17 +113,24 @@ class FieldValues:
             raise DecodeError(error.problem, where=where, hint=error.hint) from None
 
     def _plain(self, values: pa.Array, which: Longs, seen: int) -> pa.Array:
-        """Return the values of these fields with the escapes undone."""
+        """Return the values of these fields with the escapes undone (decision 0026).
+
+        capture properties §6.3: escapes are removed "only in quoted values"; its examples without a quote
+        property have them everywhere.
+        """
         options = self.options
-        for escaped, plain in self._replacements:
-            values = _replaced(values, escaped, plain)
+        if options.quote and not seen & kernels.QUOTED:
+            return values
+        plain = values
+        for escaped, delimiter in self._replacements:
+            plain = _replaced(plain, escaped, delimiter)
         if options.nullindicator_escaped and options.nullindicator:
-            literal = pc.equal(values, options.nullindicator_escaped.decode())
-            if seen & kernels.QUOTED:
-                quoted = self.fields.flags[which] & kernels.QUOTED > 0
-                literal = pc.and_(literal, pa.array(~quoted))
-            values = pc.if_else(literal, options.nullindicator.decode(), values)
-        return values
+            literal = pc.equal(plain, options.nullindicator_escaped.decode())
+            plain = pc.if_else(literal, options.nullindicator.decode(), plain)
+        if plain is values or not options.quote:
+            return plain
+        quoted = self.fields.flags[which] & kernels.QUOTED > 0
+        return plain if quoted.all() else pc.if_else(pa.array(quoted), plain, values)
 
 
 def _replaced(values: pa.Array, pattern: bytes, replacement: bytes) -> pa.Array:

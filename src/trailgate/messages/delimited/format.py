@@ -30,13 +30,15 @@ class DelimitedFormat:
 
     def __init__(self, options: DelimitedOptions) -> None:
         self.options = options
-        escapes = (options.fielddelim_escaped, options.linedelim_escaped)
+        # In quotes delimiters are data anyway; outside an escape means nothing where there are quotes (decision 0026).
+        escapes = () if options.quote else (options.fielddelim_escaped, options.linedelim_escaped)
         self.dialect = Dialect(
             options.fielddelim,
             options.linedelim,
             options.quote,
             options.quote_escaped,
             tuple(escape for escape in escapes if escape),
+            returns=options.linedelim == b"\n",
         )
         self._images = ImageReader(options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -11,6 +12,11 @@ from trailgate.columnar.delimited import Fields
 from trailgate.errors import DecodeError
 from trailgate.messages.delimited.field_values import FieldValues
 from trailgate.messages.parsing.records import Records
+
+RETURNS: Final = (
+    "the carriage return before a line feed that ends a record is not part of the record "
+    "(delim.linedelim=\\x0d\\x0a makes both the delimiter)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,11 @@ class DelimitedRecords(Records):
         """Return each record's number among the different texts of a header field, and those texts."""
         place = self.values.options.header.index(name)
         return self.values.codes(self.fields.first, place)
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return what a run notes once about such records."""
+        return frozenset({RETURNS} if self.fields.returned else ())
 
     def raw(self, row: int) -> bytes:
         """Return a record's bytes."""

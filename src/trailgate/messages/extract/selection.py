@@ -158,7 +158,7 @@ def _dropped(table: Table, rule: TableRule) -> frozenset[int]:
     named = {column_index(table, name, rule, option) for name in names}
     every = frozenset(range(len(table.columns)))
     dropped = every - named if rule.columns else frozenset(named)
-    marked = [i for i in table.keys if table.columns[i].key]
+    marked = table.marked_keys
     for key in marked:
         if key in dropped:
             problem = f"the key column {table.columns[key].name} of {table.name} would be left out"

@@ -31,7 +31,8 @@ from trailgate.operations.values import Convert, parser_for
 Decode = Callable[[UnitMatrix], Decoded]
 # In such fields each byte is a printed character, except for a sign over a digit.
 _PRINTED: Final = frozenset({Usage.TEXT, Usage.EDITED, Usage.ZONED})
-_TEXTUAL: Final = frozenset({Usage.TEXT, Usage.NATIONAL, Usage.DBCS})
+_TEXTUAL: Final = frozenset({Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS})
+_BINARY_NUMBERS: Final = frozenset({Usage.BINARY, Usage.NATIVE, Usage.SHORT})
 # Their bytes are not characters.
 BINARY: Final = frozenset(set(Usage) - _PRINTED - {Usage.GROUP})
 _SURE_DIGITS: Final = 17  # so many fit 64 bits, whatever a binary field holds beyond its picture
@@ -120,7 +121,7 @@ def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = N
 def _fitted(slot: Slot) -> Convert:
     """Return what converts decoded numbers, or bytes in hex, to the column's type."""
     field, column = slot.field, slot.column
-    wide = field.usage in (Usage.BINARY, Usage.NATIVE) and column.external_length > _SURE_DIGITS
+    wide = field.usage in _BINARY_NUMBERS and column.external_length > _SURE_DIGITS
     if column.family is Family.INTEGER and not wide:
         return _cast_to(column.arrow_type)
     parse = parser_for(column)

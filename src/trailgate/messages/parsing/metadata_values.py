@@ -27,6 +27,8 @@ HEADERS_HINT: Final = (
     "brokers and Kafka; plain files have none"
 )
 
+CUT_TIMES: Final = "commit times have microseconds in a trail: further digits were dropped"
+
 # jms.id names the header that holds the message id; "ogg" and the providers' words are aliases.
 MESSAGE_ID_HEADERS: Final = {
     "ogg": "GG_ID",
@@ -40,6 +42,7 @@ class MetadataValues:
 
     def __init__(self, options: MetadataOptions, records: Records, now: int) -> None:
         self.options, self.records, self.now = options, records, now
+        self.notes: frozenset[str] = frozenset()
 
     def text(self, source: ValueSource, generated: pa.Array | None, what: str) -> pa.Array:
         """Return a value for each record; raises BadMessagesError where messages lack the header."""
@@ -118,10 +121,13 @@ class MetadataValues:
     def _times(self, values: pa.Array, rows: Longs, fmt: DateFormat | None) -> Longs:
         """Return the times of these records' values; raises BadMessagesError."""
         try:
-            return parse_timestamps(values, fmt)
+            times, cut = parse_timestamps(values, fmt)
         except DecodeError as error:
             errors = errors_by_row(lambda part: parse_timestamps(part, fmt), values, error)
             self._refuse_times({int(rows[at]): errors[at] for at in errors})
+        if cut >= 0:
+            self.notes |= {CUT_TIMES}
+        return times
 
     def _refuse_times(self, errors: dict[int, DecodeError]) -> NoReturn:
         def placed(row: int) -> DecodeError:

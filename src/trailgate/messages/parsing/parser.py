@@ -19,9 +19,10 @@ from trailgate.errors import DecodeError, DefinitionError
 from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.extract.selection import MISSING_HINT, TableSelections, excluded
 from trailgate.messages.parsing.bad_messages import BadMessagesError
+from trailgate.messages.parsing.key_values import check_keys
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.metadata_values import MetadataValues
-from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.messages.parsing.records import Records
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.properties.rows import SourceKind
@@ -107,7 +108,8 @@ class MessageParser:
             )
         message, marks, tx_id, csn, left_out = operations
         generated = self.options.txid.kind is SourceKind.TX_ID
-        return RawOperations(blocks, message, marks, tx_id, csn, generated, left_out)
+        notes = records.notes | sources.notes
+        return RawOperations(blocks, message, marks, tx_id, csn, generated, left_out, notes)
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Return all records as operations, without their tables and images."""
@@ -208,6 +210,7 @@ class MessageParser:
             block = replace(taken(bare, mine), table=table, order=mine, before=before, after=after)
             chosen = self._chosen(block, records, left_out, errors)
             if len(chosen):
+                check_keys(RecordGroup(records, table, chosen.order, errors), chosen.before)
                 yield chosen
         if errors:
             raise BadMessagesError(errors)

@@ -33,6 +33,11 @@ class Records(ABC):
         """Return each record's number among the different texts of a header field, and those texts."""
         return distinct(self.text(name))
 
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return what a run notes once about such records."""
+        return frozenset()
+
     @abstractmethod
     def raw(self, row: int) -> bytes:
         """Return a record's bytes."""

@@ -89,7 +89,7 @@ DELIMITED: Final[tuple[PropertyRow, ...]] = (
     _bytes("delim.fielddelim", "between fields; the default is ours", ","),
     _bytes(
         "delim.linedelim",
-        "between records; the default is ours",
+        "between records; a `\\x0d` before `\\x0a` is not data; the default is ours",
         r"\x0a",
         ("delim.recorddelim",),
     ),
@@ -98,10 +98,19 @@ DELIMITED: Final[tuple[PropertyRow, ...]] = (
         "delim.nullindicator",
         "an unquoted value that means NULL; without it an empty unquoted value does",
     ),
-    _bytes("delim.fielddelim.escaped", "stands for the field delimiter in data"),
-    _bytes("delim.linedelim.escaped", "stands for the record delimiter in data"),
+    _bytes(
+        "delim.fielddelim.escaped",
+        "stands for the field delimiter in a quoted value; in any value without `delim.quote`",
+    ),
+    _bytes(
+        "delim.linedelim.escaped",
+        "stands for the record delimiter in a quoted value; in any value without `delim.quote`",
+    ),
     _bytes("delim.quote.escaped", "stands for the quote in a quoted value"),
-    _bytes("delim.nullindicator.escaped", "stands for the null indicator's text as data"),
+    _bytes(
+        "delim.nullindicator.escaped",
+        "a quoted value that is the null indicator's text; any such value without `delim.quote`",
+    ),
     switch_row("delim.hasbefores", "every record has before and after values", _ORIGIN),
     switch_row("delim.hasnames", "every record has column names", _ORIGIN),
     switch_row("delim.afterfirst", "after values come before the before values", _ORIGIN),

@@ -11,6 +11,7 @@ from trailgate.messages.properties.values import Lookup, ValueSource
 
 _OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
 _TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
+_NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,17 @@ def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -
         "optype": read.needed_source("optype"),
         "optype_values": read.values("optype", _OP_TYPES, code),
         "txind": read.source("txind"),
-        "txind_values": read.values("txind", _TX_INDICATORS, code),
+        "txind_values": _indicators(read, code),
         "message_id": read.message_id(),
     }
+
+
+def _indicators(read: PropertyReader, code: Callable[[str], bytes] | None) -> Lookup[bytes, str]:
+    """Return the values of ``txind``; where no property gives one, letters and numbers are known.
+
+    capture properties §11: one manual has the defaults B, M, E and W, the other 0, 1, 2 and 3.
+    """
+    found = read.values("txind", _TX_INDICATORS, code)
+    if any(read.entry(f"txind.{word}val") for word, _ in _TX_INDICATORS):
+        return found
+    return Lookup((*found.pairs, *_NUMBERED_INDICATORS))

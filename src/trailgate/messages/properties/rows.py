@@ -72,10 +72,10 @@ def indicator_rows(parser: str, origin: str) -> tuple[PropertyRow, ...]:
     return tuple(
         PropertyRow(f"{parser}.txind.{word}val", ValueKind.BYTES, doc, origin, default)
         for word, doc, default in (
-            ("begin", "value of the first operation", "B"),
-            ("middle", "value of an operation between", "M"),
-            ("end", "value of the last operation", "E"),
-            ("whole", "value of a transaction's only operation", "W"),
+            ("begin", "value of the first operation; without any `txind` value also `0`", "B"),
+            ("middle", "value of an operation between; also `1`", "M"),
+            ("end", "value of the last operation; also `2`", "E"),
+            ("whole", "value of a transaction's only operation; also `3`", "W"),
         )
     )
 

@@ -3,8 +3,9 @@
 Inserts carry all after values. Updates carry the keys and the changed columns where befores are
 there to compare with, else all columns; NOCOMPRESSUPDATES carries all. GETUPDATEBEFORES adds the
 befores of the same columns. Deletes carry the befores of the keys; NOCOMPRESSDELETES of all
-columns. An update whose key changes is a key update: it carries the old key, and the after
-image as any update does. Its other befores have no place in a key update record, so they stay.
+columns. An update whose key changes is a key update: it carries the old key even without
+GETUPDATEBEFORES. Where no column is marked as key, all columns find the row (decision 0008): deletes
+and updates carry all befores.
 """
 
 from __future__ import annotations
@@ -46,13 +47,24 @@ def with_operation_types(block: ChangeBlock) -> ChangeBlock:
     if not len(block) or block.op_type[0] != UPDATE or not _has_befores(block):
         return block
     moved = np.zeros(len(block), bool)
-    for key in _marked(block):
+    for key in block.table.marked_keys:
         moved |= _differs(block.before[key], block.after[key], len(block))
     return replace(block, op_type=np.where(moved, KEY_UPDATE, block.op_type).astype(np.uint8))
 
 
 def _has_befores(block: ChangeBlock) -> bool:
     return any(column.values is not None for column in block.before)
+
+
+def image_notes(block: ChangeBlock) -> frozenset[str]:
+    """Return what a run notes once about such operations."""
+    if int(block.op_type[0]) != UPDATE or block.table.marked_keys:
+        return frozenset()
+    if any(column.values is not None for column in block.before):
+        return frozenset()
+    name = block.table.name
+    lost = "nothing in the trail finds the row that they change"
+    return frozenset([f"updates of {name}, which has no marked key, lack before values: {lost}"])
 
 
 def _only(image: Image, columns: tuple[int, ...]) -> Image:
@@ -67,19 +79,17 @@ def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
         _differs(before, after, len(block))
         for before, after in zip(block.before, block.after, strict=True)
     ]
-    moved = np.zeros(len(block), bool)
-    for key in _marked(block):
+    marked, moved = block.table.marked_keys, np.zeros(len(block), bool)
+    for key in marked:
         moved |= changed[key]
-    befores = block.before if rules.update_befores else (ABSENT,) * len(block.before)
-    still = replace(block, before=befores)
+    befores = block.before if rules.update_befores else _only(block.before, ())
+    still = block if not marked else replace(block, before=befores)
     if not moved.any():
         yield _compressed(still, changed, rules)
         return
-    key_update = replace(
-        block,
-        op_type=np.full(len(block), KEY_UPDATE, np.uint8),
-        before=_only(block.before, block.table.keys),
-    )
+    old = block.before if rules.update_befores else _only(block.before, marked)
+    kinds = np.full(len(block), KEY_UPDATE, np.uint8)
+    key_update = replace(block, op_type=kinds, before=old)
     # The rows of each are taken before columns are masked: text without nulls is copied faster.
     for kind, rows in ((still, np.flatnonzero(~moved)), (key_update, np.flatnonzero(moved))):
         if len(rows):
@@ -93,11 +103,6 @@ def _compressed(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) ->
     keys = block.table.keys
     kept = [None if i in keys else mask for i, mask in enumerate(changed)]
     return replace(block, before=_masked(block.before, kept), after=_masked(block.after, kept))
-
-
-def _marked(block: ChangeBlock) -> tuple[int, ...]:
-    """Return the declared keys; a table without any has nothing that could be a key update."""
-    return tuple(i for i, column in enumerate(block.table.columns) if column.key)
 
 
 def _differs(before: StateColumn, after: StateColumn, rows: int) -> Mask:

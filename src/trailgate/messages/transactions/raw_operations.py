@@ -20,7 +20,8 @@ class RawOperations:
     """Operations before their transactions are worked out; members have one slot an operation.
 
     ``blocks`` hold one operation type each; their ids and indicators are still to be set. An operation that is not
-    captured is in no block. ``excluded`` is 1 for those of users and transactions that are left out, -1 for those that have no name of their own.
+    captured is in no block. ``excluded`` is 1 for those of users and transactions that are left out, -1 for those that have
+    no name of their own. ``notes`` are what a run notes once about its messages.
     """
 
     blocks: tuple[ChangeBlock, ...]
@@ -30,6 +31,7 @@ class RawOperations:
     seq_id: pa.Array
     tx_ids_generated: bool
     excluded: Longs | None = None
+    notes: frozenset[str] = frozenset()
 
     @staticmethod
     def joined(parts: Sequence[RawOperations], *, indicated: bool) -> RawOperations:
@@ -57,4 +59,5 @@ class RawOperations:
             pa.concat_arrays([raw.seq_id for raw in parts]),
             parts[0].tx_ids_generated,
             np.concatenate(excluded) if excluded else None,
+            frozenset().union(*(raw.notes for raw in parts)),
         )

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from trailgate.arrays import Octets
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import locate
 
@@ -32,6 +33,10 @@ class OpenedFile:
         """Close the file."""
         self._handle.close()
 
+    def ended(self, place: int) -> bool:
+        """Return whether no byte follows a place."""
+        return place >= self.size
+
     def read(self, place: int, size: int) -> pa.Buffer:
         """Return the bytes from a place on, no more than the file had when it was found.
 
@@ -40,7 +45,17 @@ class OpenedFile:
         size = max(0, min(size, self.size - place))
         self._handle.seek(place)
         data = self._handle.read_buffer(size)
-        if data.size < size:
+        self._check(data.size, size)
+        return data
+
+    def read_into(self, buffer: Octets, place: int) -> Octets:
+        """Read the bytes from a place on into a buffer, and return them: its beginning, or all of it."""
+        data = buffer[: max(0, min(len(buffer), self.size - place))]
+        self._handle.seek(place)
+        self._check(self._handle.readinto(data), len(data))
+        return data
+
+    def _check(self, found: int, size: int) -> None:
+        if found < size:
             problem = "the file became shorter while it was read"
             raise StorageError(problem, where=Where(source=self.path))
-        return data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -16,20 +16,23 @@ from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_fra
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.storage.files.addresses import Address, locate
+from trailgate.storage.files.compressed_file import CompressedFile, codec_of
 from trailgate.storage.files.even_cuts import even_step
 from trailgate.storage.files.opened_file import OpenedFile
 
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # the arrays of a portion stay in cache
+UNKNOWN: Final = 1 << 62  # the end of a compressed file
 LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is taken to be wrong
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """One file and its size in bytes."""
+    """One file and its size in bytes; a compressed one has a codec."""
 
     path: str
     size: int
+    codec: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +46,51 @@ class RecordSplit:
 
 @dataclass(frozen=True, slots=True)
 class RecordPortion:
-    """Whole records, data[starts[i]:ends[i]]; ``base`` is the data's offset in the file."""
+    """Whole records, data[starts[i]:ends[i]]; ``base`` is the data's offset in the file.
+
+    ``first`` is how many records of the file precede these, None if that is unknown.
+    """
 
     path: str
     data: pa.Buffer
     starts: Longs
     ends: Longs
     base: int
+    first: int | None = None
 
 
 def find_record_files(path: Address) -> tuple[RecordFile, ...]:
     """Return a file, or a folder's files by name; hidden ones and empty ones are left out.
 
-    Raises StorageError where there is neither.
+    Raises StorageError where there is neither, and for a folder without files: those of its folders are not read.
     """
     store, place = locate(path)
     info = store.get_file_info(place)
     if info.type == fs.FileType.File:
-        return (RecordFile(str(path), info.size),)
+        return (RecordFile(str(path), info.size, codec_of(str(path))),)
     if info.type != fs.FileType.Directory:
         raise StorageError("there is no file or folder", where=Where(source=str(path)))
     root = str(path).rstrip("/")
-    entries = store.get_file_info(fs.FileSelector(place))
-    found = [
-        RecordFile(f"{root}/{entry.base_name}", entry.size)
-        for entry in sorted(entries, key=lambda entry: entry.base_name)
-        if entry.type == fs.FileType.File and entry.base_name[0] not in "._" and entry.size
-    ]
-    return tuple(found)
+    entries = sorted(store.get_file_info(fs.FileSelector(place)), key=lambda entry: entry.base_name)
+    seen = [entry for entry in entries if entry.base_name[0] not in "._"]
+    found = [entry for entry in seen if entry.type == fs.FileType.File]
+    if not found:
+        raise _without_files(root, [entry.base_name for entry in seen])
+    return tuple(
+        RecordFile(f"{root}/{entry.base_name}", entry.size, codec_of(f"{root}/{entry.base_name}"))
+        for entry in found
+        if entry.size
+    )
+
+
+def _without_files(root: str, folders: list[str]) -> StorageError:
+    where = Where(source=root)
+    if not folders:
+        hint = "Names that begin with . or _ are not read"
+        return StorageError("the folder has no file of records", where=where, hint=hint)
+    named = ", ".join(folders[:3]) + (", ..." if len(folders) > 3 else "")
+    problem = f"the folder has no file of records, only {len(folders)} folders: {named}"
+    return StorageError(problem, where=where, hint="Name one of them: they are not searched")
 
 
 def plan_record_splits(
@@ -78,13 +98,15 @@ def plan_record_splits(
 ) -> list[RecordSplit]:
     """Return splits that together hold every record once.
 
-    A file is one split where each record must be read to find the next one, and so is a file of
+    A file is one split where each record must be read to find the next one, and so is a compressed file, or one of
     lines with a header or trailer.
     """
     framing.check()
     splits: list[RecordSplit] = []
     for file in files:
-        if framing.kind is FrameKind.FIXED:
+        if file.codec is not None:
+            splits.append(RecordSplit(file, 0, UNKNOWN))
+        elif framing.kind is FrameKind.FIXED:
             splits += _fixed_splits(file, framing, split_bytes)
         elif framing.kind is FrameKind.LINE and not (framing.skip_first or framing.skip_last):
             step = even_step(file.size, split_bytes)
@@ -121,22 +143,38 @@ def read_record_split(
 
 
 def _portions(split: RecordSplit, framing: Framing, portion: int) -> Iterator[RecordPortion]:
-    with OpenedFile(split.file.path, split.file.size, "file of records") as file:
-        at = _first(file, split, framing, portion)
+    with _opened(split.file) as file:
+        at, first = _first(file, split, framing, portion), _records_before(split, framing)
         size = portion
         while at < split.end:
             data = file.read(at, size)
-            finish = at + data.size >= split.file.size
+            finish = file.ended(at + data.size)
             found = _found(data, framing, at, finish=finish)
             own = int(np.searchsorted(found.starts + at, split.end))
             if own:
-                yield RecordPortion(split.file.path, data, found.starts[:own], found.ends[:own], at)
+                starts, ends = found.starts[:own], found.ends[:own]
+                yield RecordPortion(split.file.path, data, starts, ends, at, first)
+                first = None if first is None else first + own
             if finish or own < len(found.starts):
                 return
             if not found.end:
                 size = _larger(size, at)
                 continue
             at, size = at + found.end, portion
+
+
+def _opened(file: RecordFile) -> OpenedFile | CompressedFile:
+    what = "file of records"
+    if file.codec is None:
+        return OpenedFile(file.path, file.size, what)
+    return CompressedFile(file.path, file.codec, what)
+
+
+def _records_before(split: RecordSplit, framing: Framing) -> int | None:
+    """Return how many records precede a split in its file; None where that is unknown."""
+    if framing.kind is FrameKind.FIXED:
+        return split.start // framing.length
+    return None if split.start else 0
 
 
 def _larger(size: int, at: int) -> int:
@@ -154,7 +192,9 @@ def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frame
         raise type(error)(error.problem, where=where, hint=error.hint) from None
 
 
-def _first(file: OpenedFile, split: RecordSplit, framing: Framing, portion: int) -> int:
+def _first(
+    file: OpenedFile | CompressedFile, split: RecordSplit, framing: Framing, portion: int
+) -> int:
     """Return where the split's first record begins: lines begin after a delimiter."""
     if framing.kind is not FrameKind.LINE or not split.start:
         return split.start
@@ -174,7 +214,7 @@ def _without_ends(
     portions: Iterator[RecordPortion], split: RecordSplit, framing: Framing
 ) -> Iterator[RecordPortion]:
     """Yield portions without the records of the file's header and trailer."""
-    if framing.kind is FrameKind.FIXED:
+    if framing.kind is FrameKind.FIXED and split.file.codec is None:
         yield from portions  # the plan left them out
         return
     before = framing.skip_first if not split.start else 0
@@ -198,5 +238,6 @@ def _records(portions: deque[RecordPortion]) -> int:
 
 
 def _part(portion: RecordPortion, begin: int, end: int) -> RecordPortion:
+    first = None if portion.first is None else portion.first + begin
     starts, ends = portion.starts[begin:end], portion.ends[begin:end]
-    return RecordPortion(portion.path, portion.data, starts, ends, portion.base)
+    return replace(portion, starts=starts, ends=ends, first=first)

@@ -101,8 +101,9 @@ class Restarts:
 
     def _is_open(self, bounds: Bounds, start: int, stop: int) -> bool:
         """Return whether a transaction is open after the records [start, stop)."""
-        plain = np.flatnonzero(bounds.plain[start:stop])
-        return not bounds.ends[start + plain[-1]] if len(plain) else self._open
+        plain = bounds.plain[start:stop][::-1]
+        last = int(plain.argmax()) if len(plain) else 0
+        return not bounds.ends[stop - 1 - last] if len(plain) and plain[last] else self._open
 
     def _begin(self, bounds: Bounds, start: int, stop: int) -> int:
         begins = np.flatnonzero(bounds.begins[start:stop])

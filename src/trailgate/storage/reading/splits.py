@@ -6,6 +6,7 @@ reads it to its end, after the split's end and into later files if it must.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Octets
-from trailgate.errors import TruncatedError
+from trailgate.errors import TruncatedError, Where
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_cuts import even_cuts
@@ -25,9 +26,16 @@ from trailgate.storage.reading.transaction_spans import Stretch, bounds_of, next
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.records.metadata import NO_TABLES
+from trailgate.trail.records.transactions import LAST
 
+LOG: Final = logging.getLogger(__name__)
 SPLIT_BYTES: Final = 64 << 20
 PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
+NAMED: Final = 3  # tables in a message
+NOT_UNDERSTOOD: Final = (
+    "%s, byte %d: the trail has definitions of %s%s that are not understood; unless definitions are given "
+    "(--definitions FILE), their columns are numbered and numbers are unscaled"
+)
 FILE_COST: Final = 256 << 10  # bytes that could be read while a file is opened
 
 
@@ -103,6 +111,9 @@ class SplitReader:
         self._split = split
         self._state = ReaderState(wanted=wanted)
         self._charset = charset
+        self._announced: set[str] = set()
+        # Columns hold copies, so each portion may overwrite the one before it: fresh memory costs as much as reading.
+        self._buffer = np.empty(0, np.uint8)
         self.restarts = Restarts(trail)
 
     @property
@@ -129,21 +140,21 @@ class SplitReader:
         """Yield the operations of one file; return whether the split's end was come to."""
         file = reader.file
         may_grow = self._trail.may_grow(file)
-        place = begin.offset if file.number == begin.number else 0
-        try:
-            place = max(place, reader.begin)
-        except TruncatedError:
-            if may_grow:
-                return True  # the writer has just begun the file
-            raise
+        place = self._place(reader, begin)
+        if place is None:
+            return True
         earlier = EarlierTables(reader, place)
         charset = self._charset or usual_charset(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
         size = self._size(reader, place)
         while place < file.size:
-            data = reader.read(place, size)
+            if size > len(self._buffer):
+                self._buffer = np.empty(size, np.uint8)
+            data = reader.read_into(self._buffer[:size], place)
             at_end = place + len(data) >= file.size
             stretch, last = self._stretch(reader, data, place, finish=at_end and not may_grow)
+            if not at_end and not last:
+                stretch = _to_last_end(stretch)
             if not earlier.complete:
                 tables = earlier.needed_by(data, stretch.view, place)
                 self._state = replace(self._state, tables=tables)
@@ -156,19 +167,39 @@ class SplitReader:
                 finish=last or (at_end and not may_grow),
                 records=self.restarts.remaining(stretch, last=last),
             )
+            self._announce(file.path, decoded.state)
             self._state = decoded.state
             if decoded.batch.rows:
                 yield decoded.batch
-            if last:
-                return True
-            if at_end:
-                return False
+            if last or at_end:
+                if not last and decoded.consumed < stretch.view.end:
+                    _check_end(stretch, file.path)
+                return last
             if decoded.consumed < stretch.view.end:
                 self.restarts.resume()
             place += decoded.consumed
             # One operation may be longer than a portion: it has pieces of large objects.
             size = self._size(reader, place) if decoded.consumed else 2 * size
         return False
+
+    def _place(self, reader: TrailFileReader, begin: TrailPlace) -> int | None:
+        """Return where records to read begin in a file; None where its writer has just begun it."""
+        file = reader.file
+        try:
+            return max(begin.offset if file.number == begin.number else 0, reader.begin)
+        except TruncatedError:
+            if self._trail.may_grow(file):
+                return None
+            raise
+
+    def _announce(self, path: str, state: ReaderState) -> None:
+        """Log definitions of the trail that are not understood, once a table."""
+        found = state.tables.unread_since(self._state.tables, self._definitions)
+        names = [known.name for known in found if known.name not in self._announced]
+        if names:
+            self._announced.update(names)
+            offset = min(known.offset for known in found)
+            LOG.warning(NOT_UNDERSTOOD, path, offset, ", ".join(names[:NAMED]), _more(names))
 
     def _size(self, reader: TrailFileReader, place: int) -> int:
         """Return how much to read: not far into what is most likely another split's."""
@@ -192,3 +223,31 @@ class SplitReader:
         if finish and view.end < len(data):
             reader.view(data, place, finish=True)  # raises
         return found, False
+
+
+def _more(names: list[str]) -> str:
+    return f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
+
+
+def _check_end(stretch: Stretch, path: str) -> None:
+    """Raise where the last record ends its transaction, and is continued: what follows it is missing, or it is damaged."""
+    view = stretch.view
+    if len(view) and view.continued[-1] and view.indicator[-1] >= LAST:
+        raise TruncatedError(
+            "the last record is continued, but nothing follows it",
+            where=Where(source=path, offset=int(stretch.starts[-1])),
+            hint="Is the trail still being written? If not, its end is missing or Continued is damaged",
+        )
+
+
+def _to_last_end(stretch: Stretch) -> Stretch:
+    """Return records up to the end of the last transaction that ends among them, all where none does.
+
+    The next ones are read again, but nothing is carried over, and it need not be asked whether they are abandoned. The last
+    record is not known to end a transaction: pieces of it may follow.
+    """
+    ends = stretch.bounds.ends[-2::-1]
+    back = int(ends.argmax()) if len(ends) else 0
+    if not len(ends) or not ends[back]:
+        return stretch
+    return stretch.take(slice(len(stretch.bounds) - 1 - back))

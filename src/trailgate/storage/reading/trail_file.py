@@ -56,9 +56,17 @@ class TrailFileReader:
         """Return the bytes from a place on, no more than the file is to have."""
         return octets(self._opened.read(place, size))
 
+    def read_into(self, buffer: Octets, place: int) -> Octets:
+        """Return the bytes from a place on, as many as a buffer has room for, read into that."""
+        return self._opened.read_into(buffer, place)
+
+    @cached_property
+    def _head(self) -> Octets:
+        return self.read(0, LONGEST)
+
     @cached_property
     def _begin(self) -> tuple[FileHeader | None, int]:
-        head = self.read(0, LONGEST)
+        head = self._head
         if len(head) and head[0] == RECORD:
             return None, 0
         return decode_header(head)
@@ -76,7 +84,9 @@ class TrailFileReader:
     @cached_property
     def order(self) -> ByteOrder:
         """Return the records' byte order; big-endian while there is no record."""
-        found = find_order(self.read(self.begin, LONGEST))
+        found = find_order(self._head, self.begin)
+        if found is None:
+            found = find_order(self.read(self.begin, LONGEST))
         return found or ByteOrder.BIG
 
     def records(self, place: int, size: int = SEARCH) -> tuple[Octets, RecordView]:

@@ -62,6 +62,9 @@ def bounds_of(view: RecordView, *, after_before: bool = False) -> Bounds:
     and pieces of large objects torn from their change.
     """
     role = view.role
+    if not after_before and _is_usual(view):
+        none = np.zeros(len(view), bool)
+        return Bounds(~none, begins_of(view.indicator), ends_of(view.indicator), none, none)
     plain = ~stands_apart(view)
     piece = (role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)
     is_before = view.is_before & (view.io_type != IO_DELETE) & plain
@@ -72,6 +75,11 @@ def bounds_of(view: RecordView, *, after_before: bool = False) -> Bounds:
     ends = ends_of(view.indicator) & plain & (view.continued == 0) & ~before_piece
     last = bool(len(view) and is_before[-1])
     return Bounds(plain, begins, ends, role == Role.ABEND, is_restart(view), last)
+
+
+def _is_usual(view: RecordView) -> bool:
+    """Return whether each record is an operation of its own: nothing but its indicator counts then."""
+    return view.only_changes and not view.is_before.any() and not view.continued.any()
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,9 @@ PARTS = Kind("parts", ERROR, "the record's parts do not fit into it, or contradi
 EXTRA_PART = Kind("extra part", ERROR, "the record has a part of an unknown id, or one twice")
 TYPE = Kind("type", ERROR, "the record's type (IOType) is not known")
 NOT_READ = Kind("not read", WARNING, "the record's type is known by name only and is not read")
+MISTYPED = Kind(
+    "mistyped", ERROR, "the type has no columns, the partition byte is that of a data record"
+)
 IMAGE = Kind("image", ERROR, "BeforeAfter is neither A nor B, or not what the type has")
 TRANS_IND = Kind("indicator", ERROR, "TransInd is above 3")
 FORMAT = Kind("format", WARNING, "FormatType is neither R nor F")
@@ -50,6 +53,11 @@ ORPHAN = Kind("orphan", ERROR, "a piece or fragment is without the change it bel
 PAIR = Kind("pair", ERROR, "a before image is not followed by the after image of its update")
 TORN = Kind("torn", ERROR, "a record without ids begins a transaction while another is open")
 METADATA = Kind("metadata", ERROR, "the metadata record cannot be read, or may mean another index")
+UNREAD_TABLE = Kind(
+    "unread table",
+    NOTE,
+    "the definition in the trail is not understood; --definitions FILE helps",
+)
 TABLE = Kind("table", ERROR, "the table has no definition")
 INDEX = Kind("index", ERROR, "no metadata record before it defines the record's table index")
 # Transactions.

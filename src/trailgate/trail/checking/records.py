@@ -34,6 +34,7 @@ _FAULTS: Final = (
     (kinds.UNREADABLE, problems.UNREADABLE),
     (kinds.PARTS, problems.PART_OVER | problems.DATA_LENGTH | problems.DATA_INFO),
     (kinds.EXTRA_PART, problems.EXTRA_PART),
+    (kinds.MISTYPED, problems.MISTYPED),
     (kinds.IMAGE, problems.IMAGE | problems.IMAGE_OF_TYPE),
     (kinds.TRANS_IND, problems.TRANS_IND),
     (kinds.LAYOUT, problems.LAYOUT),

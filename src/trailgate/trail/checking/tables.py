@@ -17,6 +17,7 @@ from trailgate.trail.records.metadata import MetadataKind, TrailTables
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.trail_bytes import TrailBytes
 
+NOTHING: Final = Definitions(())
 WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
 
 
@@ -97,4 +98,8 @@ def _with_record(found: Inspected, source: TrailBytes, row: int, known: Known) -
     if odd or (known.lost and record.node == MetadataKind.TABLE_REFERENCE):
         found.note(kinds.METADATA, np.array([row]))
         return replace(known, lost=True)
+    if record.node == MetadataKind.TABLE:
+        own = tables.tables[record.metadata_indexes[1]]
+        if not own.is_defined(known.definitions or NOTHING):
+            found.note(kinds.UNREAD_TABLE, np.array([row]))
     return replace(known, tables=tables)

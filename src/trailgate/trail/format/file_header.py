@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import DecodeError, EncodeError, TrailgateError, TruncatedError, Where
@@ -207,6 +208,10 @@ GROUPS: Final = (
     Group(0x34, "continuity", ContinuityInfo, _leaves(("recovery_mode", header_fields.U32))),
 )
 
+_GROUPS: Final = {group.code: group for group in GROUPS}
+_LEAVES: Final = {group.code: {leaf.code: leaf for leaf in group.leaves} for group in GROUPS}
+_FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
+
 
 def encode_header(header: FileHeader) -> bytes:
     """Return the F object; raises EncodeError where a value does not fit."""
@@ -248,9 +253,8 @@ def decode_header(data: Any) -> tuple[FileHeader, int]:
     walk = _Walk(view, order)
     values: dict[str, Any] = {}
     unknown: list[UnknownLeaf] = []
-    by_code = {group.code: group for group in GROUPS}
     for code, info, start, end in walk.inner_tokens(FRAME, length - FRAME):
-        group = by_code.get(code)
+        group = _GROUPS.get(code)
         if group is None:
             unknown.append(UnknownLeaf(code, None, info, bytes(view[start:end])))
         else:
@@ -317,14 +321,15 @@ class _Walk:
     def inner_tokens(self, start: int, stop: int) -> list[tuple[int, int, int, int]]:
         """Return (id, info, payload start, payload end) of the tokens that fill [start, stop)."""
         found = []
-        view, place = self.view, start
+        view, place, frame = self.view, start, _FRAMES[self.order]
         while place < stop:
             if place + FRAME > stop:
                 raise _bad(view, place, "a token does not fit into the one around it")
-            end = place + FRAME + self.order.number(bytes(view[place + 2 : place + FRAME]))
+            code, info, length = frame.unpack_from(view, place)
+            end = place + FRAME + length
             if end > stop:
                 raise _bad(view, place, "a token is longer than the one around it")
-            found.append((view[place], view[place + 1], place + FRAME, end))
+            found.append((code, info, place + FRAME, end))
             place = end
         return found
 
@@ -334,9 +339,9 @@ def _decode_group(
 ) -> Any:
     # A leaf that the file does not hold keeps its default; one that may be unknown is None.
     values: dict[str, Any] = {}
-    by_code = {leaf.code: leaf for leaf in group.leaves}
+    known = _LEAVES[group.code]
     for code, info, start, end in walk.inner_tokens(*span):
-        leaf = by_code.get(code)
+        leaf = known.get(code)
         payload = bytes(walk.view[start:end])
         if leaf is None or (info == UNSET and not leaf.codec.unset):
             unknown.append(UnknownLeaf(group.code, code, info, payload))

@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.columnar.views import words
-from trailgate.errors import DefinitionError
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Table
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 from trailgate.trail.values.cell_places import CellPlaces, find_cells
-from trailgate.trail.values.codec import NULL, Cells
-from trailgate.trail.values.codecs import codec_of, unreadable
+from trailgate.trail.values.codec import NULL, Cells, ValueCodec
+from trailgate.trail.values.codecs import codecs_of, unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +34,18 @@ def read_image(
     if not len(images.areas.starts):
         return (ABSENT,) * len(table.columns)
     found = find_cells(source, table, images.areas)
+    columns = zip(table.columns, codecs_of(table), found, strict=True)
     return tuple(
-        _read_column(source, table, i, one, images)
-        if wanted.has_column(table.columns[i])
+        _in_states(
+            _values(codec, Cells(source, table.name, column, one.starts, one.lengths)), one, images
+        )
+        if len(one) and wanted.has_column(column)
         else ABSENT
-        for i, one in enumerate(found)
+        for column, codec, one in columns
     )
 
 
-def _read_column(
-    source: TrailBytes, table: Table, index: int, found: CellPlaces, images: ImageAreas
-) -> StateColumn:
-    if not len(found):
-        return ABSENT
-    values = _values(Cells(source, table.name, table.columns[index], found.starts, found.lengths))
+def _in_states(values: pa.Array, found: CellPlaces, images: ImageAreas) -> StateColumn:
     if len(found) == images.count:
         return StateColumn(values)
     rows = _rows(found, images)
@@ -65,11 +62,7 @@ def _rows(found: CellPlaces, images: ImageAreas) -> Longs:
     return every if found.areas is None else every[found.areas]
 
 
-def _values(cells: Cells) -> pa.Array:
-    try:
-        codec = codec_of(cells.column)
-    except DefinitionError:
-        codec = None
+def _values(codec: ValueCodec | None, cells: Cells) -> pa.Array:
     if codec is not None:
         return codec.decode(cells)
     # Of a value without a public layout it is still known whether it is NULL.

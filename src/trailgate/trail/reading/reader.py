@@ -132,19 +132,18 @@ def _decode_portion(
             "the input ends between the before and the after image of an update",
             where=Where(offset=source.base + consumed),
         )
-    batch = (
-        ChangeBatch(blocks, rows)
-        if state.wanted.tables is None
-        else _closed_up(blocks, context.row)
-    )
-    return Decoded(batch, consumed, state)
+    kept = sum(map(len, blocks))
+    if kept < rows:
+        blocks = _closed_up(blocks, context.row)
+    return Decoded(ChangeBatch(blocks, kept), consumed, state)
 
 
-def _closed_up(blocks: list[ChangeBlock], row: int) -> ChangeBatch:
-    """Return blocks as a batch where rows of other blocks are left out; its first one has the place ``row``."""
+def _closed_up(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
+    """Return blocks of which rows of other blocks are left out, in places without gaps from ``row`` on."""
+    if len(blocks) == 1:
+        return [replace(blocks[0], order=row + np.arange(len(blocks[0])))]
     order = np.sort(np.concatenate([np.zeros(0, np.int64), *(block.order for block in blocks)]))
-    moved = [replace(block, order=row + np.searchsorted(order, block.order)) for block in blocks]
-    return ChangeBatch(moved, len(order))
+    return [replace(block, order=row + np.searchsorted(order, block.order)) for block in blocks]
 
 
 @dataclass(frozen=True, slots=True)

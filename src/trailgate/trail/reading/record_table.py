@@ -29,6 +29,7 @@ from trailgate.trail.records.record_problems import (
     DATA_LENGTH,
     EMPTY_DATA,
     HEADER_LENGTH,
+    MISTYPED,
     NO_HEADER,
     NO_INDICATOR,
     PART_OVER,
@@ -133,6 +134,7 @@ _TEXTS: Final = (
     (NO_HEADER | NO_INDICATOR, "the record does not begin with its header (48, then 45)"),
     (HEADER_LENGTH, "the record header's length does not fit its record"),
     (PART_OVER, "a part of the record runs over it"),
+    (MISTYPED, "the partition byte is that of a data record, the type is not"),
     (DATA_LENGTH, "the data are not as long as the header states"),
 )
 
@@ -157,7 +159,8 @@ def _tables(
     done = 0
     for row in np.flatnonzero(view.io_type == IO_METADATA).tolist():
         later = _with_record(source, int(view.offsets[row]), tables)
-        if any(name != later.tables[one].name for one, name in _names(tables).items()):
+        if len(later.tables) == len(tables.tables) and later.tables is not tables.tables:
+            # An index may mean something else from here on.
             _name_rows(names, rows[(rows >= done) & (rows < row)], index, tables)
             done = row
         tables = later
@@ -165,10 +168,6 @@ def _tables(
     if len(rows):
         texts = pc.coalesce(texts, pa.array(names, _TEXT))
     return texts, pa.array(index, _NUMBER, mask=index < 0), tables
-
-
-def _names(tables: TrailTables) -> dict[int, str]:
-    return {index: known.name for index, known in tables.tables.items()}
 
 
 def _name_rows(names: Any, rows: Longs, index: Any, tables: TrailTables) -> None:

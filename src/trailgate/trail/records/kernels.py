@@ -44,6 +44,7 @@ from trailgate.trail.records.record_problems import (
     IMAGE_OF_TYPE,
     INDEX_AREA,
     LAYOUT,
+    MISTYPED,
     NAME_END,
     NO_HEADER,
     NO_INDICATOR,
@@ -58,7 +59,7 @@ AHEAD: Final = 4096  # bytes
 CACHE_LINE: Final = 64
 MIN_RECORD: Final = 4 * FRAME  # G, H, T or D, Z: less cannot be a record
 # Bits of a record type, by IOType, for ``read_records``.
-KNOWN, CHANGE, NEVER_AFTER, NEVER_BEFORE = 1, 2, 4, 8
+KNOWN, CHANGE, NEVER_AFTER, NEVER_BEFORE, WITHOUT_COLUMNS = 1, 2, 4, 8, 16
 # Columns that ``read_records`` writes: u8 ones and int64 ones.
 IO_TYPE, IMAGE_CODE, PARTITION, TRANSACTION, CONTINUED = range(5)
 (
@@ -191,6 +192,8 @@ def _field_problems(data: Octets, at: int, name_end: int, kind: int, data_length
         problems |= IMAGE
     elif kind & NEVER_BEFORE:
         problems |= IMAGE_OF_TYPE
+    if kind & WITHOUT_COLUMNS and partition & FIELD_COMP:
+        problems |= MISTYPED
     if kind & CHANGE and data_length and not partition & FIELD_COMP:
         problems |= LAYOUT
     if partition & BY_TABLE:

@@ -6,19 +6,18 @@ count in order of appearance in the file (trail format §5.3 and §12).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
 from trailgate.errors import EncodeError
-from trailgate.model.tables import Column, Database, Table
+from trailgate.model.tables import Column, Database, Definitions, Table
 from trailgate.model.types import TYPES
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.tokens import MAX_LENGTH
+from trailgate.trail.records.growing_map import GrowingMap
 from trailgate.trail.records.record import TrailRecord
 
 FIRST_INDEX: Final = 1  # table indexes count from one (trail format §12)
@@ -43,16 +42,18 @@ class TrailTable:
     table: Table | None = None
     offset: int = 0  # of the record that defines it
 
+    def is_defined(self, definitions: Definitions) -> bool:
+        """Return whether its columns are known, from the trail or from elsewhere."""
+        return self.table is not None or definitions.get(self.name) is not None
+
 
 @dataclass(frozen=True, slots=True)
 class TrailTables:
     """The table and partition indexes of a file's metadata records so far."""
 
-    tables: Mapping[int, TrailTable] = field(default_factory=dict)
-    partitions: Mapping[tuple[int, int], str] = field(default_factory=dict)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return TrailTables, (dict(self.tables), dict(self.partitions))
+    tables: GrowingMap[int, TrailTable] = field(default_factory=GrowingMap)
+    partitions: GrowingMap[tuple[int, int], str] = field(default_factory=GrowingMap)
+    highest: int = 0  # of the table indexes
 
     def with_record(self, record: TrailRecord) -> TrailTables:
         """Return what is known with one more metadata record; others change nothing."""
@@ -66,15 +67,25 @@ class TrailTables:
             if table is not None:
                 table = replace(table, name=name)
             # trail format §5.3: the record names the older index; the new table has the next one.
-            own = max(self.tables, default=0) + 1
-            return self._with(TrailTable(own, name, table, record.offset))
+            return self._with(TrailTable(self.highest + 1, name, table, record.offset))
         if record.node == MetadataKind.PARTITION:
-            partitions = {**self.partitions, (first, second): name}
-            return replace(self, partitions=MappingProxyType(partitions))
+            return replace(self, partitions=self.partitions.with_item((first, second), name))
         return self
 
+    def unread_since(self, earlier: TrailTables, definitions: Definitions) -> list[TrailTable]:
+        """Return the tables that are new since an earlier state, and whose definition is not understood."""
+        if self.tables is earlier.tables:
+            return []
+        names = {known.name for known in earlier.tables.values()}
+        return [
+            known
+            for known in self.tables.values()
+            if known.name not in names and not known.is_defined(definitions)
+        ]
+
     def _with(self, table: TrailTable) -> TrailTables:
-        return replace(self, tables=MappingProxyType({**self.tables, table.index: table}))
+        highest = max(self.highest, table.index)
+        return replace(self, tables=self.tables.with_item(table.index, table), highest=highest)
 
 
 NO_TABLES: Final = TrailTables()

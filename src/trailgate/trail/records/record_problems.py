@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 (
     SHORT, NO_HEADER, HEADER_LENGTH, NO_INDICATOR, REFUSED, IMAGE, IMAGE_OF_TYPE, LAYOUT, NAME_END,
-    INDEX_AREA, DATA_OVER, DATA_LENGTH, DATA_INFO, EXTRA_PART, PART_OVER, EMPTY_DATA, TRANS_IND,
-) = (1 << bit for bit in range(17))  # fmt: skip
+    INDEX_AREA, DATA_OVER, DATA_LENGTH, DATA_INFO, EXTRA_PART, PART_OVER, EMPTY_DATA, TRANS_IND, MISTYPED,
+) = (1 << bit for bit in range(18))  # fmt: skip
 
 UNREADABLE: Final = SHORT | NO_HEADER | HEADER_LENGTH | NO_INDICATOR  # nothing else is looked at
 
@@ -35,6 +35,12 @@ ROWS: Final = (
         REFUSED,
         "a record of type {code} ({name}) is not an operation that can be read",
         "trailgate logdump shows it; so does reading records instead of operations",
+    ),
+    # Records without columns have partition byte 00 in every print (trail format §5.1).
+    Problem(
+        MISTYPED,
+        "a record of type {code} ({name}) has the partition byte of a data record",
+        "Its type is damaged: it was a data record; trailgate logdump shows its bytes",
     ),
     Problem(IMAGE, "the image must be A or B"),
     Problem(IMAGE_OF_TYPE, "the record's type and its image (A or B) contradict"),

@@ -28,7 +28,7 @@ from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, Role, typ
 from trailgate.trail.format.times import JULIAN_EPOCH
 from trailgate.trail.records import kernels
 from trailgate.trail.records.framing import RecordPlaces
-from trailgate.trail.records.record_problems import REFUSED, UNREADABLE, first_problem
+from trailgate.trail.records.record_problems import MISTYPED, REFUSED, UNREADABLE, first_problem
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 
@@ -39,6 +39,7 @@ def _types() -> Octets:
         table[row.code] |= kernels.CHANGE if row.role is Role.CHANGE else 0
         table[row.code] |= kernels.NEVER_AFTER if "A" not in row.image else 0
         table[row.code] |= kernels.NEVER_BEFORE if "B" not in row.image else 0
+        table[row.code] |= kernels.WITHOUT_COLUMNS if row.role >= Role.METADATA else 0
     table.setflags(write=False)
     return table
 
@@ -78,10 +79,10 @@ class RecordView:
 
     @cached_property
     def role(self) -> Octets:
-        """Return the roles of the records' types; ``Role.REFUSED`` for an unreadable record."""
+        """Return the roles of the records' types; ``Role.REFUSED`` for an unreadable record and one of a damaged type."""
         found: Octets = ROLE_OF[self.io_type]
         if self.has_problems:
-            found[~self.readable] = Role.REFUSED
+            found[self.problems & (UNREADABLE | MISTYPED) != 0] = Role.REFUSED
         return found
 
     @cached_property
@@ -206,7 +207,7 @@ def require_sound(source: TrailBytes, view: RecordView) -> None:
     problem = first_problem(int(view.problems[row]))
     code = int(view.io_type[row])
     text = problem.text
-    if problem.bit == REFUSED:
+    if problem.bit in (REFUSED, MISTYPED):
         text = text.format(code=code, name=type_name(code))
     raise source.error(text, view.spans(row), hint=problem.hint)
 

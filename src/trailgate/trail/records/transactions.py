@@ -32,14 +32,14 @@ def ends_of(indicators: Octets) -> Mask:
 
 def is_restart(view: RecordView) -> Mask:
     """Return which records a writer wrote when it started again."""
-    found: Mask = _RESTART[view.io_type]
+    found: Mask = _RESTART[view.io_type] & (view.role >= Role.METADATA)
     return found
 
 
 def stands_apart(view: RecordView) -> Mask:
     """Return which records are not part of the transaction around them, whatever their indicator."""
     notes = (view.role == Role.NOTE) & (view.indicator == ONLY)
-    found: Mask = _RESTART[view.io_type] | (view.role == Role.METADATA) | notes
+    found: Mask = is_restart(view) | (view.role == Role.METADATA) | notes
     return found
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
 
 from trailgate.errors import DefinitionError
-from trailgate.model.tables import Column
+from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import Family
 from trailgate.trail.values.charsets import UTF_8, charset_of
 from trailgate.trail.values.codec import Cells, ValueCodec
@@ -95,6 +96,19 @@ def codec_of(column: Column) -> ValueCodec | None:
         known = charset_of(column, UTF_8) is not None
         return _NATIONAL[column.type_row.fixed] if known else None
     return CODECS.get((column.family, column.type_row.fixed))
+
+
+@lru_cache(TABLES)
+def codecs_of(table: Table) -> tuple[ValueCodec | None, ...]:
+    """Return the codec of each column of a table; None where values of its type cannot be read."""
+    return tuple(map(_known_codec, table.columns))
+
+
+def _known_codec(column: Column) -> ValueCodec | None:
+    try:
+        return codec_of(column)
+    except DefinitionError:
+        return None
 
 
 def unreadable(column: Column) -> str:

@@ -1,7 +1,7 @@
 """Tables that nothing defines: columns named #0, #1, ... and values as their bytes look.
 
 trail format §10.2, "Without a TDR": a guess, value by value, so that how the input is cut changes nothing. What is text
-is given as text, what is not as 0x and upper-case hexadecimal digits; a text that itself begins with 0x is given so too,
+is given as text, what is not, or may be a number as well, as 0x and upper-case hexadecimal digits; a text that itself begins with 0x is given so too,
 so that what begins with 0x is always digits.
 """
 
@@ -38,6 +38,7 @@ NOT_DEFINED: Final = "nothing defines the table: its columns are numbered"
 _DATETIME: Final = re.compile(rb"\d{4}-\d\d-\d\d(:\d\d:\d\d:\d\d(\.\d{1,9})?)?", re.ASCII)
 _BETWEEN: Final = 10  # offset of what separates date and time
 _INTEGER_SIZES: Final = (4, 8)
+_NUMBER_SIZES: Final = (2, 4, 8)  # of integers and floats
 _HEX: Final = "0x"
 
 
@@ -125,13 +126,16 @@ def _counted(raw: bytes, charset: str) -> str:
 
 
 def _bare(raw: bytes, charset: str) -> str:
-    """Return bytes without a length: a date time, a padded text, a binary integer, else hex."""
+    """Return bytes without a length: a date time, a padded text, a binary integer, else hex.
+
+    Bytes that are a text and may be a number are given in hex, which is right for both.
+    """
     if _DATETIME.fullmatch(raw):
         text = raw.decode()
         return text[:_BETWEEN] + text[_BETWEEN:].replace(":", " ", 1)
     padded = _text(raw, charset)
     if padded is not None:
-        return padded.rstrip(" ")
+        return _digits(raw) if len(raw) in _NUMBER_SIZES else padded.rstrip(" ")
     if len(raw) in _INTEGER_SIZES and not raw.startswith(_HEX.encode()):
         # Binary values are big-endian in either order of a trail (trail format §3).
         return str(int.from_bytes(raw, "big", signed=True))

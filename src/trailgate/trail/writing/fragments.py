@@ -37,8 +37,6 @@ from trailgate.trail.writing.token_areas import TokenAreas
 
 STEP: Final = 64  # rows whose data are joined at once
 YES: Final = 1
-# Assumed: pieces and fragments have an empty T, as records without tokens have.
-NO_TOKENS: Final = (Token(GGS_TOKENS, b""),)
 
 
 class FragmentWriter:
@@ -67,9 +65,9 @@ def _records(group: RecordGroup) -> Iterator[bytes]:
         zip(befores, _written(image), areas, strict=True)
     ):
         whole = _whole(group, record, first, last)
-        user = area[2 * FRAME + ggs_size :]
-        others = [Token(GGS_TOKENS, area[FRAME : FRAME + ggs_size])]
-        others += [Token(USER_TOKENS, user)] if user else []
+        user_at = FRAME + ggs_size if ggs_size else 0
+        others = [Token(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
+        others += [Token(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
         cut = [*_cut(replace(whole, others=tuple(others)))]
         yield b"".join(map(encode_record, _bounded(cut, group.trans_ind[record : record + 1])))
 
@@ -115,7 +113,7 @@ def _cut(record: TrailRecord) -> Iterator[TrailRecord]:
     if bare <= 0:
         problem = "the tokens of a record leave no room for its data"
         raise EncodeError(problem, where=Where(table=record.name))
-    more = replace(record, io_type=IO_FRAGMENT, data=None, others=NO_TOKENS)
+    more = replace(record, io_type=IO_FRAGMENT, data=None, others=())
     room, place = bare, 0
     while place + room < len(data):
         yield replace(record, data=data[place : place + room], continued=YES)

@@ -18,7 +18,6 @@ from trailgate.trail.format.record_layout import RECORD_HEADS
 from trailgate.trail.format.tokens import (
     DATA,
     FRAME,
-    GGS_TOKENS,
     NORMAL,
     RECORD_INFO,
     TRAILER,
@@ -127,7 +126,7 @@ def write_pieces(
         at, done = places[records[value]], np.int64(0)
         for piece in range(1, count + 1):
             size = np.int64(PIECE_BYTES) if piece > 1 else whole - (count - 1) * PIECE_BYTES
-            length = head + FRAME + PIECE_HEAD + size + 2 * FRAME
+            length = head + FRAME + PIECE_HEAD + size + FRAME
             last = piece == count
             copy_bytes(body, at, model, 0, head)
             write_number(body, at + LENGTH_AT, length, 2, big)
@@ -149,9 +148,8 @@ def write_pieces(
                 body[at + byte] = data[start + done + byte]
             at += size
             done += size
-            write_frame(body, at, GGS_TOKENS, NORMAL, 0, big)
-            write_frame(body, at + FRAME, TRAILER, RECORD_INFO, length, big)
-            at += 2 * FRAME
+            write_frame(body, at, TRAILER, RECORD_INFO, length, big)
+            at += FRAME
         places[records[value]] = at
 
 

@@ -148,7 +148,7 @@ class PieceWriter:
                 continue
             rows = column.rows[np.isin(column.rows, group.rows, assume_unique=True)]
             found = _ValuesOfRecords(column, np.searchsorted(group.rows, rows), rows)
-            frames = head_size(group) + 3 * FRAME
+            frames = head_size(group) + 2 * FRAME
             add_piece_sizes(found.records, rows, column.values.offsets, frames, self.sizes)
             self.values.append(found)
 

@@ -86,7 +86,7 @@ class Images(Enum):
 
     BEFORE = auto()
     AFTER = auto()
-    KEY_AND_AFTER = auto()  # the before values of the key columns, then the after image
+    KEY_AND_AFTER = auto()  # a key update: the before image with the key, then the after image
     BOTH = auto()  # unified: the before image, then the after image
     NONE = auto()
 

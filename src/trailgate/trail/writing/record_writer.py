@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -13,7 +11,6 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.errors import DefinitionError
 from trailgate.model.changes import Image
-from trailgate.model.tables import Table
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_layout import FROM_LOG, H_FIXED, INDICATOR, RECORD_HEADS
 from trailgate.trail.format.record_types import Prefix
@@ -31,26 +28,17 @@ from trailgate.trail.writing.token_areas import TokenAreas
 AUDIT_POS: Final = 0
 AUDIT_RBA: Final = 0
 
-# The before columns that are written before the after image of the same record.
-_BEFORE_COLUMNS: Final[Mapping[Images, Callable[[Table], Iterable[int]]]] = MappingProxyType(
-    {
-        Images.KEY_AND_AFTER: lambda table: table.keys,
-        Images.BOTH: lambda table: range(len(table.columns)),
-    }
-)
-
 
 class ImageWriter:
     """Writes one image of a group's records; ``sizes`` are the bytes of each."""
 
-    def __init__(self, group: RecordGroup, image: Image, columns: Iterable[int]) -> None:
+    def __init__(self, group: RecordGroup, image: Image) -> None:
         self.sizes = np.zeros(len(group.rows), np.int64)
         self.cells: list[CellWriter] = []
-        for index in columns:
-            values = image[index].values
-            if values is not None:
+        for index, column in enumerate(image):
+            if column.values is not None:
                 cells = _cell_writer(
-                    group, index, RecordValues(values, group.rows, image[index].missing)
+                    group, index, RecordValues(column.values, group.rows, column.missing)
                 )
                 cells.measure(self.sizes)
                 self.cells.append(cells)
@@ -111,20 +99,19 @@ class RecordWriter:
 
 
 def before_writer(group: RecordGroup) -> ImageWriter | None:
-    """Return the writer of the image before another one in the same record."""
-    columns = _BEFORE_COLUMNS.get(group.images)
-    if columns is None:
+    """Return the writer of the image before another one in the same record.
+
+    Assumed (trail format §10.4): that of a key update may hold more than the key, as a unified one does.
+    """
+    if group.images not in (Images.KEY_AND_AFTER, Images.BOTH):
         return None
-    return ImageWriter(group, group.block.before, columns(group.block.table))
+    return ImageWriter(group, group.block.before)
 
 
 def image_writer(group: RecordGroup) -> ImageWriter:
     """Return the writer of the one image of the records, or of the last one."""
-    block = group.block
-    columns = () if group.images is Images.NONE else range(len(block.table.columns))
-    return ImageWriter(
-        group, block.before if group.images is Images.BEFORE else block.after, columns
-    )
+    images = {Images.NONE: (), Images.BEFORE: group.block.before}
+    return ImageWriter(group, images.get(group.images, group.block.after))
 
 
 def record_times(group: RecordGroup) -> Longs:

@@ -6,7 +6,7 @@ images, as printed ROWIDs are (trail format §8, §9 and §14).
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,6 @@ from trailgate.trail.writing.token_kernels import (
     write_area_frames,
     write_tokens,
 )
-
-# Assumed: a data record without tokens has an empty T group. Every public dump of one has T,
-# on later records for the ROWID alone (trail format §9), which messages do not know.
-EMPTY_TOKENS: Final = True
 
 
 class _CarriedToken(NamedTuple):
@@ -52,17 +48,19 @@ class TokenAreas:
             add_token_sizes(group.rows, token.shown, token.texts.offsets, self.ggs_sizes)
             self.carried.append(token)
         check_size(block, self.ggs_sizes)
-        self.sizes = FRAME + self.ggs_sizes + self.user_sizes + FRAME * (self.user_sizes > 0)
+        # trail format §2: a record without tokens has no T.
+        frames = FRAME * ((self.ggs_sizes > 0) + np.int64(1) * (self.user_sizes > 0))
+        self.sizes = self.ggs_sizes + self.user_sizes + frames
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write T, and U where there are user tokens; each place becomes the end of the areas."""
+        """Write T and U where a record has such tokens; each place becomes the end of the areas."""
         rows, tokens = self.group.rows, self.group.tokens
         big = self.group.reference.order is ByteOrder.BIG
-        write_area_frames(body, places, GGS_TOKENS, self.ggs_sizes, EMPTY_TOKENS, big)
+        write_area_frames(body, places, GGS_TOKENS, self.ggs_sizes, big)
         if tokens is not None:
             tokens.write_ggs(body, places, rows)
         for code, shown, texts in self.carried:
             write_tokens(body, places, rows, shown, code, texts.offsets, texts.data, big)
         if tokens is not None:
-            write_area_frames(body, places, USER_TOKENS, self.user_sizes, False, big)
+            write_area_frames(body, places, USER_TOKENS, self.user_sizes, big)
             tokens.write_user(body, places, rows)

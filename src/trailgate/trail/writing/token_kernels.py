@@ -22,12 +22,10 @@ CARRIED_TOKEN: Final = -2  # the entry is not written: its value is that of a co
 
 
 @kernel(writes=("body", "places"))
-def write_area_frames(
-    body: Octets, places: Longs, code: int, sizes: Longs, where_empty: bool, big: bool
-) -> None:
-    """Write the frame of an area; ``where_empty`` also in the records in which it has no bytes."""
+def write_area_frames(body: Octets, places: Longs, code: int, sizes: Longs, big: bool) -> None:
+    """Write the frame of an area in the records in which it has bytes."""
     for record in range(len(places)):
-        if where_empty or sizes[record] > 0:
+        if sizes[record] > 0:
             write_frame(body, places[record], code, NORMAL, sizes[record], big)
             places[record] += FRAME
 

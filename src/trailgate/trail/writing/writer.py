@@ -48,9 +48,8 @@ def encode(
     """Return the records of all operations in their order; raises EncodeError.
 
     An update with before columns becomes two records, before image and after image, or a unified one. A key update
-    becomes one whose prefix holds the before values of the key columns only, and of all columns if it is unified: other
-    before values have no place in it (trail format §10.4), so capture passes none. ``definitions`` are those of the
-    metadata that a file of level 5 or above begins with: its records name tables by their place there.
+    becomes one record, with its before columns first. ``definitions`` are those of the metadata that a file of level 5
+    or above begins with: its records name tables by their place there.
     """
     writers: list[_Writer] = []
     for block in batch.blocks:

@@ -1,0 +1,81 @@
+"""One compressed file, which is unpacked as it is read from its beginning to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+import pyarrow as pa
+
+from trailgate.errors import StorageError, Where
+from trailgate.storage.files.addresses import locate
+
+# Arrow's names of the codecs that are read, by the suffix of the file's name.
+CODECS: Final[Mapping[str, str]] = MappingProxyType(
+    {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+)
+_NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br", ".snappy", ".lzo"})
+
+
+def codec_of(path: str) -> str | None:
+    """Return the codec of a compressed file, by its name; None for a file that is not compressed.
+
+    Raises StorageError for an archive, or a compression that is not read.
+    """
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix in _NOT_READ:
+        problem = f"files of the kind {suffix} are not read"
+        hint = f"Unpack it first, or compress it as {', '.join(CODECS)}"
+        raise StorageError(problem, where=Where(source=path), hint=hint)
+    return CODECS.get(suffix)
+
+
+class CompressedFile:
+    """Reads a compressed file of any store in ascending places; ``what`` names it where it cannot be opened."""
+
+    def __init__(self, path: str, codec: str, what: str) -> None:
+        self.path = path
+        store, place = locate(path)
+        try:
+            self._stream: Any = store.open_input_stream(place, compression=codec)
+        except OSError as error:
+            raise self._error(f"cannot open the {what}: {error}") from error
+        self._held, self._begin, self._over = b"", 0, False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def read(self, place: int, size: int) -> pa.Buffer:
+        """Return the unpacked bytes from a place on, fewer only at the end.
+
+        A place is never before that of an earlier call. Raises StorageError where the file is damaged.
+        """
+        parts = [self._held[place - self._begin :]]
+        held = len(parts[0])
+        while (
+            held <= size and not self._over
+        ):  # a byte more than asked for shows whether there is one
+            part = self._unpacked(size + 1 - held)
+            self._over = not part
+            parts.append(part)
+            held += len(part)
+        self._held, self._begin = b"".join(parts), place
+        return pa.py_buffer(self._held[:size])
+
+    def ended(self, place: int) -> bool:
+        """Return whether no byte follows a place to which the file has been read."""
+        return self._over and place >= self._begin + len(self._held)
+
+    def _unpacked(self, size: int) -> bytes:
+        try:
+            return bytes(self._stream.read(size))
+        except OSError as error:
+            raise self._error(f"the compressed file is damaged: {error}") from error
+
+    def _error(self, problem: str) -> StorageError:
+        return StorageError(problem, where=Where(source=self.path))
