@@ -9,7 +9,7 @@ from typing import Literal
 
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
-from trailgate.jobs.capture.loading import PathLike, load
+from trailgate.jobs.capture.loading import PathLike, load, warn_ignored
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.files.lock import locked
@@ -47,6 +47,7 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     if message_per not in ("file", "line"):
         raise OptionError(f"message_per must be file or line, not {message_per!r}")
     loaded = load(properties, extract, None, definitions, ignore_unsupported=ignore_unsupported)
+    warn_ignored(loaded)
     options = CaptureOptions(
         on_error=on_error,
         dry_run=dry_run,

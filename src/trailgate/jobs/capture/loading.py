@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,9 +72,15 @@ def load_capture(
     ``rules`` override those of the parameter file. Raises OptionError where that has a parameter that is not obeyed and
     would change what is captured, unless ``ignore_unsupported`` is set.
     """
-    return load(
-        properties, extract, rules, definitions, ignore_unsupported=ignore_unsupported
-    ).capture
+    loaded = load(properties, extract, rules, definitions, ignore_unsupported=ignore_unsupported)
+    warn_ignored(loaded)
+    return loaded.capture
+
+
+def warn_ignored(loaded: Loaded) -> None:
+    """Warn of the parameters that would change what is captured, and are ignored as asked."""
+    for line, text, why in () if loaded.extract is None else loaded.extract.ignored:
+        warnings.warn(f"ignored: line {line}, {text}: {why}", stacklevel=3)
 
 
 def load(

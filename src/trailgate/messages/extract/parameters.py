@@ -124,7 +124,7 @@ def _refusal(refused: list[Remark]) -> OptionError:
         if others
         else ""
     )
-    hint = f"It would change what is captured.{more} Remove it, or capture without it by --ignore-unsupported"
+    hint = f"It would change what is captured.{more} Remove it, or capture without it: --ignore-unsupported (ignore_unsupported)"
     keyword = re.split(r"[\s,;(]", first.text, maxsplit=1)[0]
     return OptionError(problem, where=Where(line=first.line, field=keyword), hint=hint)
 

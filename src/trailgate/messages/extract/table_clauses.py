@@ -30,7 +30,7 @@ def read_table(statement: Statement, rule: TableRule, text: str) -> tuple[TableR
     """Return a rule with the options of a statement, and those that are not obeyed."""
     refused = []
     for clause in statement.clauses(text):
-        read = _CLAUSES.get(clause.name)
+        read = CLAUSES.get(clause.name)
         if read is None:
             reason = REASONS.get(clause.name) or _unknown(clause.name)
             refused.append(Refused(clause.text, reason))
@@ -47,7 +47,7 @@ def read_table(statement: Statement, rule: TableRule, text: str) -> tuple[TableR
 
 
 def _unknown(name: str) -> str:
-    return f"unknown option. {did_you_mean(name, (*_CLAUSES, *REASONS))}".strip()
+    return f"unknown option. {did_you_mean(name, (*CLAUSES, *REASONS))}".strip()
 
 
 def _names(member: str) -> Callable[[TableRule, Clause, Statement], TableRule]:
@@ -93,7 +93,7 @@ def _tokens(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
     return replace(rule, tokens=tuple(tokens))
 
 
-_CLAUSES: Final[Mapping[str, Callable[[TableRule, Clause, Statement], TableRule]]] = (
+CLAUSES: Final[Mapping[str, Callable[[TableRule, Clause, Statement], TableRule]]] = (
     MappingProxyType(
         {
             "KEYCOLS": _names("key"),

@@ -118,16 +118,21 @@ def _plain(left: Value, right: Value) -> Pair:
 
 def _datetimes(left: Value, right: Value) -> Pair:
     """Return ISO text of one width; what a shorter one lacks are zeros."""
-    return _whole(left), _whole(right)
+    widths = _width(left), _width(right)
+    return _padded(left, widths[0], max(widths)), _padded(right, widths[1], max(widths))
 
 
-def _whole(value: Value) -> Data:
-    if value.column is None:
-        return value.data
+def _width(value: Value) -> int:
+    """Return the characters of the values, which have one width; 0 where all are NULL."""
     sample = value.data if isinstance(value.data, pa.Scalar) else _first(value.data)
-    width = len(sample.as_py() or WHOLE_TIME)
-    tail = pa.scalar(WHOLE_TIME[width:], pa.string())
-    return pc.binary_join_element_wise(value.data, tail, "") if width < 29 else value.data
+    return len(sample.as_py() or "")
+
+
+def _padded(value: Value, width: int, wanted: int) -> Data:
+    if width in (0, wanted):
+        return value.data
+    tail = pa.scalar(WHOLE_TIME[width:wanted], pa.string())
+    return pc.binary_join_element_wise(value.data, tail, "")
 
 
 def _first(values: pa.Array) -> pa.Scalar:
