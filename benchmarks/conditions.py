@@ -75,7 +75,10 @@ def run() -> list[dict[str, Any]]:
     rows = []
     for text, beside in conditions.items():
         condition = parse_condition(text)
-        assert selected(condition, orders).selected.tolist() == pc.fill_null(beside(), False).to_pylist()
+        assert (
+            selected(condition, orders).selected.tolist()
+            == pc.fill_null(beside(), False).to_pylist()
+        )
         own, other = _seconds(lambda c=condition: selected(c, orders)), _seconds(beside)  # type: ignore[misc]
         rows.append(
             {

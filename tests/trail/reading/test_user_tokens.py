@@ -126,9 +126,7 @@ def test_the_owner_and_the_name_of_a_transaction_are_columns() -> None:
         [("X", "1")],
         [("TX_OWNER", "bob")],
     ]
-    data = b"".join(
-        record(INSERT, KEY, trans_ind=3, user=user_token_bytes(one)) for one in pairs
-    )
+    data = b"".join(record(INSERT, KEY, trans_ind=3, user=user_token_bytes(one)) for one in pairs)
 
     block = block_of(data)
 
