@@ -152,8 +152,9 @@ def test_columns_agree_with_rows(text: str, rows: list[dict[str, Any]]) -> None:
     found = selected(condition, block)
 
     for place, row in enumerate(rows):
-        may_be = outcomes(
-            condition.node, {name: value for name, value in row.items() if value is not MISSING}
-        )
+        known = {name: value for name, value in row.items() if value is not MISSING}
+        if isinstance(number := known.get("AMOUNT"), str):
+            known["AMOUNT"] = Decimal(number)
+        may_be = outcomes(condition.node, known)
         assert found.selected[place] == (may_be == {True})
         assert found.undecided[place] == (True in may_be and may_be != {True})
