@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 EXTRAS := dev,docs,spark,cli,jre
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-kernels check fix docs bench clean
+.PHONY: help demo test test-fast test-kernels check fix conformance docs bench clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -39,6 +39,9 @@ check: $(READY) ## lint, format, types, and the imports between rooms
 fix: $(READY) ## format, and repair what lint can repair
 	$(BIN)/ruff check --fix --exit-zero
 	$(BIN)/ruff format
+
+conformance: $(READY) ## write docs/conformance.md from tests/conformance/*.toml
+	$(BIN)/python tests/conformance/statements.py
 
 docs: $(READY) ## build the documentation site into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

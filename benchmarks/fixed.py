@@ -26,6 +26,8 @@ BYTES: Final = 500 << 20  # what is decoded, from records that are repeated
 SAMPLE_ROWS: Final = 5_000
 NAIVE_ROWS: Final = 300
 PER_NAIVE: Final = Target(20)
+FIELDS: Final = (1_000, 10_000)
+LINEAR: Final = Target(3, at_most=True)  # of quadratic cost it would be 10
 
 # The shape of a shop's daily sales: 27 bytes, a text and five packed numbers.
 SALES: Final = """
@@ -119,6 +121,25 @@ def framing(total: int) -> list[Figure]:
     ]
 
 
+def many_fields() -> list[Figure]:
+    """Return how long three records of 10,000 named fields take, beside ten times those of 1,000."""
+    layouts = [_wide(fields) for fields in FIELDS]
+    seconds = [fastest(lambda layout=layout: _decode_few(layout), 3) for layout in layouts]
+    beside = seconds[0] * FIELDS[1] / FIELDS[0]
+    return [Figure("10,000 named fields", seconds[1], "s", "10 x 1,000", beside, LINEAR)]
+
+
+def _wide(fields: int) -> Layout:
+    lines = [f"   05 F-{i} PIC 9(5)." for i in range(fields)]
+    (layout,) = read_copybook("\n".join(["01 R.", *lines]))
+    return layout
+
+
+def _decode_few(layout: Layout) -> object:
+    data = np.full(3 * layout.size, 0xF1, np.uint8)
+    return RecordDecoder(layout).decode(records_of_length(data, layout.size))
+
+
 LAYOUTS: Final[tuple[tuple[str, Callable[[], str]], ...]] = (
     ("27 bytes, packed", lambda: SALES),
     ("1,300 bytes, 170 mixed fields", mixed),
@@ -130,7 +151,7 @@ def run(*, quick: bool) -> list[Figure]:
     """Return the figures of all layouts."""
     total = BYTES // 10 if quick else BYTES
     decoded = [f for name, copybook in LAYOUTS for f in figures(name, copybook(), total)]
-    return [*decoded, *framing(total)]
+    return [*decoded, *framing(total), *many_fields()]
 
 
 if __name__ == "__main__":

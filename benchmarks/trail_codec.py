@@ -28,6 +28,7 @@ from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.framing import find_records
+from trailgate.trail.records.growing_map import GrowingMap
 from trailgate.trail.records.metadata import METADATA_LEVEL, TrailTable, TrailTables
 from trailgate.trail.writing.trail_format import TrailFormat
 from trailgate.trail.writing.writer import encode
@@ -91,7 +92,9 @@ def run() -> list[dict[str, Any]]:
         return decode(body, DEFINITIONS, file_number=1, base_offset=0, state=start)
 
     newer = encode(batch, NEWER, DEFINITIONS).body
-    told = ReaderState(order=NEWER.order, tables=TrailTables({1: TrailTable(1, TABLE.name, TABLE)}))
+    told = ReaderState(
+        order=NEWER.order, tables=TrailTables(GrowingMap({1: TrailTable(1, TABLE.name, TABLE)}))
+    )
 
     def read_newer() -> object:
         return decode(newer, NOTHING, file_number=1, base_offset=0, state=told)

@@ -35,6 +35,13 @@ def batch_of(case: Case) -> MessageBatch:
     )
 
 
+def together(common: str, own: str) -> str:
+    """Return the properties of the file without those that the case has itself."""
+    names = [line.partition("=")[0] for line in own.splitlines()]
+    kept = [line for line in common.splitlines() if line.partition("=")[0] not in names]
+    return "\n".join([*kept, own])
+
+
 def rows_of(parsed: Parsed) -> list[Case]:
     return [_plain(row) for row in to_operations(parsed.batch).to_pylist(maps_as_pydicts="strict")]
 

@@ -55,7 +55,7 @@ def found(path: Path) -> list[str]:
     """Return the phrases of a file, each with its line, its text and what to write instead."""
     name, text = path.relative_to(ROOT).as_posix(), path.read_text()
     text = re.sub(
-        r"\btest_\w+|\b\w+\.toml: [^`]*`", "", text
+        r"\btest_\w+(?:\[[^`]*\])?|\b\w+\.toml: [^`]*`", "", text
     )  # names of tests and cases are theirs
     return [
         f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]!r}: {instead}"

@@ -21,6 +21,7 @@ from trailgate.errors import (
     TransactionError,
     TruncatedError,
     Where,
+    WriteError,
 )
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ __all__ = [
     "TruncatedError",
     "UpdateFormat",
     "Where",
+    "WriteError",
     "__version__",
     "capture_files",
     "find_trail",

@@ -101,6 +101,10 @@ class StorageError(TrailgateError):
     """A file or directory is missing, damaged or in another run's hands."""
 
 
+class WriteError(StorageError):
+    """A file or the output cannot be written: the disk is full, or the system refuses."""
+
+
 class MissingDependencyError(TrailgateError, ImportError):
     """An optional part is not installed; the hint names the extra."""
 

@@ -74,3 +74,28 @@ def test_wrong_use_ends_with_2(files: list[str]) -> None:
     assert run(["records", *files, "-o", "shape"]) == 2
     assert run(["records", *files, "-o", "shap=flat"]) == 2
     assert run(["records", *files, "--master", "local[2]"]) == 2
+
+
+@pytest.mark.parametrize("format_", ["table", "csv"])
+def test_items_of_one_name_are_columns_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], format_: str
+) -> None:
+    (tmp_path / "r.cpy").write_text("       01 R.\n         05 A PIC X.\n         05 A PIC X.\n")
+    (tmp_path / "data").write_bytes(b"\xc1\xc2")
+    files = [str(tmp_path / "data"), "--copybook", str(tmp_path / "r.cpy")]
+
+    assert run(["records", *files, "--format", format_]) == 0
+    lines = capsys.readouterr().out.replace(",", " ").splitlines()
+    assert [line.split() for line in lines] == [["A", "A_2"], ["A", "B"]]
+
+    assert run(["records", *files, "--to", str(tmp_path / "out"), "-o", "shape=flat"]) == 0
+    assert pq.read_table(tmp_path / "out").to_pylist() == [{"A": "A", "A_2": "B"}]
+
+
+def test_a_folder_of_folders_is_an_error(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "days" / "dt=2026-01-05").mkdir(parents=True)
+
+    assert run(["records", str(tmp_path / "days"), *files[1:]]) == 1
+    assert "only folders: dt=2026-01-05" in capsys.readouterr().err

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from trailgate.errors import DecodeError
+from trailgate.errors import DecodeError, OptionError
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.parquet import prepare_parquet
 from trailgate.spark import decode_copybook
@@ -60,6 +61,23 @@ def test_a_column_is_decoded_and_null_stays_null(spark: SparkSession, copybook: 
 
     assert rows[0].r.asDict() == {"NUM": 7, "BALANCE": Decimal("1.93"), "TAG_1": "A", "TAG_2": "B"}
     assert rows[1].r is None
+
+
+def test_a_value_that_is_longer_than_the_copybook_is_an_error(
+    spark: SparkSession, copybook: str
+) -> None:
+    frame = spark.createDataFrame([(bytearray(record(7) + b"\xf1\xf2"),)], "value binary")
+
+    with pytest.raises(PySparkException, match=r"more bytes than .*field ACCOUNT, bytes f1 f2\)"):
+        frame.select(decode_copybook("value", copybook)).collect()
+    (row,) = frame.select(decode_copybook("value", copybook, surplus="drop").alias("r")).collect()
+    assert row.r.NUM == 7
+
+
+def test_a_column_has_no_options_of_files(copybook: str) -> None:
+    options: Any = {"record_format": "rdw"}
+    with pytest.raises(OptionError, match=r"\(of a column\) has no option record_format"):
+        decode_copybook("value", copybook, **options)
 
 
 def test_a_bad_field_stops_with_its_place_or_is_told(

@@ -18,6 +18,15 @@ KINDS: Final = {
     "D": "deletes",
     "T": "truncates",
 }
+# What was captured before, by the summary's names.
+BEFORE: Final = {
+    "skipped_files": "skipped: captured before (--again captures them once more)",
+    "skipped_operations": "skipped: the trail has their sequence ids",
+    "continued_files": "grown since captured: only the new lines were taken",
+    "changed_files": "captured whole: captured before with other content under the same name",
+    "copied_files": "captured whole: captured before under another name",
+    "late_operations": "captured with sequence ids lower than the highest in the trail",
+}
 
 
 @contextmanager
@@ -80,6 +89,10 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
     if summary.quarantined:
         target = "" if summary.quarantine is None else f": {summary.quarantine}"
         yield f"quarantined: {_many(summary.quarantined, 'message')}{target}"
+    for name, sentence in BEFORE.items():
+        count = getattr(summary, name)
+        if count:
+            yield f"{_many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
     if summary.dry_run:
         yield "dry run: nothing was written"
     elif len(summary.files) > 1:

@@ -1,6 +1,6 @@
 """The program ``trailgate``: find the command, run it, turn errors into exit codes.
 
-Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 a file or the output cannot be written, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import wraps
 from types import MappingProxyType
 from typing import Final
 
 import trailgate
-from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
+from trailgate.cli.output import quiet_pipe
+from trailgate.errors import MissingDependencyError, OptionError, TrailgateError, WriteError
 
 # Each command is the function ``command`` of a module here; only the given one is imported.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -24,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "analyze": "Show every byte of a trail file with its meaning.",
         "check": "Check whether a trail is whole, and save what is.",
         "copybook": "Show the layout of a copybook's records.",
+        "explain": "Show what rules find in an XML message.",
         "gendef": "Write the definitions file of a capture's tables.",
         "logdump": "Inspect trail files with Logdump's commands.",
         "assumptions": "List what is assumed about formats, with reasons and tests.",
@@ -33,11 +37,23 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
+    {OptionError: 2, WriteError: 3, TrailgateError: 1, OSError: 3}
+)
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit; the console entry."""
+    _open_closed()
     _log_compiling()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _open_closed() -> None:
+    """Open the streams that the shell has closed, so that printing to them does nothing."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _log_compiling() -> None:
@@ -56,12 +72,19 @@ def run(arguments: list[str]) -> int:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except KeyboardInterrupt:
         return 130
-    except TrailgateError as error:
+    except (TrailgateError, OSError) as error:
         if os.environ.get("TRAILGATE_DEBUG") == "1":
             raise
-        print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, OptionError) else 1
+        with suppress(OSError):  # stderr may be closed or full
+            print(f"error: {_text(error)}", file=sys.stderr)
+        return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
     return 0
+
+
+def _text(error: TrailgateError | OSError) -> str:
+    if isinstance(error, TrailgateError) or error.strerror is None:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.strerror} ({error.filename})"
 
 
 def _program(arguments: list[str]) -> Callable[..., object]:
@@ -97,7 +120,13 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 def _imported(name: str) -> Callable[..., object]:
     module = importlib.import_module(f"trailgate.cli.commands.{name}")
     function: Callable[..., object] = module.command
-    return function
+
+    @wraps(function)
+    def printing(*arguments: object, **options: object) -> object:
+        with quiet_pipe():
+            return function(*arguments, **options)
+
+    return printing
 
 
 def _stub() -> None:

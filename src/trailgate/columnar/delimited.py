@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.kernels import delimited as kernels
+from trailgate.columnar.kernels import regular_fields
 from trailgate.columnar.kernels.gather import MAX_INT32
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
@@ -96,17 +98,22 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
     """
     if len(data) > MAX_INT32:
         raise DecodeError("more than 2 GiB of text at once", hint="read fewer messages at a time")
-    tokens, window = _tokens(dialect), _window(data)
-    room = len(data) // BYTES_A_FIELD + len(starts) + 2
+    window, regular = _window(data), _regular(dialect)
+    room = len(data) // BYTES_A_FIELD + len(starts) + 2 * kernels.WINDOW
     broken = np.empty((2, len(starts)), np.int64)
     problems = np.empty(len(starts), np.uint8)
     while True:
         places, flags = np.empty((2, room), np.int32), np.empty(room, np.uint8)
         records = np.empty((2, room), np.int64)
-        count, found, wrong = kernels.scan(
-            *(window, len(data), starts, ends, *tokens, dialect.returns),
-            *(*places, flags, *records, *broken, problems),
-        )
+        which, written = (window, len(data), starts, ends), (*places, flags, *records)
+        count, wrong = regular_fields.IRREGULAR, 0
+        if regular is not None:
+            count, found = regular_fields.scan_regular(*which, *regular, *written)
+        if count == regular_fields.IRREGULAR:
+            regular = None
+            count, found, wrong = kernels.scan(
+                *which, *_tokens(dialect), dialect.returns, *written, *broken, problems
+            )
         if count != kernels.FULL:
             break
         room *= 2
@@ -142,6 +149,37 @@ class _Tokens(NamedTuple):
     quote_bytes: Octets
 
 
+class _Regular(NamedTuple):
+    """A dialect of bytes as the scanner of regular text takes it; -1: there is none."""
+
+    field: int
+    line: int
+    line_end: int
+    quote: int
+    escape: int
+
+
+@cache
+def _regular(dialect: Dialect) -> _Regular | None:
+    """Return a usual dialect; None for one with longer tokens, escaped delimiters, or a byte of two meanings."""
+    quote = dialect.quote or b""
+    escape = dialect.escaped.removesuffix(quote) if quote else b""  # a byte, and a quote after it
+    own = b"" if escape == quote else escape
+    every = dialect.field + dialect.line + quote + own
+    if (
+        dialect.others_escaped
+        or len(dialect.field) != 1
+        or len(dialect.line) > 2
+        or len(quote) > 1
+        or len(escape) != len(quote)
+        or len(set(every)) < len(every)
+    ):
+        return None
+    numbers = (ord(token) if token else -1 for token in (dialect.line[1:], quote, escape))
+    return _Regular(dialect.field[0], dialect.line[0], *numbers)
+
+
+@cache
 def _tokens(dialect: Dialect) -> _Tokens:
     quotes = (dialect.quote, dialect.escaped) if dialect.quote else (b"", b"")
     every = (dialect.field, dialect.line, *quotes, *dialect.others_escaped)

@@ -54,17 +54,19 @@ def gather_measured(
     checked: bool = False,
 ) -> pa.Array:
     """Return what ``gather`` does of values that a kernel found within the data, with Arrow's offsets of them."""
-    size = int(offsets[-1])
-    out = np.empty(size + SPARE, np.uint8)
+    out = np.empty(int(offsets[-1]) + SPARE, np.uint8)
     ascii_only = kernels.copy(data, starts, offsets, out)
-    values = column(offsets, out[:size], nulls, text=text)
+    values = column(offsets, out, nulls, text=text)
     if text and not checked and not ascii_only:
         check_text(values, starts)
     return values
 
 
 def column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bool) -> pa.Array:
-    """Return a binary or string column of its parts; ``nulls`` may be empty."""
+    """Return a binary or string column of its parts; ``nulls`` may be empty, and the data longer than the values.
+
+    Bytes after the values (``SPARE``) are for loops that read words.
+    """
     valid = None
     if len(nulls) and nulls.any():
         valid = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
@@ -113,7 +115,7 @@ def take_text(values: pa.Array, rows: Longs) -> pa.Array:
         raise unfit(size, len(data))
     out = np.empty(size + SPARE, np.uint8)
     kernels.copy_rows(data, offsets, rows, taken, out)
-    return column(taken, out[:size], NO_NULLS, text=True)
+    return column(taken, out, NO_NULLS, text=True)
 
 
 def fixed_rows(matrix: Octets) -> pa.Array:

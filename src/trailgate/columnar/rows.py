@@ -99,6 +99,6 @@ def trimmed(values: pa.StringArray) -> pa.StringArray:
 
 
 def distinct(values: pa.Array) -> tuple[Longs, list[str]]:
-    """Return each row's number among the different values, and those values."""
-    coded = values.dictionary_encode()
+    """Return each row's number among the different values, and those values; null is one too."""
+    coded = values.dictionary_encode("encode")
     return np.asarray(coded.indices), coded.dictionary.to_pylist()

@@ -17,9 +17,11 @@ from trailgate.columnar.datetime_formats import (
     Part,
     compile_format,
 )
+from trailgate.columnar.gather import NO_NULLS, column
 from trailgate.columnar.kernels import dates as kernels
+from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.numbers import parse_integers
-from trailgate.columnar.rows import over_nulls, row_error, strings_of, text_view
+from trailgate.columnar.rows import over_nulls, row_error, text_view
 from trailgate.columnar.views import octets
 from trailgate.errors import OptionError
 
@@ -58,9 +60,10 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
     size = iso_width(width)
 
     def convert(dense: pa.Array) -> pa.Array:
-        out = np.empty((len(dense), size), np.uint8)
-        _read(dense, fmt, size, _NO_TIMES, out.ravel())
-        return strings_of(out)
+        out = np.empty(len(dense) * size + SPARE, np.uint8)
+        _read(dense, fmt, size, _NO_TIMES, out)
+        offsets = np.arange(len(dense) + 1, dtype=np.int32) * np.int32(size)
+        return column(offsets, out, NO_NULLS, text=True)
 
     return over_nulls(convert, values)
 

@@ -13,25 +13,34 @@ from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles
 from trailgate.messages.properties.file import Properties
 from trailgate.messages.properties.metadata import MetadataOptions
+from trailgate.messages.xml.format import XmlFormat
+from trailgate.messages.xml.options import XmlOptions, xml_setup
+from trailgate.messages.xml.tables import xml_definitions
 from trailgate.model.tables import Definitions
 
 Setup = Callable[[Properties, DefinitionFiles], tuple[MetadataOptions, Definitions]]
+Tables = Callable[[Properties, DefinitionFiles], Definitions]
 
 
 class ParserType(NamedTuple):
-    """One parser: its options, how properties and the files they name become these, its format."""
+    """One parser: its options, how properties and the files they name become these, its format.
+
+    ``tables`` gives the definitions alone, where they do not need the other properties.
+    """
 
     name: str
     options: type[MetadataOptions]
     setup: Setup
     format: Callable[[Any], MessageFormat[Any]]
+    tables: Tables | None = None
 
 
 PARSERS: Final = (
     ParserType("fixed", FixedWidthOptions, fixed_width_setup, FixedWidthFormat),
     ParserType("delim", DelimitedOptions, delimited_setup, DelimitedFormat),
+    ParserType("xml", XmlOptions, xml_setup, XmlFormat, xml_definitions),
 )
-_NAMES: Final = " and ".join(row.name for row in PARSERS)
+_NAMES: Final = ", ".join(row.name for row in PARSERS)
 
 
 def parser_of(properties: Properties) -> ParserType:
@@ -43,6 +52,12 @@ def parser_of(properties: Properties) -> ParserType:
         if row.name == entry.value.casefold():
             return row
     raise properties.error(f"parser.type is {entry.value}; this version parses {_NAMES}", entry)
+
+
+def defined_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
+    """Return the tables that properties define, by whatever parser; raises OptionError."""
+    row = parser_of(properties)
+    return row.setup(properties, files)[1] if row.tables is None else row.tables(properties, files)
 
 
 def format_for(options: MetadataOptions) -> MessageFormat[Any]:

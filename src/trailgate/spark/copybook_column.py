@@ -10,7 +10,6 @@ from pyspark.sql import Column
 from pyspark.sql.functions import arrow_udf, col
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from trailgate.cobol.records.decoding import Surplus
 from trailgate.cobol.records.record_bytes import records_at
 from trailgate.jobs.record_files.keywords import CopybookKeywords
 from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
@@ -27,7 +26,7 @@ def decode_copybook(
     The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A null row gives a
     null struct.
     """
-    chosen = CopybookOptions.of({"copybook": copybook, "surplus": Surplus.ERROR, **options})
+    chosen = CopybookOptions.of_column({"copybook": copybook, **options})
     schema = from_arrow_schema(chosen.decoder().schema)
     exact = to_arrow_schema(schema, timezone="UTC")
 

@@ -109,6 +109,19 @@ def test_a_carriage_return_before_the_end_of_a_line_is_not_data(tmp_path: Path) 
         rows(data, copybook, record_format="line", code_page="ascii")
 
 
+def test_bytes_after_the_last_item_of_a_kind_are_not_lost(tmp_path: Path, copybook: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(rdw([HEADER, DETAILS[0] + b"\xf9", HEADER]))
+    options = {"record_format": "rdw", "kinds": "KIND: H=HEADER, D=DETAIL"}
+
+    with pytest.raises(
+        DecodeError, match=r"more bytes than .*record 2, byte 25, field DETAIL, bytes f9"
+    ):
+        rows(data, copybook, **options)
+    found = rows(data, copybook, errors="column", **options)
+    assert [[error["raw"] for error in row["_errors"]] for row in found] == [[], ["f9"], []]
+
+
 @pytest.mark.parametrize("record_format", ["line", "rdw", "length-field"])
 def test_bytes_after_the_copybooks_last_item_are_not_lost(
     tmp_path: Path, record_format: str
@@ -215,6 +228,18 @@ def test_national_text_has_the_byte_order_that_its_code_page_states(tmp_path: Pa
         ({"record": "DETAIL", "code_pages": "KIND"}, "ITEM=PAGE was expected"),
         ({"record": "DETAIL", "code_pages": "KINT=1140"}, "no item KINT.*Did you mean KIND"),
         ({"record": "DETAIL", "code_pages": "KIND=9x9"}, "9x9"),
+        (
+            {"record": "DETAIL", "record_format": "rdw", "record_length": "8"},
+            "recordLength is not an option of recordFormat=rdw. It is one of fixed",
+        ),
+        (
+            {"record": "DETAIL", "delimiter": "\\n"},
+            "delimiter is not an option of recordFormat=fixed. It is one of line",
+        ),
+        (
+            {"record": "DETAIL", "record_format": "line", "little_endian": "true"},
+            "littleEndian is not an option of recordFormat=line. It is one of rdw, bdw, length-field",
+        ),
         ({"record": "DETAIL", "split_bytes": "0"}, "splitBytes must be a number above 0"),
     ],
 )

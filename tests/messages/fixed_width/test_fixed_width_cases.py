@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fixed_files import fixed_capture
-from message_cases import NOW, Case, check
+from message_cases import NOW, Case, check, together
 
 CASES = Path(__file__).parent / "cases"
 
@@ -23,15 +23,8 @@ def _cases() -> Iterator[Any]:
         file = tomllib.loads(path.read_text())
         for case in file["case"]:
             case["files"] = file["files"]
-            case["properties"] = _together(file.get("properties", ""), case.get("properties", ""))
+            case["properties"] = together(file.get("properties", ""), case.get("properties", ""))
             yield pytest.param(case, id=f"{path.stem}: {case['name']}")
-
-
-def _together(common: str, own: str) -> str:
-    """Return the properties of the file without those that the case has itself."""
-    names = [line.partition("=")[0] for line in own.splitlines()]
-    kept = [line for line in common.splitlines() if line.partition("=")[0] not in names]
-    return "\n".join([*kept, own])
 
 
 @pytest.mark.parametrize("case", list(_cases()))

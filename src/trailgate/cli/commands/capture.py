@@ -13,6 +13,7 @@ import typer
 
 from trailgate.cli.capture_output import print_ignored, print_notes, print_summary, progress_bar
 from trailgate.cli.options import Threads
+from trailgate.cli.output import done_already, quiet_pipe
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
@@ -41,7 +42,10 @@ class OnError(StrEnum):
 def command(  # noqa: PLR0913  one argument an option
     *,
     source: Annotated[
-        str, typer.Option("--from", metavar="PATH", help="A folder of messages, or one file.")
+        list[str],
+        typer.Option(
+            "--from", metavar="PATH", help="A folder of messages, a file, or a pattern; repeatable."
+        ),
     ],
     properties: Annotated[
         str | None, typer.Option(metavar="FILE", help="The capture's properties.")
@@ -99,6 +103,12 @@ def command(  # noqa: PLR0913  one argument an option
             help="Capture without the parameters that are not obeyed, and list them.",
         ),
     ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Capture what was captured before once more.")
+    ] = False,
+    unordered_ids: Annotated[
+        bool, typer.Option("--unordered-ids", help="Capture sequence ids that fall or repeat.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Parse and report, write nothing.")
     ] = False,
@@ -125,16 +135,19 @@ def command(  # noqa: PLR0913  one argument an option
         max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
         seq_digits=seq_digits,
         dry_run=dry_run,
+        again=again,
+        unordered_ids=unordered_ids,
         message_per_line=message_per is MessagePer.LINE,
         trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
     with nullcontext() if dry_run else locked(target):
         job = prepare(loaded.capture, source, target, options)
         summary = run(job, master, show=not as_json, threads=threads)
-    if as_json:
-        print(json.dumps(asdict(summary), ensure_ascii=False))
-    else:
-        print_summary(summary)
+    with quiet_pipe() if dry_run else done_already():
+        if as_json:
+            print(json.dumps(asdict(summary), ensure_ascii=False))
+        else:
+            print_summary(summary)
 
 
 def _with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:

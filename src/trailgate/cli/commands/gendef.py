@@ -10,10 +10,10 @@ import typer
 
 from trailgate.cli import output
 from trailgate.definitions.gendef import generated
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import OptionError, Where
 from trailgate.jobs.capture.loading import load_definitions
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.durable import write_whole
+from trailgate.storage.files.durable import write_whole, writing
 
 
 def command(
@@ -43,12 +43,9 @@ def _write(path: Path, text: bytes, *, force: bool) -> None:
     if path.exists() and not force:
         hint = "Give --force to write over it"
         raise OptionError("the file exists already", where=Where(source=str(path)), hint=hint)
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
-    except OSError as error:
-        where = Where(source=str(path))
-        raise StorageError(f"cannot be written: {error.strerror}", where=where) from error
 
 
 def _print(path: Path, definitions: Definitions) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from trailgate.cli.options import Format, RowFormat
+from trailgate.cli.output import done_already
 from trailgate.cli.row_output import TableForm, print_batches
 from trailgate.cobol.records.decoding import Shape
 from trailgate.errors import OptionError
@@ -77,4 +78,5 @@ def _write(path: str, to: str, options: CopybookOptions, master: str | None) -> 
         from trailgate.spark.parquet_job import run_parquet  # noqa: PLC0415  only with Spark
 
         rows = run_parquet(master, job)
-    print(f"{rows:,} records in {len(job.parts)} files: {to}")
+    with done_already():
+        print(f"{rows:,} records in {len(job.parts)} files: {to}")

@@ -51,7 +51,7 @@ class Fault:
 
 
 def surplus(records: RecordBytes, extent: Offset, known: Mask | None, name: str) -> Fault | None:
-    """Return the fault of records that go on after the end of the layout of that name.
+    """Return the fault of records that continue after the end of the layout of that name.
 
     ``known`` are the records whose extent is known, None for all.
     """

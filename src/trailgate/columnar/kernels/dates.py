@@ -8,7 +8,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import load8
+from trailgate.columnar.kernels.words import load8, store8
 
 # The parts of a time, as the fields of a layout number them; a fraction is in units of 10^-12.
 YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
@@ -27,8 +27,16 @@ TEN: Final = np.uint64(10)
 DIGIT: Final = np.uint8(
     48
 )  # subtracted from a byte, which leaves more than 9 of anything but a digit
-# Days before each month, of a year that begins in March.
-DAYS_BEFORE: Final = (306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275)
+STARTS: Final = 6  # of the numbers of a layout: where year to second are
+SECONDS: Final = 19  # characters of ISO text up to the seconds
+TWO_BYTES, LOW_BITS, EIGHT = np.uint64(0xFFFF), np.uint64(15), np.uint64(8)
+# Digits as ``pair_at`` returns them, for parts that a layout lacks: those of 1970-01-01 00:00:00.
+NINETEEN, SEVENTY = np.uint64(0x3931), np.uint64(0x3037)
+ONE, NOUGHT = np.uint64(0x3130), np.uint64(0x3030)
+# What is between the digits of ISO text, in words with their lowest byte first: YYYY-MM-, DD HH:MI, :SS.ffff
+DATE_MARKS: Final = np.uint64(0x2D00002D00000000)
+TIME_MARKS: Final = np.uint64(0x00003A0000200000)
+LAST_MARKS: Final = np.uint64(0x303030302E00003A)
 
 
 @kernel(writes=("part", "micros", "iso"))
@@ -51,8 +59,8 @@ def read_times(
     and where year to second are, -1 for none. The first layout counts whose digits, letters and literals fit. ``fields`` has part,
     start, width and whether it is letters; ``literals`` a place and the three bytes that are allowed there. ``shapes`` has nine words a
     layout: for each eight bytes a mask, what is left of them by it, and where digits are; all 0 for a layout that is not of pairs of digits. Blanks around a value do not count. With a ``size``, ISO text of
-    so many characters is written, else microseconds since 1970. ``part`` has room for ``PARTS`` numbers; microseconds are cut
-    off after six digits, and part[CUT] becomes the first row where these are not all.
+    so many characters is written into ``iso``, which has ``SPARE`` bytes more, else microseconds since 1970. ``part`` has room for
+    ``PARTS`` numbers; microseconds are cut off after six digits, and part[CUT] becomes the first row where these are not all.
     """
     part[CUT] = -1
     for row in range(len(offsets) - 1):
@@ -63,31 +71,50 @@ def read_times(
             begin += 1
         while end > begin and is_blank(data[end - 1]):
             end -= 1
-        found = False
+        found = paired = False
+        which = 0
         for at in range(0, len(layouts), LAYOUT):
             if layouts[at] == end - begin:
-                shape = at // LAYOUT * SHAPE
-                if shapes[shape] and begin + SHAPED <= len(data):
+                which, shape = at + STARTS, at // LAYOUT * SHAPE
+                paired = shapes[shape] != 0 and begin + SHAPED + 8 <= len(data)
+                if paired:
                     found = has_shape(data, begin, shapes, shape) and has_literals(
                         data, begin, literals, layouts[at + 3], layouts[at + 5]
                     )
-                    if found:
-                        read_pairs(data, begin, layouts, at + 6, part)
                 else:
                     found = has_literals(
                         data, begin, literals, layouts[at + 3], layouts[at + 4]
                     ) and read_parts(data, begin, layouts, at, fields, months, part)
                 if found:
                     break
-        if not found or not is_time(part):
+        if not found:
             return row
-        if size:
-            if not write_iso(part, iso, row * size, size):
-                return row
-        else:
+        if paired:
+            century = pair_at(data, begin, layouts[which + YEAR], NINETEEN)
+            years = pair_at(data, begin + 2, layouts[which + YEAR], SEVENTY)
+            month = pair_at(data, begin, layouts[which + MONTH], ONE)
+            day = pair_at(data, begin, layouts[which + DAY], ONE)
+            hour = pair_at(data, begin, layouts[which + HOUR], NOUGHT)
+            minute = pair_at(data, begin, layouts[which + MINUTE], NOUGHT)
+            second = pair_at(data, begin, layouts[which + SECOND], NOUGHT)
+            part[YEAR], part[MONTH] = 100 * read_pair(century) + read_pair(years), read_pair(month)
+            part[DAY], part[HOUR] = read_pair(day), read_pair(hour)
+            part[MINUTE], part[SECOND], part[FRACTION] = read_pair(minute), read_pair(second), 0
+        if not is_time(part):
+            return row
+        if size == 0:
             if part[FRACTION] % 1_000_000 and part[CUT] < 0:
                 part[CUT] = row
             micros[row] = since_1970(part)
+        elif paired and size >= SECONDS:
+            to = row * size
+            store8(iso, to, DATE_MARKS | century | shifted(years, 2) | shifted(month, 5))
+            store8(iso, to + 8, TIME_MARKS | day | shifted(hour, 3) | shifted(minute, 6))
+            store8(iso, to + 16, LAST_MARKS | shifted(second, 1))
+            for at in range(to + 24, to + size):
+                iso[at] = ZERO
+        elif not write_iso(part, iso, row * size, size):
+            return row
     return -1
 
 
@@ -172,22 +199,27 @@ def has_literals(data: Octets, begin: int, literals: Longs, start: int, stop: in
 
 
 @inner
-def read_pairs(data: Octets, begin: int, layouts: Longs, at: int, part: Longs) -> None:
-    """Write the parts of a value: a year of four digits, others of two, which are known to be digits."""
-    part[YEAR], part[FRACTION] = 1970, 0
-    if layouts[at] >= 0:
-        start = begin + layouts[at]
-        part[YEAR] = 100 * read_two(data, start) + read_two(data, start + 2)
-    for which in range(MONTH, SECOND + 1):
-        part[which] = 1 if which < HOUR else 0
-        if layouts[at + which] >= 0:
-            part[which] = read_two(data, begin + layouts[at + which])
+def pair_at(data: Octets, begin: int, place: int, otherwise: np.uint64) -> np.uint64:
+    """Return two digits as they are written, the first one lowest; ``otherwise`` for a place of -1."""
+    return load8(data, begin + place) & TWO_BYTES if place >= 0 else otherwise
 
 
 @inner
-def read_two(data: Octets, start: int) -> int:
+def read_two(data: Octets, at: int) -> int:
+    """Return the number of two digits at a place."""
+    return 10 * (np.int64(data[at]) & 15) + (np.int64(data[at + 1]) & 15)
+
+
+@inner
+def read_pair(digits: np.uint64) -> int:
     """Return the number of two digits."""
-    return 10 * np.int64(data[start]) + np.int64(data[start + 1]) - 11 * ZERO
+    return np.int64(TEN * (digits & LOW_BITS) + (digits >> EIGHT & LOW_BITS))
+
+
+@inner
+def shifted(digits: np.uint64, place: int) -> np.uint64:
+    """Return a word in which two digits are at a place."""
+    return digits << np.uint64(8 * place)
 
 
 @inner
@@ -265,12 +297,12 @@ def is_time(part: Longs) -> bool:
 @inner
 def since_1970(part: Longs) -> int:
     """Return microseconds since 1970 of the proleptic Gregorian calendar."""
-    # Days from a year that begins in March, so that the leap day is its last.
+    # Days of a year that begins in March, so that the leap day is its last.
     past = 1 if part[MONTH] <= 2 else 0
     year = np.uint32(part[YEAR] - past)
     days = 365 * np.int64(year) + year // np.uint32(4) - year // np.uint32(100)
     days += np.int64(year // np.uint32(400))
-    days += DAYS_BEFORE[part[MONTH] - 1] + part[DAY] - 1 - 719_468
+    days += (153 * (part[MONTH] + 12 * past - 3) + 2) // 5 + part[DAY] - 1 - 719_468
     seconds = ((days * 24 + part[HOUR]) * 60 + part[MINUTE]) * 60 + part[SECOND]
     return int(seconds * 1_000_000 + part[FRACTION] // 1_000_000)
 

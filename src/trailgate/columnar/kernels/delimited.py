@@ -12,7 +12,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import copy_value, first_mark, load8, marks64
+from trailgate.columnar.kernels.words import SPARE, first_mark, load8, marks64, move32
 
 # The rows of ``bounds``: a token is tokens[bounds[row]:bounds[row + 1]].
 FIELD, LINE, QUOTE, ESCAPED_QUOTE, OTHERS = range(5)
@@ -304,39 +304,81 @@ def measure_fields(
     Returns how many are null, -1 for a field that does not exist.
     """
     count = 0
-    rows, around, nullable = len(first), len(quote), len(nulls) > 0
+    rows, nullable = len(first), len(nulls) > 0
     for number in range(len(places)):
         offsets[number * (rows + 1)] = 0
     for block in range(0, rows, BLOCK):
+        records = first[block : block + BLOCK]
         for number in range(len(places)):
-            place, slot = places[number], number * (rows + 1)
-            total, every = np.int64(offsets[slot + block]), np.uint8(0)
-            for row in range(block, min(rows, block + BLOCK)):
-                field = first[row] + place
-                if field < 0 or field >= len(starts):
-                    return -1
-                begin, flag = np.int64(starts[field]), flags[field]
-                size = ends[field] - begin
-                every |= flag
-                if flag:
-                    begin += around
-                    size -= 2 * around
-                    if flag & ESCAPES:
-                        size = np.int64(unescaped_size(data, begin, begin + size, quote, escaped))
-                        begin = ~begin
-                if nullable and not flag and size == len(null):
-                    same = True
-                    for at in range(size):
-                        same = same and data[begin + at] == null[at]
-                    if same:
-                        nulls[number * rows + row] = True
-                        count += 1
-                        size = np.int64(0)
-                begins[number * rows + row] = begin
-                total += size
-                offsets[slot + row + 1] = total
+            slot, value = number * (rows + 1) + block, number * rows + block
+            found, every = measure_part(
+                data,
+                starts,
+                ends,
+                flags,
+                records,
+                places[number],
+                quote,
+                escaped,
+                null,
+                offsets[slot : slot + len(records) + 1],
+                begins[value : value + len(records)],
+                nulls[value : value + len(records)] if nullable else nulls,
+            )
+            if found < 0:
+                return -1
+            count += found
             seen[number] |= every
     return count
+
+
+@inner
+def measure_part(
+    data: Octets,
+    starts: Offsets,
+    ends: Offsets,
+    flags: Octets,
+    first: Longs,
+    place: int,
+    quote: Octets,
+    escaped: Octets,
+    null: Octets,
+    offsets: Offsets,
+    begins: Offsets,
+    nulls: Mask,
+) -> tuple[int, np.uint8]:
+    """Write offsets after the first one, begins and nulls of some records; return how many are null, and the flags ored.
+
+    Arrays are parts of a column, with an item a record: numba need not look whether an index counts from the end, which takes as long as the rest.
+    """
+    count = 0
+    around, nullable = len(quote), len(nulls) > 0
+    total, every = np.int64(offsets[0]), np.uint8(0)
+    for row in range(len(first)):
+        field = first[row] + place
+        if field < 0 or field >= len(starts):
+            return -1, every
+        begin, flag = np.int64(starts[field]), flags[field]
+        size = ends[field] - begin
+        every |= flag
+        if flag:
+            begin += around
+            size -= 2 * around
+            if flag & ESCAPES:
+                size = np.int64(unescaped_size(data, begin, begin + size, quote, escaped))
+                begin = ~begin
+        elif nullable and size == len(null):
+            same = True
+            for at in range(size):
+                same = same and data[begin + at] == null[at]
+            if same:
+                nulls[row] = True
+                count += 1
+                size = np.int64(0)
+        begins[row] = begin
+        total += size
+        offsets[row + 1] = total
+    return count, every
 
 
 @kernel(writes=("out",))
@@ -358,28 +400,78 @@ def copy_fields(
     """
     rows = len(first)
     for block in range(0, rows, BLOCK):
+        records = first[block : block + BLOCK]
         for number in range(len(places)):
-            slot, base = number * (rows + 1), bases[number]
-            at = np.int64(offsets[slot + block])
-            for row in range(block, min(rows, block + BLOCK)):
-                end, begin = (
-                    np.int64(offsets[slot + row + 1]),
-                    np.int64(begins[number * rows + row]),
-                )
-                if begin < 0:
-                    stop = ends[first[row] + places[number]] - len(quote)
-                    unescape(data, ~begin, stop, quote, escaped, out, base + at)
-                else:
-                    copy_value(data, begin, end - at, out, base + at)
-                at = end
+            slot, value = number * (rows + 1) + block, number * rows + block
+            copy_part(
+                data,
+                ends,
+                records,
+                places[number],
+                quote,
+                escaped,
+                offsets[slot : slot + len(records) + 1],
+                begins[value : value + len(records)],
+                out[bases[number] :],
+            )
+
+
+@inner
+def copy_part(
+    data: Octets,
+    ends: Offsets,
+    first: Longs,
+    place: int,
+    quote: Octets,
+    escaped: Octets,
+    offsets: Offsets,
+    begins: Offsets,
+    out: Octets,
+) -> None:
+    """Copy the values of some records to their offsets; arrays are as those of ``measure_part``."""
+    at, limit, left = np.int64(offsets[0]), len(data) - SPARE, 0
+    for row in range(len(begins)):
+        end, begin = np.int64(offsets[row + 1]), np.int64(begins[row])
+        if 0 <= begin <= limit - (end - at):
+            move32(out, at, data, begin)
+            for done in range(32, end - at, 32):
+                move32(out, at + done, data, begin + done)
+        else:
+            left += 1
+        at = end
+    if left:
+        copy_rest(data, ends, first, place, quote, escaped, offsets, begins, out)
+
+
+@inner
+def copy_rest(
+    data: Octets,
+    ends: Offsets,
+    first: Longs,
+    place: int,
+    quote: Octets,
+    escaped: Octets,
+    offsets: Offsets,
+    begins: Offsets,
+    out: Octets,
+) -> None:
+    """Copy the values of some records that have escapes, or are too near the end of the data for words, byte by byte."""
+    for row in range(len(first)):
+        at, end, begin = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(begins[row])
+        if begin < 0:
+            stop = ends[first[row] + place] - len(quote)
+            unescape(data, ~begin, stop, quote, escaped, out, at)
+        elif begin > len(data) - SPARE - (end - at):
+            for byte in range(end - at):
+                out[at + byte] = data[begin + byte]
 
 
 @inner
 def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: Octets) -> int:
     """Return the length of a value with its escaped quotes undone."""
-    size = end - start
+    size, begins = end - start, escaped[0]
     while start < end:
-        if is_there(data, start, end, escaped, 0, len(escaped)):
+        if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
             size += len(quote) - len(escaped)
             start += len(escaped)
         else:
@@ -392,8 +484,9 @@ def unescape(
     data: Octets, start: int, end: int, quote: Octets, escaped: Octets, out: Octets, at: int
 ) -> None:
     """Write a value with its escaped quotes undone."""
+    begins = escaped[0]
     while start < end:
-        if is_there(data, start, end, escaped, 0, len(escaped)):
+        if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
             for byte in range(len(quote)):
                 out[at + byte] = quote[byte]
             at += len(quote)

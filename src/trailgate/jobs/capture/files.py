@@ -12,13 +12,14 @@ from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import PathLike, load, warn_ignored
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
+from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.lock import locked
 
 Runner = Callable[[CaptureJob], CaptureSummary]
 
 
 def capture_files(  # noqa: PLR0913  one parameter an option
-    source: str | Path,
+    source: Addresses,
     trail: str | Path,
     properties: PathLike | None = None,
     *,
@@ -31,11 +32,15 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     format_release: str | None = None,
     byte_order: Literal["big", "little"] | None = None,
     update_format: Literal["separate", "full", "compact"] | None = None,
+    again: bool = False,
+    unordered_ids: bool = False,
     dry_run: bool = False,
     ignore_unsupported: bool = False,
     runner: Runner = run_local,
 ) -> CaptureSummary:
-    """Capture a folder of messages, or one file, into a trail; return what was done.
+    """Capture messages into a trail: a folder, a file, a pattern, or several of them; return what was done.
+
+    What was captured into the trail before is left out and counted, unless ``again``.
 
     The properties are those of a file, or of the Extract parameter file that names them; ``definitions`` replaces the
     definitions file that they name. The other options are those of ``trailgate capture`` (docs/cli.md). ``runner`` runs
@@ -51,6 +56,8 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     options = CaptureOptions(
         on_error=on_error,
         dry_run=dry_run,
+        again=again,
+        unordered_ids=unordered_ids,
         message_per_line=message_per == "line",
         max_bytes=loaded.max_bytes(max_bytes),
         seq_digits=seq_digits,

@@ -13,11 +13,15 @@ from pathlib import Path
 
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
+from trailgate.jobs.capture.recognising import Recognised, recognised
+from trailgate.jobs.capture.sequence_ids import IdRule
 from trailgate.messages.capture import Capture
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import URI
+from trailgate.storage.files.captured import read_captured
 from trailgate.storage.files.definitions_file import trail_definitions
-from trailgate.storage.files.durable import write_whole
+from trailgate.storage.files.durable import write_whole, writing
+from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.manifest import Manifest, read_manifest, write_manifest
 from trailgate.storage.reading.message_files import (
     MessageFiles,
@@ -32,7 +36,8 @@ from trailgate.storage.writing.target import Target, check_tables, check_trail, 
 class CaptureJob:
     """All that a worker needs to run any of the ranges; it can be pickled.
 
-    ``done`` is what an interrupted run of the same input had published; then there are no ranges.
+    ``done`` is what an interrupted run of the same input had published; then there are no ranges. ``recognised`` is what
+    the trail knows of the input, and ``ids`` what its sequence ids are compared with, if the messages give them.
     """
 
     capture: Capture
@@ -41,22 +46,28 @@ class CaptureJob:
     options: CaptureOptions
     ranges: tuple[MessageRange, ...]
     done: CaptureSummary | None = None
+    recognised: Recognised | None = None
+    ids: IdRule | None = None
 
 
 def prepare(
-    capture: Capture, path: str | Path, target: str | Path, options: CaptureOptions | None = None
+    capture: Capture, path: Addresses, target: str | Path, options: CaptureOptions | None = None
 ) -> CaptureJob:
-    """Return a job over the messages at ``path`` into the trail ``target``.
+    """Return a job over the messages at ``path``, one address or several, into the trail ``target``.
 
+    Files that were captured into it before are left out, unless the options say again.
     A run that did not finish and had the same input is resumed with its time, so that
     its bytes are the same. Raises StorageError where the trail must not be written.
     """
     options, prefix = options or CaptureOptions(), str(target)
-    source = find_messages(path, options.message_per_line)
     if URI.match(prefix) or not Path(prefix).name:
         raise OptionError(f"{prefix!r} is not a trail", hint="Name a prefix as dirdat/ot")
     manifest = read_manifest(prefix)
     check_trail(prefix, manifest, options)
+    found = find_messages(path, options.message_per_line)
+    captured = read_captured(prefix, manifest.captured) if manifest and not options.again else ()
+    known = recognised(found, captured)
+    source = known.files
     definitions = _merged(prefix, capture)
     check_tables(definitions, options)
     staging = Path(prefix).absolute().with_name(f".{Path(prefix).name}.staging")
@@ -72,10 +83,14 @@ def prepare(
             done = CaptureSummary.of(manifest.summary)
     process = capture.rules.surroundings.group
     header = file_header(prefix, options.seq_digits, now, process)
+    ids = None
+    if capture.options.gives_ids:
+        last = None if manifest is None or options.again else manifest.last_id or None
+        ids = IdRule(prefix, last, ordered=not options.unordered_ids)
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     ranges = () if done else plan_ranges(source, options.split_bytes)
     staged = Target(prefix, staging, run, header, definitions, options)
-    return CaptureJob(capture, source, staged, options, ranges, done)
+    return CaptureJob(capture, source, staged, options, ranges, done, known, ids)
 
 
 def _merged(prefix: str, capture: Capture) -> Definitions:
@@ -96,8 +111,8 @@ def _staged(staging: Path, fingerprint: str, now: int) -> int:
             now = int(earlier["now"])
     except (OSError, ValueError, KeyError):
         pass
-    if not staging.exists():
-        staging.mkdir(parents=True)
+    with writing(staging):
+        staging.mkdir(parents=True, exist_ok=True)
     write_whole(record, json.dumps({"fingerprint": fingerprint, "now": now}).encode())
     for path in staging.iterdir():
         if path != record:

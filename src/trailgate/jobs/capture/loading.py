@@ -21,9 +21,8 @@ from trailgate.jobs.capture.surroundings import check_tokens, surrounded
 from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.extract.parameters import ExtractParameters, parse_extract
 from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.parsers import parser_of
+from trailgate.messages.parsers import defined_tables, parser_of
 from trailgate.messages.properties.file import parse_properties
-from trailgate.messages.xml.tables import defines_by_xml, xml_definitions
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import read_whole
 from trailgate.storage.files.copybooks import copy_members, read_source
@@ -120,9 +119,7 @@ def load(
 def load_definitions(properties: PathLike) -> Definitions:
     """Return the tables that a capture's properties define, by whatever parser."""
     parsed = parse_properties(_wanted(properties, "properties"), source=str(properties))
-    if defines_by_xml(parsed):
-        return xml_definitions(parsed, _Files(None))
-    return load(properties).capture.definitions
+    return defined_tables(parsed, _Files(None))
 
 
 @dataclass(frozen=True, slots=True)

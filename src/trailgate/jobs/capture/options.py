@@ -13,12 +13,17 @@ from trailgate.storage.writing.options import WriteOptions
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions(WriteOptions):
-    """How a capture runs and writes; ``on_error`` is stop or quarantine."""
+    """How a capture runs and writes; ``on_error`` is stop or quarantine.
+
+    ``again`` captures what was captured before too. With ``unordered_ids`` sequence ids that fall or repeat are captured.
+    """
 
     on_error: str = "stop"
     dry_run: bool = False
     split_bytes: int = SPLIT_BYTES
     message_per_line: bool = False
+    again: bool = False
+    unordered_ids: bool = False
 
     def __post_init__(self) -> None:
         if self.on_error not in ("stop", "quarantine"):
@@ -28,7 +33,12 @@ class CaptureOptions(WriteOptions):
 
 @dataclass(frozen=True, slots=True)
 class CaptureSummary:
-    """What a capture did: operations by table and kind, the files it published, and what is worth a note."""
+    """What a capture did: operations by table and kind, the files it published, and what is worth a note.
+
+    What was captured before: ``skipped_files`` and ``skipped_operations`` were left out; of ``continued_files`` only the new
+    end was captured. Captured whole were ``changed_files``, which had other content then, ``copied_files``, which had another
+    name, and ``late_operations``, whose sequence ids are lower than the trail's highest.
+    """
 
     target: str
     counts: dict[str, dict[str, int]]
@@ -40,6 +50,12 @@ class CaptureSummary:
     quarantine: str | None = None
     dry_run: bool = False
     notes: tuple[str, ...] = ()
+    skipped_files: int = 0
+    skipped_operations: int = 0
+    continued_files: int = 0
+    changed_files: int = 0
+    copied_files: int = 0
+    late_operations: int = 0
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:

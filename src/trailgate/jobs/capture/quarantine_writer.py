@@ -8,6 +8,7 @@ from typing import Final
 
 from trailgate.errors import StorageError
 from trailgate.jobs.capture.range_reader import place_of
+from trailgate.storage.files.durable import writing
 from trailgate.storage.files.quarantine import write_line
 from trailgate.storage.reading.message_files import MessageFiles, MessagePlace
 from trailgate.storage.reading.message_reading import read_messages
@@ -17,7 +18,7 @@ SMALL: Final = 1 << 16  # bytes read at once where single messages are read agai
 
 def write_quarantine(path: Path, files: MessageFiles, reasons: Mapping[MessagePlace, str]) -> None:
     """Write the messages at these places and why they were quarantined, as JSON lines."""
-    with path.open("wb") as file:
+    with writing(path), path.open("wb") as file:
         for place, body, headers in _read_again(files, sorted(reasons)):
             name = files.files[place.file].path
             file.write(write_line(body, headers, (name, *place), reasons[place]))

@@ -18,7 +18,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.reading.message_files import START, MessageFiles, MessagePlace, MessageRange
+from trailgate.storage.reading.message_files import MessageFiles, MessagePlace, MessageRange
 from trailgate.storage.reading.message_reading import ReadMessages, read_messages
 
 TAIL: Final = 64  # messages looked at first for the end of a stretch after a range's end
@@ -50,7 +50,7 @@ class RangeReader:
 
     def __init__(self, capture: Capture, files: MessageFiles, own: MessageRange) -> None:
         self._capture, self._files, self._own = capture, files, own
-        self._begun = own.start == START  # nothing is before the input
+        self._begun = own.start == files.start  # nothing is before the input
         # What is before a range's first stretch is another range's: it is not judged here.
         self._state = TransactionState(broken=not self._begun)
         self.last = own.start

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from trailgate.arrays import Longs, Mask
-from trailgate.errors import TrailgateError
+from trailgate.errors import TrailgateError, TransactionError
 from trailgate.jobs.capture.quarantine_writer import write_quarantine
 from trailgate.jobs.capture.range_reader import OwnedBatch, RangeReader, located, place_of
+from trailgate.jobs.capture.sequence_ids import IdCheck, IdSpan
 from trailgate.storage.reading.message_files import MessageFiles, MessagePlace
 from trailgate.storage.writing.counts import Counts, added, counted
 from trailgate.storage.writing.segments import (
@@ -43,6 +44,9 @@ class RangeReport:
     end: MessagePlace | None = None
     id_length: int | None = None
     notes: frozenset[str] = frozenset()
+    ids: IdSpan | None = None
+    skipped: int = 0
+    late: int = 0
 
 
 @dataclass(slots=True)
@@ -67,9 +71,10 @@ class RangeRun:
         encoding: Encoding,
         *,
         stop: bool,
+        ids: IdCheck | None = None,
     ) -> None:
         self._owned, self._files, self._writer, self._stop = owned, files, writer, stop
-        self._encoding = encoding
+        self._encoding, self._ids = encoding, ids
         self._counts: Counts = {}
         self._transactions = self._messages = 0
         self._unit = _Unit()
@@ -87,6 +92,14 @@ class RangeRun:
 
     def _take(self, batch: OwnedBatch) -> TrailgateError | None:
         """Write a batch's good units, quarantine the others; return the error that stops the run."""
+        if self._ids is not None:
+            try:
+                fresh = self._ids.fresh(batch)
+            except TransactionError as disorder:
+                return disorder
+            if not fresh.all():
+                operations, message = batch.operations.where(fresh), batch.message[fresh]
+                batch = replace(batch, operations=operations, message=message)
         encoded, blamed = encoded_or_blamed(self._encoding, batch.operations, batch.message)
         for at, error in blamed.items():
             place = self._owned.last if at < 0 else place_of(batch.messages, at)
@@ -179,6 +192,9 @@ class RangeRun:
             end=self._owned.end,
             id_length=self._owned.id_length,
             notes=self._owned.notes,
+            ids=None if self._ids is None else self._ids.span,
+            skipped=0 if self._ids is None else self._ids.skipped,
+            late=0 if self._ids is None else self._ids.late,
         )
 
     def _write_quarantine(self) -> str | None:

@@ -10,17 +10,22 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from typing import Final
 
-from trailgate.errors import StorageError, TransactionError
+from trailgate.errors import StorageError, TrailgateError, TransactionError, WriteError
 from trailgate.jobs.capture.job import CaptureJob
 from trailgate.jobs.capture.options import CaptureSummary
 from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.jobs.capture.range_run import RangeReport, RangeRun
+from trailgate.jobs.capture.sequence_ids import IdCheck, check_spans
+from trailgate.storage.files.captured import captured_lines
 from trailgate.storage.reading.message_files import MessagePlace
 from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.writing.counts import Counts, added
 from trailgate.storage.writing.publishing import Staged
 from trailgate.storage.writing.publishing import publish as publish_staged
+
+KNOWN: Final = ("skipped", "continued", "changed", "copied")  # of what was captured before
 
 
 def run_range(job: CaptureJob, index: int) -> RangeReport:
@@ -30,7 +35,9 @@ def run_range(job: CaptureJob, index: int) -> RangeReport:
     # A copy has a parser of its own, which no other thread uses.
     owned = RangeReader(replace(job.capture), job.source, job.ranges[index])
     stop = job.options.on_error == "stop"
-    return RangeRun(owned, job.source, writer, job.target.encoding(), stop=stop).run(index)
+    ids = None if job.ids is None else IdCheck(job.ids, job.source)
+    run = RangeRun(owned, job.source, writer, job.target.encoding(), stop=stop, ids=ids)
+    return run.run(index)
 
 
 def run_local(
@@ -45,13 +52,17 @@ def run_local(
     ranges = range(len(job.ranges))
     many = max(1, min(thread_count(threads), len(ranges)))
     reports = []
-    for report in in_order(lambda index: (run_range(job, index),), ranges, many):
-        reports.append(report)
-        if progress is not None:
-            progress(len(reports))
-        if report.error is not None:
-            break
-    return publish(job, reports)
+    try:
+        for report in in_order(lambda index: (run_range(job, index),), ranges, many):
+            reports.append(report)
+            if progress is not None:
+                progress(len(reports))
+            if report.error is not None:
+                break
+        return publish(job, reports)
+    except WriteError:
+        job.target.discard()  # a full disk has room again
+        raise
 
 
 def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
@@ -67,15 +78,25 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         if report.error is not None:
             job.target.discard()
             raise report.error
-    _check_chain(job, ordered)
+    try:
+        _check_chain(job, ordered)
+    except TrailgateError:
+        job.target.discard()
+        raise
     summary = _summary(job, ordered)
     if job.options.dry_run:
         return summary
+    if not job.ranges:
+        job.target.discard()
+        return summary
+    remembered = () if job.recognised is None else job.recognised.remembered
     staged = Staged(
         [segment for report in ordered for segment in report.segments],
         [report.quarantine for report in ordered if report.quarantine is not None],
         asdict(summary),
         job.capture.first_file + len(job.source.files),
+        captured=captured_lines(remembered),
+        last_id=max((report.ids.highest for report in ordered if report.ids), default=""),
     )
     files, quarantine = publish_staged(job.target, staged)
     return replace(summary, files=files, quarantine=quarantine)
@@ -83,6 +104,7 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
 
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     counts: Counts = {}
+    known = job.recognised
     for report in reports:
         counts = added(counts, report.counts)
     return CaptureSummary(
@@ -94,6 +116,9 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         quarantined=sum(report.quarantined for report in reports),
         dry_run=job.options.dry_run,
         notes=tuple(sorted({note for report in reports for note in report.notes})),
+        skipped_operations=sum(report.skipped for report in reports),
+        late_operations=sum(report.late for report in reports),
+        **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
     )
 
 
@@ -102,6 +127,8 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     if [report.index for report in reports] != list(range(len(job.ranges))):
         raise StorageError("not every range of the messages was run")
     _check_id_lengths(reports)
+    if job.ids is not None and job.ids.ordered:
+        check_spans((report.ids for report in reports if report.ids is not None), job.source)
     reached: MessagePlace | None = None
     for report in reports:
         if report.start is None:

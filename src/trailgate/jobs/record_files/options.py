@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 from trailgate.cobol.copybook.dialect import (
@@ -33,6 +34,7 @@ from trailgate.cobol.values.options import Blank, Integers, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import OptionError, did_you_mean
+from trailgate.jobs.record_files.keywords import CopybookKeywords
 from trailgate.options import (
     COUNT,
     FLAG,
@@ -172,6 +174,23 @@ OPTIONS: Final = Options(
         Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
     ),
 )
+# Those that do not concern files.
+COLUMN_OPTIONS: Final = Options(
+    "copybook (of a column)",
+    (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
+)
+_COUNTED: Final = (FrameKind.RDW, FrameKind.BDW, FrameKind.LENGTH_FIELD)
+# The record formats that have an option; the other options are for all.
+_FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
+    {
+        "record_length": (FrameKind.FIXED,),
+        "delimiter": (FrameKind.LINE,),
+        "little_endian": _COUNTED,
+        "adjustment": _COUNTED,
+        "length_offset": (FrameKind.LENGTH_FIELD,),
+        "length_width": (FrameKind.LENGTH_FIELD,),
+    }
+)
 _DIALECT: Final = (
     "source_format",
     "code_page",
@@ -198,6 +217,12 @@ class CopybookOptions:
     def of(cls, named: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of these names; raises OptionError, DefinitionError, StorageError."""
         return cls.of_values(OPTIONS.read(named), shape=shape)
+
+    @classmethod
+    def of_column(cls, named: Mapping[str, Any]) -> Self:
+        """Return the options of a column of records; raises as ``of`` does, and for options of files."""
+        whole = {"surplus": Surplus.ERROR, **named}
+        return cls.of_values({**OPTIONS.read({}), **COLUMN_OPTIONS.read(whole)})
 
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
@@ -287,7 +312,20 @@ def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
     return next(iter(sizes.values()))
 
 
+def _check_formats(given: Mapping[str, Any]) -> None:
+    """Raise OptionError for an option that the record format does not have."""
+    own: FrameKind = given["record_format"]
+    for row in OPTIONS:
+        kinds = _FORMATS.get(row.name)
+        if kinds is not None and own not in kinds and given[row.name] != row.default:
+            problem = f"{row.spelled} is not an option of recordFormat={own.value}"
+            raise OptionError(
+                problem, hint=f"It is one of {', '.join(kind.value for kind in kinds)}"
+            )
+
+
 def _framing(given: Mapping[str, Any], length: int) -> Framing:
+    _check_formats(given)
     return Framing(
         kind=given["record_format"],
         length=length,

@@ -91,9 +91,9 @@ class FieldValues:
             self.data, fields.starts, fields.ends, fields.flags, *which, null, *written
         )
         assert count >= 0, "the caller counts the fields of its records"
-        sizes = offsets[:, -1].astype(np.int64)
-        bases = np.cumsum(sizes + SPARE) - sizes - SPARE
-        out = np.empty(int((sizes + SPARE).sum()), np.uint8)
+        sizes = offsets[:, -1].astype(np.int64) + SPARE
+        bases = np.cumsum(sizes) - sizes
+        out = np.empty(int(sizes.sum()), np.uint8)
         kernels.copy_fields(self.data, fields.ends, *which, offsets.ravel(), begins, bases, out)
         columns = []
         for number, (base, size) in enumerate(zip(bases.tolist(), sizes.tolist(), strict=True)):

@@ -79,6 +79,22 @@ class MessageBatch:
         ends = np.cumsum(lengths + len(between)) - len(between)
         return replace(self, data=data, starts=ends - lengths, ends=ends)
 
+    def header(self, name: str) -> pa.Array:
+        """Return each message's value of a header, null where it has none.
+
+        Names are compared without case where none is the same, as the manual's samples need.
+        """
+        found = [_header(headers, name) for headers in self.headers or ()]
+        return pa.array(found or [None] * len(self), pa.string())
+
     def place(self, message: int) -> tuple[str | None, int]:
         """Return the source's name and the byte offset of a message, for error texts."""
         return self.source or f"file {int(self.files[message])}", int(self.offsets[message])
+
+
+def _header(headers: Mapping[str, str], name: str) -> str | None:
+    value = headers.get(name)
+    if value is not None:
+        return value
+    folded = name.casefold()
+    return next((v for k, v in headers.items() if k.casefold() == folded), None)

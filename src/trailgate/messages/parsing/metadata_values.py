@@ -37,6 +37,12 @@ MESSAGE_ID_HEADERS: Final = {
 }
 
 
+def message_id_header(name: str | None) -> str:
+    """Return the header that ``$jmsid`` stands for, by the value of ``jms.id``."""
+    name = name or "JMSMessageID"
+    return MESSAGE_ID_HEADERS.get(name.casefold(), name)
+
+
 class MetadataValues:
     """Reads metadata of the records of one batch."""
 
@@ -78,20 +84,14 @@ class MetadataValues:
         if source.kind in (SourceKind.HEADER, SourceKind.MESSAGE_ID):
             if source.kind is SourceKind.MESSAGE_ID and self.options.message_id == "time":
                 return generated
-            return self._from_headers(self._header(source))
+            header = self.records.messages.header(self._header(source))
+            return header.take(pa.array(self.records.message))
         return generated
 
     def _header(self, source: ValueSource) -> str:
         if source.kind is SourceKind.MESSAGE_ID:
-            name = self.options.message_id or "JMSMessageID"
-            return MESSAGE_ID_HEADERS.get(name.casefold(), name)
+            return message_id_header(self.options.message_id)
         return source.name
-
-    def _from_headers(self, name: str) -> pa.Array:
-        headers = self.records.messages.headers
-        count = len(self.records.messages)
-        found = [_header_value(h, name) for h in headers] if headers else [None] * count
-        return pa.array(found, pa.string()).take(pa.array(self.records.message))
 
     def times(self) -> Longs:
         """Return each record's commit time in microseconds since 1970 UTC."""
@@ -99,22 +99,32 @@ class MetadataValues:
         if source.kind is SourceKind.TIMESTAMP:
             return np.full(len(self.records.message), self.now, np.int64)
         values = self.text(source, None, "timestamp")
-        given = self.options.timestamp_format
-        if given:
-            return self._times(values, np.arange(len(values)), compile_format(given))
-        digits = self._in_digits(values)
-        if digits.all() or not digits.any():
-            fmt = DEFAULT_FORMAT if not digits.any() else None
-            return self._times(values, np.arange(len(values)), fmt)
+        formats = self.records.time_formats()
+        if formats is None:
+            rows = np.arange(len(values))
+            return self._formatted(values, rows, self.options.timestamp_format)
         times = np.empty(len(values), np.int64)
-        for rows, fmt in ((~digits, DEFAULT_FORMAT), (digits, None)):
-            which = np.flatnonzero(rows)
-            times[which] = self._times(values.take(pa.array(which)), which, fmt)
+        for rows, given in formats:
+            times[rows] = self._formatted(values.take(pa.array(rows)), rows, given)
         return times
 
-    def _in_digits(self, values: pa.Array) -> Mask:
-        """Return the records of messages whose first record has a time in digits alone."""
-        first = np.searchsorted(self.records.message, self.records.message)
+    def _formatted(self, values: pa.Array, rows: Longs, given: str | None) -> Longs:
+        """Return the times of these records' values, of one format or of the default ones."""
+        if given:
+            return self._times(values, rows, compile_format(given))
+        digits = self._in_digits(values, rows)
+        if digits.all() or not digits.any():
+            return self._times(values, rows, DEFAULT_FORMAT if not digits.any() else None)
+        times = np.empty(len(values), np.int64)
+        for mine, fmt in ((~digits, DEFAULT_FORMAT), (digits, None)):
+            which = np.flatnonzero(mine)
+            times[which] = self._times(values.take(pa.array(which)), rows[which], fmt)
+        return times
+
+    def _in_digits(self, values: pa.Array, rows: Longs) -> Mask:
+        """Return the records of messages whose first one, of these, has a time in digits alone."""
+        message = self.records.message[rows]
+        first = np.searchsorted(message, message)
         digits: Mask = pc.utf8_is_digit(values).to_numpy(zero_copy_only=False)[first]
         return digits
 
@@ -159,13 +169,3 @@ def _paired(
     numbers[used] = np.arange(len(used))
     texts = [divmod(pair, len(right[1])) for pair in used.tolist()]
     return numbers[pairs], [left[1][a] + between + right[1][b] for a, b in texts]
-
-
-def _header_value(headers: object, name: str) -> str | None:
-    """Return a header's value; names are compared without case, as the manual's samples need."""
-    mapping: dict[str, str] = headers  # type: ignore[assignment]
-    value = mapping.get(name)
-    if value is not None:
-        return value
-    folded = name.casefold()
-    return next((v for k, v in mapping.items() if k.casefold() == folded), None)

@@ -89,7 +89,10 @@ class MessageParser:
         txind, marks = self.options.txind, None
         if txind is not None:
             marks = self._codes(sources, txind, self.options.txind_values, "txind")
-        tx_id = sources.text(self.options.txid, bare.position, "txid")
+        txid = self.options.txid
+        # The sequence id of a transaction's first operation may be the transaction's id.
+        first_id = txid.kind is SourceKind.SEQ_ID
+        tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
         left_out = excluded(self.rules, bare.tx_owner, bare.tx_name)
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
         if marks is not None or len(rows) == len(table_of):
@@ -107,7 +110,7 @@ class MessageParser:
                 left_out,
             )
         message, marks, tx_id, csn, left_out = operations
-        generated = self.options.txid.kind is SourceKind.TX_ID
+        generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
         return RawOperations(blocks, message, marks, tx_id, csn, generated, left_out, notes)
 

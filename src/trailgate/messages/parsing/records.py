@@ -33,6 +33,10 @@ class Records(ABC):
         """Return each record's number among the different texts of a header field, and those texts."""
         return distinct(self.text(name))
 
+    def time_formats(self) -> list[tuple[Longs, str | None]] | None:
+        """Return the records of each format of timestamps, or None where all have that of the options."""
+        return None
+
     @property
     def notes(self) -> frozenset[str]:
         """Return what a run notes once about such records."""

@@ -40,7 +40,7 @@ CONNECTION: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "parser.type",
         ValueKind.CHOICE,
-        "which parser reads the messages; `fixed` and `delim` are supported",
+        "which parser reads the messages",
         "capture properties §3",
         choices=("fixed", "delim", "xml"),
     ),

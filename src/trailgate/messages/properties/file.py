@@ -22,12 +22,16 @@ _OF_XML: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One property as written: its canonical name, its value and its line (1-based)."""
+    """One property as written: its canonical name, its value and its line (1-based).
+
+    ``of_rule`` marks the properties of XML rules, whose names begin with the rule's.
+    """
 
     name: str
     value: str
     line: int
     written: str
+    of_rule: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ def _entry(line: str, number: int, *, rules: bool) -> Entry:
         raise OptionError(f"the name {_shown(name)} is not UTF-8")
     row = row_of(name)
     if row is None and rules and "." in name:
-        return Entry(name, value, number, name)
+        return Entry(name, value, number, name, of_rule=True)
     if row is None:
         raise OptionError(f"unknown property {_shown(name)}", hint=_unknown_hint(name))
     if row.effect is Effect.USED:
@@ -114,7 +118,7 @@ def _canonical(row: PropertyRow, name: str) -> str:
 
 def _unknown_hint(name: str) -> str:
     if name.startswith("xml."):
-        return "This version parses no XML: parser.type=delim or fixed"
+        return "Rules of XML messages go with parser.type=xml"
     return nearest(name)
 
 
@@ -132,8 +136,8 @@ def _notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
     for entry in found.values():
         row = row_of(entry.written)
         if row is None:
-            notes.append((entry.written, "without effect: no XML is parsed yet"))
-        elif row.effect is Effect.NONE:
+            continue
+        if row.effect is Effect.NONE:
             notes.append((entry.written, f"without effect: {row.reason}"))
         elif row.kind is ValueKind.BYTES and entry.value in _LITERAL_ESCAPES:
             notes.append(

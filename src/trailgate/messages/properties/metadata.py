@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from trailgate.messages.properties.reader import PropertyReader
+from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
 
-_OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
-_TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
-_NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
+OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
+TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
+NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,12 @@ class MetadataOptions:
     txind_values: Lookup[bytes, str]
     message_id: str | None
 
+    @property
+    def gives_ids(self) -> bool:
+        """Return whether sequence ids come from the messages; others are generated."""
+        by_message = self.seqid.kind is SourceKind.MESSAGE_ID and self.message_id != "time"
+        return by_message or self.seqid.kind in (SourceKind.FIELD, SourceKind.HEADER)
+
 
 def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -> dict[str, Any]:
     """Return the options that all parsers take alike; what names the table is left to each.
@@ -51,7 +58,7 @@ def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -
         "txowner": read.source("txowner"),
         "txname": read.source("txname"),
         "optype": read.needed_source("optype"),
-        "optype_values": read.values("optype", _OP_TYPES, code),
+        "optype_values": read.values("optype", OP_TYPES, code),
         "txind": read.source("txind"),
         "txind_values": _indicators(read, code),
         "message_id": read.message_id(),
@@ -63,7 +70,7 @@ def _indicators(read: PropertyReader, code: Callable[[str], bytes] | None) -> Lo
 
     capture properties §11: one manual has the defaults B, M, E and W, the other 0, 1, 2 and 3.
     """
-    found = read.values("txind", _TX_INDICATORS, code)
-    if any(read.entry(f"txind.{word}val") for word, _ in _TX_INDICATORS):
+    found = read.values("txind", TX_INDICATORS, code)
+    if any(read.entry(f"txind.{word}val") for word, _ in TX_INDICATORS):
         return found
-    return Lookup((*found.pairs, *_NUMBERED_INDICATORS))
+    return Lookup((*found.pairs, *NUMBERED_INDICATORS))

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from trailgate.messages.properties.rows import Effect, PropertyRow, ValueKind
+from trailgate.messages.properties.rows import PropertyRow, ValueKind
 
 _ORIGIN: Final = "capture properties §7.1"
+_OWN: Final = "our own"
 _INFERRED: Final = "inferred from `fixed.userdefs`, capture properties §5.3"
 
 XML: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "xml.sourcedefs",
         ValueKind.PATH,
-        "source definitions file of the tables; only read by `trailgate gendef`",
+        "source definitions file of the tables",
         _ORIGIN,
     ),
     PropertyRow(
         "xml.userdefs.tables",
         ValueKind.NAMES,
-        "tables defined here, as SCHEMA.TABLE; only read by `trailgate gendef`",
+        "tables defined here, as SCHEMA.TABLE",
         _INFERRED,
     ),
     PropertyRow(
@@ -37,9 +38,18 @@ XML: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "xml.rules",
         ValueKind.NAMES,
-        "names of the rules; with `parser.type=xml` properties that begin with such a name are accepted too",
+        "names of the top rules; the properties of a rule begin with its name",
         _ORIGIN,
-        effect=Effect.NONE,
-        reason="no XML is parsed yet",
+        aliases=("xmlparser.rules",),
+    ),
+    PropertyRow(
+        "xml.namespaces.*",
+        ValueKind.TEXT,
+        "namespace of a prefix that paths have; paths without prefixes match any namespace",
+        _OWN,
+    ),
+    PropertyRow("xml.maxdepth", ValueKind.TEXT, "the most elements within each other", _OWN, "256"),
+    PropertyRow(
+        "xml.maxattributes", ValueKind.TEXT, "the most attributes of an element", _OWN, "10000"
     ),
 )

@@ -1,4 +1,4 @@
-"""The ``xml.*`` properties that define tables: gendef reads them; nothing parses XML yet."""
+"""The tables of XML messages: the ``xml.*`` properties that define them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ from trailgate.messages.properties.reader import PropertyReader
 from trailgate.model.tables import Definitions
 
 PARSER: Final = "xml"
-
-
-def defines_by_xml(properties: Properties) -> bool:
-    """Return whether the properties are those of the XML parser."""
-    entry = properties.get("parser.type")
-    return entry is not None and entry.value.casefold() == PARSER
 
 
 def xml_definitions(properties: Properties, files: DefinitionFiles) -> Definitions:

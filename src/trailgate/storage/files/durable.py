@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from trailgate.errors import Where, WriteError
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Raise WriteError with the path where the system refuses what is done to a file."""
+    try:
+        yield
+    except OSError as error:
+        where = Where(source=str(error.filename or path))
+        raise WriteError(f"cannot write: {error.strerror or error}", where=where) from error
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there with all its bytes, or as it was before."""
+    """Write a file so that it is there with all its bytes, or as it was before; raises WriteError."""
     temporary = path.with_name(f".{path.name}.new")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_folder(path.parent)
+    with writing(path):
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        temporary.replace(path)
+        sync_folder(path.parent)
 
 
 def remove_folder(folder: Path) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trailgate.errors import StorageError, Where
+from trailgate.storage.files.durable import writing
 
 
 @contextmanager
@@ -18,9 +19,10 @@ def locked(prefix: str) -> Iterator[None]:
     The system frees the lock when the process ends, however it ends.
     """
     target = Path(prefix)
-    target.parent.mkdir(parents=True, exist_ok=True)
     path = target.parent / f".{target.name}.lock"
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    with writing(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -19,7 +19,7 @@ from trailgate.storage.files.addresses import LOCAL, bytes_if_present
 from trailgate.storage.files.durable import write_whole
 from trailgate.storage.files.listing import NUMBERED
 
-FIELDS: Final = ("quarantine", "last_run", "summary", "sources")
+FIELDS: Final = ("quarantine", "last_run", "summary", "sources", "captured", "last_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class Published:
 class Manifest:
     """What is published: files in order, bytes of the quarantine, and the last run.
 
+    ``captured`` are the bytes of the list of captured files, ``last_id`` is the highest sequence id that messages gave.
+
     ``sources`` counts the message files of all runs: the next run's are numbered from there, so
     that generated ids ascend through the whole trail.
     """
@@ -54,6 +56,8 @@ class Manifest:
     last_run: str = ""
     summary: dict[str, Any] = field(default_factory=dict)
     sources: int = 0
+    captured: int = 0
+    last_id: str = ""
 
     @property
     def next_number(self) -> int:

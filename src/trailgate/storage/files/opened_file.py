@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import pyarrow as pa
@@ -43,17 +45,29 @@ class OpenedFile:
         Raises StorageError where there are fewer.
         """
         size = max(0, min(size, self.size - place))
-        self._handle.seek(place)
-        data = self._handle.read_buffer(size)
+        with self._reading(place):
+            self._handle.seek(place)
+            data = self._handle.read_buffer(size)
         self._check(data.size, size)
         return data
 
     def read_into(self, buffer: Octets, place: int) -> Octets:
         """Read the bytes from a place on into a buffer, and return them: its beginning, or all of it."""
         data = buffer[: max(0, min(len(buffer), self.size - place))]
-        self._handle.seek(place)
-        self._check(self._handle.readinto(data), len(data))
+        with self._reading(place):
+            self._handle.seek(place)
+            found = self._handle.readinto(data)
+        self._check(found, len(data))
         return data
+
+    @contextmanager
+    def _reading(self, place: int) -> Iterator[None]:
+        """Turn an error of the system at a place into our error."""
+        try:
+            yield
+        except OSError as error:
+            where = Where(source=self.path, offset=place)
+            raise StorageError(f"the file cannot be read: {error}", where=where) from error
 
     def _check(self, found: int, size: int) -> None:
         if found < size:

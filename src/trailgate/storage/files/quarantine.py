@@ -9,9 +9,10 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from trailgate.errors import DecodeError, StorageError, Where
+from trailgate.storage.files.durable import writing
 
 
 def write_line(
@@ -60,20 +61,20 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def append_lines(path: Path, held: int, parts: Iterable[Path]) -> int:
+def append_lines(path: Path, held: int, parts: Iterable[BinaryIO]) -> int:
     """Append whole files after the first ``held`` bytes; return the size then.
 
     What follows ``held`` was left by a run that did not finish, and is overwritten.
     """
-    with path.open("r+b" if path.exists() else "w+b") as file:
+    with writing(path), path.open("r+b" if path.exists() else "w+b") as file:
         if file.seek(0, os.SEEK_END) < held:
-            problem = f"the quarantine is shorter than the {held} bytes that its manifest states"
+            problem = f"the file is shorter than the {held} bytes that the manifest states"
             raise StorageError(problem, where=Where(source=str(path)), hint="Restore or remove it")
         file.truncate(held)
         file.seek(held)
         for part in parts:
-            with part.open("rb") as lines:
-                shutil.copyfileobj(lines, file)
+            with part:
+                shutil.copyfileobj(part, file)
         file.flush()
         os.fsync(file.fileno())
         return file.tell()

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from trailgate.errors import StorageError, Where
-from trailgate.storage.files.durable import sync_folder, write_whole
-
-
-@contextmanager
-def _steps(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(f"cannot write: {error}", where=Where(source=str(path))) from error
+from trailgate.storage.files.durable import sync_folder, write_whole, writing
 
 
 class WrittenFile:
@@ -25,25 +14,25 @@ class WrittenFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with _steps(path):
+        with writing(path):
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
 
     def write(self, offset: int, data: Any) -> None:
         """Write bytes at a place; readers see them at once."""
         rest = memoryview(data)
-        with _steps(self.path):
+        with writing(self.path):
             while rest:
                 written = os.pwrite(self._handle, rest, offset)
                 offset, rest = offset + written, rest[written:]
 
     def truncate(self, size: int) -> None:
         """Cut the file off."""
-        with _steps(self.path):
+        with writing(self.path):
             os.ftruncate(self._handle, size)
 
     def sync(self) -> None:
         """Return when bytes and name last."""
-        with _steps(self.path):
+        with writing(self.path):
             os.fsync(self._handle)
             sync_folder(self.path.parent)
 
@@ -61,11 +50,10 @@ class Disk:
 
     def replace(self, path: Path, data: bytes) -> None:
         """Write a whole file, or leave it as it was; return when it lasts."""
-        with _steps(path):
-            write_whole(path, data)
+        write_whole(path, data)
 
     def remove(self, path: Path) -> None:
         """Take a file away; return when that lasts."""
-        with _steps(path):
+        with writing(path):
             path.unlink()
             sync_folder(path.parent)

@@ -5,16 +5,13 @@ A message belongs to the range in which its first byte lies.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from pyarrow import fs
-
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.even_cuts import even_cuts
+from trailgate.storage.files.found_files import Addresses, addresses_of, find_files
 
 SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
 LONGEST: Final = 256 << 20  # a message is held in memory: longer ones are an option
@@ -32,21 +29,29 @@ START: Final = MessagePlace(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class MessageFile:
-    """A message file: its address, its size when it was found, and whether it is JSON lines."""
+    """A message file: its address, its size when it was found, and whether it is JSON lines.
+
+    ``begin``: the messages before this byte are left out.
+    """
 
     path: str
     size: int
     json: bool = False
+    begin: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MessageFiles:
     """Message files in order; ``per_line``: each line of a file is a message."""
 
-    path: str
     files: tuple[MessageFile, ...]
     per_line: bool = False
     longest: int = LONGEST
+
+    @property
+    def start(self) -> MessagePlace:
+        """Return the place of the first message."""
+        return MessagePlace(0, self.files[0].begin if self.files else 0)
 
     @property
     def end(self) -> MessagePlace:
@@ -71,29 +76,17 @@ class MessageRange:
     end: MessagePlace
 
 
-def find_messages(path: Address, per_line: bool = False, longest: int = LONGEST) -> MessageFiles:
-    """Return the message files of a directory in name order, or one file.
+def find_messages(path: Addresses, per_line: bool = False, longest: int = LONGEST) -> MessageFiles:
+    """Return the message files at an address or several, as ``find_files`` does.
 
-    Hidden files are not taken. Raises StorageError where there is nothing.
+    Raises StorageError where there are none.
     """
-    asked = os.fspath(path)
-    store, place = locate(asked)
-    info = store.get_file_info(place)
-    if info.type == fs.FileType.File:
-        return MessageFiles(asked, (_file(asked, info.size),), per_line, longest)
-    if info.type != fs.FileType.Directory:
-        raise StorageError("no messages here", where=Where(source=asked))
-    entries = store.get_file_info(fs.FileSelector(place))
-    found = sorted(
-        (entry.base_name, entry.size)
-        for entry in entries
-        if entry.type == fs.FileType.File and not entry.base_name.startswith(".")
-    )
+    found = find_files(path, "no messages here")
     if not found:
-        raise StorageError("no message files in the folder", where=Where(source=asked))
-    folder = asked.rstrip("/")
-    files = tuple(_file(f"{folder}/{name}", size) for name, size in found)
-    return MessageFiles(asked, files, per_line, longest)
+        where = Where(source=", ".join(addresses_of(path)))
+        raise StorageError("no message files in the folder", where=where)
+    files = tuple(_file(file.path, file.size) for file in found)
+    return MessageFiles(files, per_line, longest)
 
 
 def _file(path: str, size: int) -> MessageFile:
@@ -102,11 +95,14 @@ def _file(path: str, size: int) -> MessageFile:
 
 def plan_ranges(messages: MessageFiles, split_bytes: int = SPLIT_BYTES) -> tuple[MessageRange, ...]:
     """Return consecutive ranges of about one size that cover everything; only files of lines are split."""
-    cuts = [START]
-    for number, offset in even_cuts([max(file.size, 1) for file in messages.files], split_bytes):
+    if not messages.files:
+        return ()
+    cuts = [messages.start]
+    sizes = [max(file.size - file.begin, 1) for file in messages.files]
+    for number, offset in even_cuts(sizes, split_bytes):
         size = messages.files[number].size
         if messages.lined(number):
-            place = MessagePlace(number, offset)
+            place = MessagePlace(number, messages.files[number].begin + offset)
         else:  # the nearer end of the file
             place = MessagePlace(number if 2 * offset < size else number + 1, 0)
         if cuts[-1] < place < messages.end:

@@ -57,7 +57,7 @@ def read_messages(
 def _read(files: MessageFiles, start: MessagePlace, portion: int) -> Iterator[ReadMessages]:
     for number in range(start.file, len(files.files)):
         file = files.files[number]
-        offset = start.offset if number == start.file else 0
+        offset = max(file.begin, start.offset if number == start.file else 0)
         with OpenedFile(file.path, file.size, "messages") as reader:
             if not files.lined(number):
                 if offset == 0:

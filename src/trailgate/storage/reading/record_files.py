@@ -9,15 +9,14 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import fs
 
 from trailgate.arrays import Longs
 from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_frames
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
-from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.compressed_file import CompressedFile, codec_of
 from trailgate.storage.files.even_cuts import even_step
+from trailgate.storage.files.found_files import Addresses, addresses_of, find_files, folders_in
 from trailgate.storage.files.opened_file import OpenedFile
 
 SPLIT_BYTES: Final = 64 << 20
@@ -59,37 +58,27 @@ class RecordPortion:
     first: int | None = None
 
 
-def find_record_files(path: Address) -> tuple[RecordFile, ...]:
-    """Return a file, or a folder's files by name; hidden ones and empty ones are left out.
+def find_record_files(path: Addresses) -> tuple[RecordFile, ...]:
+    """Return the files at an address or several, as ``find_files`` does; empty ones are left out.
 
-    Raises StorageError where there is neither, and for a folder without files: those of its folders are not read.
+    Raises StorageError where there is none.
     """
-    store, place = locate(path)
-    info = store.get_file_info(place)
-    if info.type == fs.FileType.File:
-        return (RecordFile(str(path), info.size, codec_of(str(path))),)
-    if info.type != fs.FileType.Directory:
-        raise StorageError("there is no file or folder", where=Where(source=str(path)))
-    root = str(path).rstrip("/")
-    entries = sorted(store.get_file_info(fs.FileSelector(place)), key=lambda entry: entry.base_name)
-    seen = [entry for entry in entries if entry.base_name[0] not in "._"]
-    found = [entry for entry in seen if entry.type == fs.FileType.File]
+    found = find_files(path, "there is no file or folder")
     if not found:
-        raise _without_files(root, [entry.base_name for entry in seen])
+        raise _without_files(addresses_of(path)[0])
     return tuple(
-        RecordFile(f"{root}/{entry.base_name}", entry.size, codec_of(f"{root}/{entry.base_name}"))
-        for entry in found
-        if entry.size
+        RecordFile(file.path, file.size, codec_of(file.path)) for file in found if file.size
     )
 
 
-def _without_files(root: str, folders: list[str]) -> StorageError:
-    where = Where(source=root)
+def _without_files(address: str) -> StorageError:
+    """Return the error of a folder that has no file of records."""
+    where, folders = Where(source=address), folders_in(address)
     if not folders:
         hint = "Names that begin with . or _ are not read"
         return StorageError("the folder has no file of records", where=where, hint=hint)
     named = ", ".join(folders[:3]) + (", ..." if len(folders) > 3 else "")
-    problem = f"the folder has no file of records, only {len(folders)} folders: {named}"
+    problem = f"the folder has no file of records, only folders: {named}"
     return StorageError(problem, where=where, hint="Name one of them: they are not searched")
 
 

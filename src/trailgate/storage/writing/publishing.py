@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import StorageError
-from trailgate.storage.files.durable import sync_folder, write_whole
+from trailgate.storage.files.captured import captured_path
+from trailgate.storage.files.durable import sync_folder, write_whole, writing
 from trailgate.storage.files.manifest import Manifest, Published, read_manifest, write_manifest
 from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.writing.segments import Segment
@@ -23,13 +26,16 @@ from trailgate.trail.writing.file_beginning import header_of
 class Staged:
     """What a run has staged: trail files and quarantine files in order.
 
-    ``summary`` is the run's, for the manifest; ``sources`` counts message files with those of earlier runs.
+    ``summary`` is the run's, for the manifest; ``sources`` counts message files with those of earlier runs. ``captured``
+    are the run's lines of the list of captured files, ``last_id`` is its highest sequence id.
     """
 
     segments: Sequence[Segment]
     quarantine: Sequence[str] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)
     sources: int = 0
+    captured: bytes = b""
+    last_id: str = ""
 
 
 def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None]:
@@ -44,17 +50,28 @@ def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None
         for number, segment in enumerate(staged.segments, before.next_number)
     )
     sync_folder(Path(target.prefix).parent)
-    held = before.quarantine
+    held, captured = before.quarantine, before.captured
     path = Path(f"{target.prefix}.quarantine.jsonl")
     if staged.quarantine:
-        held = append_lines(path, held, [target.staging / name for name in staged.quarantine])
+        parts = (target.staging / name for name in staged.quarantine)
+        held = append_lines(path, held, (part.open("rb") for part in parts))
+    if staged.captured:
+        lines = BytesIO(staged.captured)
+        captured = append_lines(captured_path(target.prefix), captured, [lines])
     names = tuple(file.name for file in published)
     quarantine = str(path) if staged.quarantine else None
-    summary = {**staged.summary, "files": names, "quarantine": quarantine}
-    sources = max(before.sources, staged.sources)
-    files = (*before.files, *published)
-    write_manifest(target.prefix, Manifest(files, held, target.run, summary, sources))
-    target.discard()
+    manifest = Manifest(
+        files=(*before.files, *published),
+        quarantine=held,
+        last_run=target.run,
+        summary={**staged.summary, "files": names, "quarantine": quarantine},
+        sources=max(before.sources, staged.sources),
+        captured=captured,
+        last_id=max(before.last_id, staged.last_id),
+    )
+    write_manifest(target.prefix, manifest)
+    with suppress(OSError):  # what is published is done: the next run removes what is left
+        target.discard()
     return names, quarantine
 
 
@@ -77,11 +94,12 @@ def _place_file(target: Target, segment: Segment, number: int) -> Published:
     staged = target.staging / segment.name
     header = header_of(replace(target.header, trail=trail), trail_format)
     patches = header_patches(header) if trail_format.has_header else []
-    with staged.open("r+b") as file:
-        for offset, data in patches:
-            file.seek(offset)
-            file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    staged.replace(name)
+    with writing(name):
+        with staged.open("r+b") as file:
+            for offset, data in patches:
+                file.seek(offset)
+                file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        staged.replace(name)
     return Published(Path(name).name, number, segment.size, segment.operations)

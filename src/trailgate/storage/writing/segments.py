@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.isolating import isolated
+from trailgate.storage.files.durable import writing
 from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.trail.writing.writer import Encoded
 
@@ -52,7 +54,7 @@ class SegmentWriter:
     header: bytes
     max_bytes: int = MAX_BYTES
     _segments: list[Segment] = field(default_factory=list)
-    _file: BinaryIO | None = None
+    _file: FileIO | None = None
 
     def append(self, written: EncodedOperations, begin: int, stop: int) -> None:
         """Write operations [begin, stop); a full file is followed by another, none is split."""
@@ -63,9 +65,8 @@ class SegmentWriter:
             if end == begin:
                 self._begin()
                 continue
-            assert self._file is not None
             first, last = int(encoded.starts[begin]), int(encoded.starts[end])
-            self._file.write(body[first:last])
+            self._write(body[first:last])
             self._note(written.operations, begin, end, last - first)
             begin = end
 
@@ -76,13 +77,14 @@ class SegmentWriter:
     def rollback(self, mark: Mark) -> None:
         """Remove everything that was written after the mark."""
         self._close()
-        for segment in self._segments[len(mark) :]:
-            (self.folder / segment.name).unlink()
-        self._segments = list(mark)
-        if mark:
-            path = self.folder / mark[-1].name
-            os.truncate(path, mark[-1].size)
-            self._file = path.open("ab")
+        with writing(self.folder):
+            for segment in self._segments[len(mark) :]:
+                (self.folder / segment.name).unlink()
+            self._segments = list(mark)
+            if mark:
+                path = self.folder / mark[-1].name
+                os.truncate(path, mark[-1].size)
+                self._file = path.open("ab", buffering=0)
 
     def close(self) -> Mark:
         """Return the finished files."""
@@ -101,9 +103,17 @@ class SegmentWriter:
     def _begin(self) -> None:
         self._close()
         name = f"{self.stem}.{len(self._segments)}"
-        self._file = (self.folder / name).open("wb")
-        self._file.write(self.header)
+        with writing(self.folder):
+            self._file = (self.folder / name).open("wb", buffering=0)
+        self._write(self.header)
         self._segments.append(Segment(name, len(self.header)))
+
+    def _write(self, data: bytes | memoryview) -> None:
+        assert self._file is not None
+        rest = memoryview(data)
+        with writing(self._file.name):
+            while rest:
+                rest = rest[self._file.write(rest) :]
 
     def _note(self, batch: ChangeBatch, begin: int, end: int, size: int) -> None:
         segment = self._segments[-1]
@@ -122,10 +132,9 @@ class SegmentWriter:
 
     def _close(self) -> None:
         if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            self._file = None
+            with writing(self._file.name), self._file as file:
+                self._file = None
+                os.fsync(file.fileno())
 
 
 def _facts(batch: ChangeBatch, order: int) -> tuple[str | None, int | None]:

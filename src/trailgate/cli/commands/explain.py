@@ -1,0 +1,93 @@
+"""``trailgate explain``: what the rules of XML messages find in one message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from trailgate.cli.output import console, printable, quiet_pipe
+from trailgate.cli.row_output import rows
+from trailgate.errors import OptionError, StorageError, Where
+from trailgate.jobs.capture.loading import load, messages_from
+from trailgate.messages.capture import Parsed
+from trailgate.messages.xml.explaining import Explained, Explanation, explain
+from trailgate.messages.xml.options import XmlOptions
+
+NOTHING: Final = "nothing found"
+
+
+def command(
+    *,
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="A file with one message.")],
+    properties: Annotated[str, typer.Option(metavar="FILE", help="The capture's properties.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show which rules match in an XML message, and what they give."""
+    capture = load(properties).capture
+    if not isinstance(capture.options, XmlOptions):
+        hint = "trailgate capture --dry-run checks messages of the other parsers"
+        raise OptionError("only XML messages are found by rules", hint=hint)
+    body = _read(message)
+    explanation = explain(capture.options, body)
+    parsed = capture.parse(messages_from([body], message))
+    with quiet_pipe():
+        if as_json:
+            print(json.dumps(_as_json(explanation, parsed), ensure_ascii=False))
+        else:
+            _print(explanation, parsed)
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        problem = f"the message cannot be read: {error.strerror}"
+        raise StorageError(problem, where=Where(source=path)) from None
+
+
+def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
+    return {
+        **asdict(explanation),
+        "operations": rows(parsed.operations()),
+        "problems": [str(problem.error) for problem in parsed.problems],
+    }
+
+
+def _print(explanation: Explanation, parsed: Parsed) -> None:
+    terminal = console(wrap=False)
+    for match in explanation.matches:
+        for line, style in _lines(match, ""):
+            terminal.print(line, style=style, markup=False)
+    for rule in explanation.unmatched:
+        near = f"; the message has {', '.join(rule.like)}" if rule.like else ""
+        terminal.print(f"{rule.rule}: no match of {rule.match}{near}", style="yellow", markup=False)
+    for problem in parsed.problems:
+        terminal.print(f"error: {problem.error}", style="red", markup=False)
+    for row in rows(parsed.operations()):
+        images = (f"{name} {_image(row[name])}" for name in ("before", "after") if row[name])
+        parts = [row["tx_ind"], row["op_type"], row["table"], *images]
+        terminal.print("  ".join(parts), markup=False)
+    count = parsed.batch.rows
+    terminal.print(f"{count} operation{'' if count == 1 else 's'}", markup=False)
+
+
+def _lines(match: Explained, indent: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the lines of a match with their styles."""
+    yield f"{indent}{match.rule}  {match.element}  line {match.line}", "bold"
+    width = max((len(value.name) for value in match.values), default=0)
+    for value in match.values:
+        shown = NOTHING if value.value is None else printable(value.value)
+        style = "dim" if value.value is None else None
+        yield f"{indent}  {value.name:{width}}  {shown}  ({value.source})", style
+    for below in match.below:
+        yield from _lines(below, indent + "  ")
+
+
+def _image(values: dict[str, str | None]) -> str:
+    shown = (f"{k}={'NULL' if v is None else printable(v)}" for k, v in values.items())
+    return ", ".join(shown)

@@ -1,0 +1,244 @@
+"""XML documents as trees of elements, with the place of each; what is not well-formed or not safe is refused.
+
+Nothing outside a document is ever read, and no entity is expanded but the five of XML: a document type
+(DOCTYPE) is refused before anything in it has an effect.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+from xml.parsers import expat
+
+from trailgate.errors import DecodeError, Where
+
+_BETWEEN: Final = " "  # what expat puts between namespace, name and prefix; it is in none of them
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    ("<?".encode("utf-16-le"), "utf-16-le"),
+    ("<?".encode("utf-16-be"), "utf-16-be"),
+)
+_DECLARED: Final = re.compile(
+    rb"<\?xml\s[^>]*?encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)')"
+)
+_TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
+_SHOWN: Final = 30  # characters of a line on either side of a fault
+BLANKS: Final = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a part of a document may be; ``depth`` in elements, ``attributes`` of one element."""
+
+    depth: int = 256
+    attributes: int = 10_000
+
+
+@dataclass(slots=True, eq=False)
+class Attribute:
+    """An attribute; ``name`` is without prefix."""
+
+    name: str
+    namespace: str
+    prefix: str
+    value: str
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element; ``start`` and ``end`` are its bytes in the document as UTF-8.
+
+    ``position`` counts the elements of its parent from 1. ``pieces`` are its own texts, with whether each
+    is of a CDATA section. The document itself is an element without a name.
+    """
+
+    name: str
+    namespace: str = ""
+    parent: Element | None = None
+    position: int = 0
+    start: int = 0
+    inner: int = 0
+    end: int = 0
+    attributes: list[Attribute] = field(default_factory=list)
+    children: list[Element] = field(default_factory=list)
+    pieces: list[tuple[str, bool]] = field(default_factory=list)
+
+    def below(self) -> Iterator[Element]:
+        """Yield all elements below this one, in the document's order."""
+        for child in self.children:
+            yield child
+            yield from child.below()
+
+    def text(self) -> str | None:
+        """Return the element's own text without blanks around it, or None where it has none.
+
+        Blanks of a CDATA section are part of the text.
+        """
+        if not self.pieces:
+            return None
+        first, last = 0, len(self.pieces) - 1
+        texts = [text for text, _ in self.pieces]
+        while first <= last and not self.pieces[first][1]:
+            texts[first] = texts[first].lstrip(BLANKS)
+            if texts[first]:
+                break
+            first += 1
+        while last >= first and not self.pieces[last][1]:
+            texts[last] = texts[last].rstrip(BLANKS)
+            if texts[last]:
+                break
+            last -= 1
+        return "".join(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document: its bytes as UTF-8, its tree, and how many bytes of a mark were before it."""
+
+    data: bytes
+    top: Element
+    shift: int = 0
+
+    def content(self, element: Element) -> str | None:
+        """Return what is between an element's tags, as it is written; None in an empty element."""
+        end = self.data.rfind(b"</", element.inner, element.end)
+        return self.data[element.inner : end].decode() if element.inner < end else None
+
+
+def parse_document(body: bytes, limits: Limits | None = None) -> Document:
+    """Return a message's document.
+
+    Raises DecodeError, with line, column and the text around, for one that is not well-formed, has a document
+    type, or is beyond the limits.
+    """
+    data = _as_utf8(body)
+    shift = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
+    return Document(data, _Builder(data, limits or Limits()).build(), shift)
+
+
+def _as_utf8(body: bytes) -> bytes:
+    """Return a document as UTF-8, from the encoding of its mark or declaration."""
+    encoding = next((name for mark, name in _MARKS if body.startswith(mark)), None)
+    if encoding is None:
+        declared = _DECLARED.match(body)
+        encoding = "utf-8" if declared is None else (declared[1] or declared[2]).decode()
+    try:
+        text = body.decode(encoding)
+    except LookupError:
+        raise DecodeError(f"the encoding {encoding} is not known") from None
+    except UnicodeDecodeError as error:
+        raw = body[max(0, error.start - 8) : error.end + 8]
+        where = Where(offset=error.start, raw=raw)
+        raise DecodeError(f"the message is not {encoding} text", where=where) from None
+    return body if encoding == "utf-8" else text.encode()
+
+
+class _Builder:
+    """Builds the tree of a document from expat's events."""
+
+    def __init__(self, data: bytes, limits: Limits) -> None:
+        self.data, self.limits = data, limits
+        self.parser = expat.ParserCreate("utf-8", _BETWEEN)
+        self.parser.namespace_prefixes = True
+        self.parser.ordered_attributes = True
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+        self.parser.StartCdataSectionHandler = self._open_section
+        self.parser.EndCdataSectionHandler = self._close_section
+        self.parser.StartDoctypeDeclHandler = self._refuse_type
+        self.top = self.here = Element("")
+        self.depth = 0
+        self.in_section = False
+
+    def build(self) -> Element:
+        """Return the document, an element without a name above the root."""
+        try:
+            self.parser.Parse(self.data, True)
+        except expat.ExpatError as error:
+            self._refuse(expat.ErrorString(error.code), error.lineno, error.offset)
+        return self.top
+
+    def _start(self, name: str, attributes: list[str]) -> None:
+        self.depth += 1
+        if self.depth > self.limits.depth:
+            self._refuse_here(
+                f"elements are nested deeper than {self.limits.depth}",
+                "xml.maxdepth sets the limit",
+            )
+        if len(attributes) > 2 * self.limits.attributes:
+            self._refuse_here(
+                f"an element has more than {self.limits.attributes} attributes",
+                "xml.maxattributes sets the limit",
+            )
+        namespace, local, _ = _names(name)
+        parent = self.here
+        position = len(parent.children) + 1
+        at = self.parser.CurrentByteIndex
+        tag = _TAG.match(self.data, at)
+        inner = at if tag is None else tag.end()
+        element = Element(local, namespace, parent, position, start=at, inner=inner)
+        for at in range(0, len(attributes), 2):
+            space, own, prefix = _names(attributes[at])
+            element.attributes.append(Attribute(own, space, prefix, attributes[at + 1]))
+        parent.children.append(element)
+        self.here = element
+
+    def _end(self, _: str) -> None:
+        element = self.here
+        element.end = (
+            self.parser.CurrentByteIndex
+        )  # where the end tag begins, or an empty element ends
+        if element.end > element.inner or not self.data.endswith(b"/>", 0, element.inner):
+            element.end = self.data.find(b">", element.end) + 1
+        assert element.parent is not None
+        self.here = element.parent
+        self.depth -= 1
+
+    def _text(self, text: str) -> None:
+        if self.in_section:
+            self.here.pieces[-1] = (self.here.pieces[-1][0] + text, True)
+        else:
+            self.here.pieces.append((text, False))
+
+    def _open_section(self) -> None:
+        self.here.pieces.append(("", True))
+        self.in_section = True
+
+    def _close_section(self) -> None:
+        self.in_section = False
+
+    def _refuse_type(self, *_: object) -> None:
+        hint = "Documents with a document type are not read: it can define entities and name files"
+        self._refuse_here("the message has a document type (DOCTYPE)", hint)
+
+    def _refuse_here(self, problem: str, hint: str = "") -> NoReturn:
+        at = self.parser
+        self._refuse(problem, at.CurrentLineNumber, at.CurrentColumnNumber, hint)
+
+    def _refuse(self, problem: str, line: int, column: int, hint: str = "") -> NoReturn:
+        """Raise the error of a place: ``line`` from 1, ``column`` in bytes from 0."""
+        start = 0
+        for _ in range(line - 1):
+            start = self.data.find(b"\n", start) + 1
+        before = self.data[start : start + column].decode(errors="replace")
+        rest = self.data[start + column :].split(b"\n", 1)[0][: 4 * _SHOWN].decode(errors="replace")
+        around = (before[-_SHOWN:] + rest[:_SHOWN]).strip()
+        where = Where(line=line, column=len(before) + 1, offset=start + column)
+        text = f"{problem}, at {around!r}" if around else problem
+        raise DecodeError(text, where=where, hint=hint)
+
+
+def _names(name: str) -> tuple[str, str, str]:
+    """Return the namespace, local name and prefix of a name as expat gives it."""
+    namespace, _, rest = name.partition(_BETWEEN)
+    if not rest:
+        return "", namespace, ""
+    local, _, prefix = rest.partition(_BETWEEN)
+    return namespace, local, prefix

@@ -1,0 +1,103 @@
+"""Promises about an output that cannot be written: work that is done stays done, and errors are one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trailgate.cli.commands.demo import unpack
+
+CAPTURE = "capture --properties dirprm/shop.properties --from messages --to dirdat/ot"
+FULL = "error: the output cannot be written: No space left on device\n"
+PROGRAM = "from trailgate.cli.main import main; main()"
+
+
+@pytest.fixture(autouse=True)
+def _in_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpack(tmp_path / "shop")
+    monkeypatch.chdir(tmp_path / "shop")
+
+
+def run(arguments: str, to: str = "") -> tuple[int, str]:
+    """Return the exit code and stderr of a command of the shell."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "{sys.executable}" -c "{PROGRAM}" {arguments} {to}'],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def closed_pipe(arguments: str) -> int:
+    """Return the exit code of a command whose output nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        return subprocess.run(
+            [sys.executable, "-c", PROGRAM, *arguments.split()],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=writing,
+            check=False,
+        ).returncode
+    finally:
+        os.close(writing)
+
+
+@pytest.mark.parametrize("more", ["", "--json"])
+def test_a_capture_whose_summary_cannot_be_printed_is_done(more: str) -> None:
+    code, notes = run(f"{CAPTURE} {more}", "> /dev/full")
+    assert code == 0
+    assert "note: all is done, but the output cannot be written" in notes
+    held = Path("dirdat/ot.manifest.json").read_bytes()
+
+    assert closed_pipe(f"{CAPTURE} {more}") == 0
+    assert run(f"{CAPTURE} {more}", ">&- 2>&-")[0] == 0
+    assert Path("dirdat/ot.manifest.json").read_bytes() == held
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "show dirdat/ot",
+        "show dirdat/ot --format json",
+        "check dirdat/ot",
+        pytest.param("analyze dirdat/ot000000000", marks=pytest.mark.slow),
+        pytest.param("gendef --prop dirprm/shop.properties", marks=pytest.mark.slow),
+        pytest.param("assumptions", marks=pytest.mark.slow),
+        pytest.param(f"{CAPTURE} --dry-run", marks=pytest.mark.slow),
+    ],
+)
+def test_an_output_that_is_full_is_one_line_and_3(arguments: str) -> None:
+    run(CAPTURE)
+    code, errors = run(arguments, "> /dev/full")
+    assert (code, errors.replace(" (dirdat/ot000000000)", "")[-len(FULL) :]) == (3, FULL)
+    assert "Traceback" not in errors
+    assert closed_pipe(arguments) == 0
+    assert run(arguments, ">&-")[0] == 0
+
+
+def test_a_file_too_large_for_the_system_is_one_line_and_3() -> None:
+    limited = f'ulimit -f 1; exec "{sys.executable}"'
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'{limited} -c "{PROGRAM}" {CAPTURE}'],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (3, False)
+    assert "File too large" in done.stderr
+    assert run(CAPTURE)[0] == 0
+
+
+def test_a_file_in_the_way_is_one_line_and_3() -> None:
+    Path("file").touch()
+    code, errors = run(f"{CAPTURE}/../../file/ot")
+    assert (code, errors.count("\n"), "Traceback" in errors) == (3, 1, False)
