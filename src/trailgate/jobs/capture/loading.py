@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from trailgate.jobs.capture.surroundings import check_tokens, surrounded
 from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.extract.parameters import ExtractParameters, parse_extract
 from trailgate.messages.extract.rules import CaptureRules
+from trailgate.messages.extract.selection import environment_of
 from trailgate.messages.parsers import defined_tables, parser_of
 from trailgate.messages.properties.file import parse_properties
 from trailgate.model.tables import Definitions
@@ -113,7 +114,18 @@ def load(
         capture.check()
     except OptionError as error:
         raise error.located(source=None if extract is None else str(extract)) from None
-    return Loaded(capture, parsed.notes, parameters)
+    return Loaded(capture, (*parsed.notes, *_unused_owner(capture)), parameters)
+
+
+def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
+    """Yield a note on the owner and the name of transactions, where nothing uses them."""
+    rules, asked = capture.rules, environment_of(capture.rules)
+    for name, source, item, left_out in (
+        ("txowner", capture.options.txowner, "USERNAME", rules.users),
+        ("txname", capture.options.txname, "NAME", rules.transactions),
+    ):
+        if source is not None and not left_out and ("TRANSACTION", item) not in asked:
+            yield name, "it is in a trail only where TOKENS of an Extract parameter file ask for it"
 
 
 def load_definitions(properties: PathLike) -> Definitions:

@@ -37,6 +37,10 @@ class NamedTokens:
         slots[operation[self.record[rows]][::-1]] = rows[::-1]
         return self.values.take(pa.array(slots, mask=slots < 0))
 
+    def and_then(self, other: NamedTokens) -> NamedTokens:
+        """Return these and others by record; of one record these come first."""
+        return _merged(self, other)
+
 
 def named_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
     """Return the user tokens of records; None where none has any."""
