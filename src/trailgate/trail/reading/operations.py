@@ -14,6 +14,7 @@ from trailgate.errors import DecodeError
 from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.format.record_types import OP_TYPE_OF, PREFIX_OF
+from trailgate.trail.format.user_tokens import TX_NAME, TX_OWNER
 from trailgate.trail.reading import kernels
 from trailgate.trail.reading.cells import ImageAreas, read_image
 from trailgate.trail.reading.encryption import explained
@@ -51,18 +52,22 @@ def read_blocks(
     if not len(operations):
         return []
     source, view = chunk.source, operations.view
-    maps = None
+    maps = owners = names = None
     if chunk.wanted.tokens:
         user = named_tokens(source, view.user.take(slice(operations.records)))
         marks = mark_tokens(source, view, operations.records)
         if marks is not None:
             user = marks if user is None else marks.and_then(user)
         maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
+        if user is not None:
+            owners, names = (
+                user.texts(name, operations.owner, len(operations)) for name in (TX_OWNER, TX_NAME)
+            )
     positions = pa.nulls(len(operations), pa.string())
     if chunk.wanted.positions:
         offsets = view.offsets[dense(operations.first)] + source.base
         positions = format_positions(chunk.file_number, offsets)
-    shared = (*transactions, positions, maps)
+    shared = (*transactions, positions, maps, owners, names)
     blocks = []
     for known, rows in _by_table(operations):
         if not chunk.wanted.has_table(known.name) or not len(rows):
@@ -101,7 +106,7 @@ def _read_block(
     if len(rows) < len(operations):
         index = pa.array(rows)
         shared = tuple(None if values is None else values.take(index) for values in shared)
-    tx_id, csn, position, maps = shared
+    tx_id, csn, position, maps, tx_owner, tx_name = shared
     own = dense(rows)
     records = operations.first[own], operations.after[own]
     table, before_image, after_image = _read_images(chunk, operations, known, found, records)
@@ -117,6 +122,8 @@ def _read_block(
         position=position,
         before=before_image,
         after=after_image,
+        tx_owner=tx_owner,
+        tx_name=tx_name,
         tokens=maps,
     )
 
