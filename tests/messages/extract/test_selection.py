@@ -288,3 +288,24 @@ def test_rules_survive_pickling(place: Path) -> None:
 
     assert copy.rules == capture.rules
     assert np.array_equal(parsed_of(copy, [INSERTS]).message, parsed_of(capture, [INSERTS]).message)
+
+
+def test_a_user_is_left_out_of_later_messages_of_the_transaction(place: Path) -> None:
+    text = PROPERTIES.replace("owner,name", "owner,name,ind") + "delim.txind=ind\n"
+    (place / "p.properties").write_text(text)
+    capture = capture_of(place, "EXCLUDEUSER bob", "TABLE S.U;")
+    marks = [("bob", "B"), ("", "M"), ("ann", "M"), ("", "E"), ("ann", "B"), ("", "M"), ("", "E")]
+    lines = [
+        f"I,S.U,2026-01-05 09:00:00,{owner},n,{mark},ID,,{number}\n"
+        for number, (owner, mark) in enumerate(marks)
+    ]
+
+    state, found = None, []
+    for line in lines:
+        parsed = capture.parse(batch_of({"messages": [line]}), state)
+        state = parsed.state
+        assert not parsed.problems
+        rows = to_operations(parsed.batch).to_pylist(maps_as_pydicts="strict")
+        found += [(row["after"]["ID"], row["tx_ind"]) for row in rows]
+
+    assert found == [("2", "W"), ("4", "B"), ("5", "M"), ("6", "E")]
