@@ -236,7 +236,11 @@ def test_tokens_are_added_to_operations(place: Path) -> None:
     ("lines", "says", "line"),
     [
         ("TABLE S.T, FILTER (NOWHERE = 1);", "no column NOWHERE", 3),
-        ("TABLE S.T, FILTER (NAME = 1);", "the column NAME, text and a number are not compared", 3),
+        (
+            "TABLE S.T, FILTER (NAME = 1);",
+            "the column NAME (text) and a number are not compared",
+            3,
+        ),
         ("TABLE S.*, KEYCOLS (NAME);", "no column NAME in table S.U", 3),
         ("TABLE S.T, COLS (NAME);", "the key column ID of S.T would be left out", 3),
         ("TABLE S.T, COLSEXCEPT (ID);", "the key column ID of S.T would be left out", 3),
