@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from trailgate.arrays import PORTION
 from trailgate.errors import TruncatedError
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
-from trailgate.storage.reading import splits
+from trailgate.storage.reading.splits import TrailSplit
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.transaction_spans import record_begin
 from trailgate.trail.reading.record_table import record_table
@@ -16,7 +17,7 @@ from trailgate.trail.records.metadata import NO_TABLES
 from trailgate.trail.records.trail_bytes import trail_bytes
 
 
-def read_records(trail: TrailFiles, split: splits.TrailSplit) -> Iterator[pa.RecordBatch]:
+def read_records(trail: TrailFiles, split: TrailSplit) -> Iterator[pa.RecordBatch]:
     """Yield the records that begin in a split, what a restart undid among them; memory stays flat."""
     begin = split.start if split.whole else record_begin(trail, split.start)
     for file in trail.following(begin.number):
@@ -42,7 +43,7 @@ def _records(
         raise
     tables = reader.tables(place) if place > reader.begin else NO_TABLES
     while place < limit:
-        data = reader.read(place, splits.PORTION)
+        data = reader.read(place, PORTION)
         at_end = place + len(data) >= reader.file.size
         view = reader.view(data, place, finish=at_end and not may_grow)
         own = int((place + view.offsets < limit).sum())

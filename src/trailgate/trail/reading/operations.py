@@ -136,7 +136,7 @@ def _described(operations: Operations, rows: Longs) -> _Described:
     view, count = operations.view, len(rows)
     small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
     longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
-    counts = kernels.describe_operations(
+    befores, afters, prefixed, filled = kernels.describe_operations(
         rows,
         operations.first,
         operations.after,
@@ -151,10 +151,22 @@ def _described(operations: Operations, rows: Longs) -> _Described:
         small,
         longs,
     )
-    marks = small.reshape(kernels.SMALL_COLUMNS, count)
+    op_type, tx_ind, prefixes, has_before, has_after = small.reshape(kernels.SMALL_COLUMNS, count)
     op_ts, *places = longs.reshape(kernels.LONG_COLUMNS, count)
-    # Times are copied, so that what is kept does not keep the places.
-    return _Described(*marks, op_ts.copy(), Spans(*places[:2]), Spans(*places[2:]), *counts)
+    return _Described(
+        op_type=op_type,
+        tx_ind=tx_ind,
+        prefixes=prefixes,
+        has_before=has_before,
+        has_after=has_after,
+        op_ts=op_ts.copy(),  # so that what is kept does not keep the places
+        before=Spans(*places[:2]),
+        after=Spans(*places[2:]),
+        befores=befores,
+        afters=afters,
+        prefixed=prefixed,
+        filled=filled,
+    )
 
 
 def _read_images(
