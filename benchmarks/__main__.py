@@ -44,6 +44,13 @@ def values(quick: bool) -> list[Figure]:
     return [figure_of(row) for row in run()]
 
 
+def conditions(quick: bool) -> list[Figure]:
+    from benchmarks.conditions import run  # noqa: PLC0415
+
+    del quick  # takes seconds
+    return [figure_of(row) for row in run()]
+
+
 def capture_job(quick: bool) -> list[Figure]:
     from benchmarks.capture_job import run  # noqa: PLC0415
 
@@ -112,6 +119,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         trail_formats,
         trail_reading,
         values,
+        conditions,
         capture_job,
         trail_spark,
         trail_limits,

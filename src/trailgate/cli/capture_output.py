@@ -27,6 +27,7 @@ BEFORE: Final = {
     "copied_files": "captured whole: captured before under another name",
     "late_operations": "captured with sequence ids lower than the highest in the trail",
 }
+BESIDE: Final = "the trail's files hold none, so move it with them (--format-release 12.2 writes them into the files)"
 
 
 @contextmanager
@@ -40,6 +41,13 @@ def progress_bar(ranges: int, *, show: bool) -> Iterator[Callable[[int], None] |
     with Progress(console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("capturing", total=ranges)
         yield lambda done: bar.update(task, completed=done)
+
+
+def print_ignored(loaded: Loaded) -> None:
+    """Print on stderr which parameters would change what is captured and are ignored as asked."""
+    if loaded.extract is not None:
+        for line, text, why in loaded.extract.ignored:
+            print(f"ignored: line {line}, {text}: {why}", file=sys.stderr)
 
 
 def print_notes(loaded: Loaded) -> None:
@@ -86,6 +94,8 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
         count = getattr(summary, name)
         if count:
             yield f"{_many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
+    if summary.definitions is not None and summary.files:
+        yield f"definitions: {summary.definitions}; {BESIDE}"
     if summary.dry_run:
         yield "dry run: nothing was written"
     elif len(summary.files) > 1:

@@ -19,6 +19,7 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.reading.notices import HELD, UNPAIRED, Notices
 from trailgate.storage.reading.restarts import Restarts
 from trailgate.storage.reading.tables import EarlierTables
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader, usual_charset
@@ -96,7 +97,8 @@ def _cuts(
 class SplitReader:
     """Reads a split once, from its first transaction to the end of its last.
 
-    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions tell.
+    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions state. ``give_open``: the last
+    operation of a transaction that is open at the trail's end is given, and not left out with a notice.
     """
 
     def __init__(
@@ -105,11 +107,15 @@ class SplitReader:
         split: TrailSplit,
         wanted: Wanted = EVERYTHING,
         charset: str | None = None,
+        *,
+        give_open: bool = False,
+        notices: Notices | None = None,
     ) -> None:
         self._trail = trail
         self._split = split
         self._state = ReaderState(wanted=wanted)
-        self._charset = charset
+        self._charset, self._give_open = charset, give_open
+        self._notices = notices or Notices()
         self._buffer = np.empty(0, np.uint8)
         self._announced: set[str] = set()
         self.restarts = Restarts(trail)
@@ -138,13 +144,10 @@ class SplitReader:
         """Yield the operations of one file; return whether the split's end was come to."""
         file = reader.file
         may_grow = self._trail.may_grow(file)
-        place = begin.offset if file.number == begin.number else 0
-        try:
-            place = max(place, reader.begin)
-        except TruncatedError:
-            if may_grow:
-                return True  # the writer has just begun the file
-            raise
+        place = self._place(reader, begin)
+        if place is None:
+            return True
+        self._notices.of_header(file.path, reader.header)
         earlier = EarlierTables(reader, place)
         charset = self._charset or usual_charset(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
@@ -163,24 +166,37 @@ class SplitReader:
                 base_offset=place,
                 state=self._state,
                 finish=last or (at_end and not may_grow),
+                give_open=at_end and self._give_open,
                 records=self.restarts.remaining(stretch, last=last),
             )
             self._announce(file.path, decoded.state)
             self._state = decoded.state
             if decoded.batch.rows:
+                self._note_undefined(file.path, decoded.batch)
                 yield decoded.batch
-            if last:
-                return True
             left = decoded.consumed < stretch.view.end
-            if at_end:
-                _check_end(stretch, file.path, left=left)
-                return False
+            if last or at_end:
+                if left and not last:
+                    _check_end(stretch, file.path)
+                    held = UNPAIRED if self._give_open else HELD
+                    self._notices.once(held, file.path, place + decoded.consumed)
+                return last
             if left:
                 self.restarts.resume()
             place += decoded.consumed
             # One operation may be longer than a portion: it has pieces of large objects.
             size = self._size(reader, place) if decoded.consumed else 2 * size
         return False
+
+    def _place(self, reader: TrailFileReader, begin: TrailPlace) -> int | None:
+        """Return where records to read begin in a file; None where its writer has just begun it."""
+        file = reader.file
+        try:
+            return max(begin.offset if file.number == begin.number else 0, reader.begin)
+        except TruncatedError:
+            if self._trail.may_grow(file):
+                return None
+            raise
 
     def _announce(self, path: str, state: ReaderState) -> None:
         """Log definitions of the trail that are not understood, once a table."""
@@ -190,6 +206,11 @@ class SplitReader:
             self._announced.update(names)
             offset = min(known.offset for known in found)
             LOG.warning(NOT_UNDERSTOOD, path, offset, ", ".join(names[:NAMED]), _more(names))
+
+    def _note_undefined(self, path: str, batch: ChangeBatch) -> None:
+        """Log which tables nothing defines; those whose definitions are not understood are logged already."""
+        names = {block.table.name for block in batch.blocks if block.table.guessed}
+        self._notices.of_undefined(path, sorted(names - self._announced))
 
     def _room(self, size: int) -> Octets:
         """Return memory for a portion, in place of the one before: columns hold copies, and fresh memory costs as much as reading."""
@@ -240,10 +261,10 @@ def _more(names: list[str]) -> str:
     return f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
 
 
-def _check_end(stretch: Stretch, path: str, *, left: bool) -> None:
+def _check_end(stretch: Stretch, path: str) -> None:
     """Raise where the last record ends its transaction, and is continued: what follows it is missing, or it is damaged."""
     view = stretch.view
-    if left and len(view) and view.continued[-1] and view.indicator[-1] >= LAST:
+    if len(view) and view.continued[-1] and view.indicator[-1] >= LAST:
         raise TruncatedError(
             "the last record is continued, but nothing follows it",
             where=Where(source=path, offset=int(stretch.starts[-1])),

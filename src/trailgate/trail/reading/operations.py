@@ -14,16 +14,21 @@ from trailgate.errors import DecodeError
 from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.format.record_types import OP_TYPE_OF, PREFIX_OF
+from trailgate.trail.format.user_tokens import TX_NAME, TX_OWNER
 from trailgate.trail.reading import kernels
 from trailgate.trail.reading.cells import ImageAreas, read_image
 from trailgate.trail.reading.encryption import explained
 from trailgate.trail.reading.grouping import Operations
 from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, put_in
+from trailgate.trail.reading.marked_records import mark_tokens
+from trailgate.trail.reading.other_layouts import listed
 from trailgate.trail.reading.record_tokens import token_maps
 from trailgate.trail.reading.two_image_records import both_images
 from trailgate.trail.reading.user_tokens import named_tokens
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
+from trailgate.trail.records.kernels import UNLISTED
 from trailgate.trail.records.metadata import TrailTable
+from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes, dense
 from trailgate.trail.values.undefined_tables import MAX_COLUMNS, columns_used, numbered_table
 
@@ -47,15 +52,22 @@ def read_blocks(
     if not len(operations):
         return []
     source, view = chunk.source, operations.view
-    maps = None
+    maps = owners = names = None
     if chunk.wanted.tokens:
         user = named_tokens(source, view.user.take(slice(operations.records)))
+        marks = mark_tokens(source, view, operations.records)
+        if marks is not None:
+            user = marks if user is None else marks.and_then(user)
         maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
+        if user is not None:
+            owners, names = (
+                user.texts(name, operations.owner, len(operations)) for name in (TX_OWNER, TX_NAME)
+            )
     positions = pa.nulls(len(operations), pa.string())
     if chunk.wanted.positions:
         offsets = view.offsets[dense(operations.first)] + source.base
         positions = format_positions(chunk.file_number, offsets)
-    shared = (*transactions, positions, maps)
+    shared = (*transactions, positions, maps, owners, names)
     blocks = []
     for known, rows in _by_table(operations):
         if not chunk.wanted.has_table(known.name) or not len(rows):
@@ -94,10 +106,10 @@ def _read_block(
     if len(rows) < len(operations):
         index = pa.array(rows)
         shared = tuple(None if values is None else values.take(index) for values in shared)
-    tx_id, csn, position, maps = shared
+    tx_id, csn, position, maps, tx_owner, tx_name = shared
     own = dense(rows)
     records = operations.first[own], operations.after[own]
-    table, before_image, after_image = _read_images(chunk, known, found, records)
+    table, before_image, after_image = _read_images(chunk, operations, known, found, records)
     return ChangeBlock(
         table=table,
         order=rows + chunk.row if chunk.row else rows,
@@ -110,6 +122,8 @@ def _read_block(
         position=position,
         before=before_image,
         after=after_image,
+        tx_owner=tx_owner,
+        tx_name=tx_name,
         tokens=maps,
     )
 
@@ -170,7 +184,11 @@ def _described(operations: Operations, rows: Longs) -> _Described:
 
 
 def _read_images(
-    chunk: Chunk, known: TrailTable, found: _Described, records: tuple[Longs, Longs]
+    chunk: Chunk,
+    operations: Operations,
+    known: TrailTable,
+    found: _Described,
+    records: tuple[Longs, Longs],
 ) -> tuple[Table, Image, Image]:
     """Return the table and both images of operations (first record, after record)."""
     source = chunk.source
@@ -181,6 +199,10 @@ def _read_images(
         columns = len(table.columns) if table is not None else MAX_COLUMNS
         befores, split = both_images(source, befores, found.prefixes, known.name, columns)
         afters = Spans(np.where(found.prefixes > 0, split.starts, afters.starts), afters.ends)
+    view = operations.view
+    if view.has_marks:
+        source, befores = _listed(source, view, (known.name, table), befores, first)
+        source, afters = _listed(source, view, (known.name, table), afters, after)
     if table is None:
         table = _numbered(chunk, known.name, (befores, afters), np.unique(np.append(first, after)))
     before_image = read_image(
@@ -199,6 +221,20 @@ def _read_images(
         _with_large(chunk, table, before_image, (only_before, first)),
         _with_large(chunk, table, after_image, (rows, after)),
     )
+
+
+def _listed(
+    source: TrailBytes,
+    view: RecordView,
+    of: tuple[str, Table | None],
+    areas: Spans,
+    records: Longs,
+) -> tuple[TrailBytes, Spans]:
+    """Return areas as lists of columns, those of NonStop's other layouts too; ``of``: the table's name and definition."""
+    rows = np.flatnonzero(view.marks[records] & UNLISTED)
+    if not len(rows):
+        return source, areas
+    return listed(source, *of, areas, view.io_type[records], rows)
 
 
 def _areas(spans: Spans, chosen: Octets, number: int) -> ImageAreas:
@@ -223,4 +259,5 @@ def _with_large(chunk: Chunk, table: Table, image: Image, side: tuple[Longs, Lon
     objects, at = chunk.large.within(records[rows])
     if not len(objects):
         return image
-    return put_in(chunk.source, table, image, (objects, rows[at], len(records)))
+    placed = (objects, rows[at], len(records))
+    return put_in(chunk.source, table, image, placed, decoded=chunk.wanted.values)
