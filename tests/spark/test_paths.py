@@ -45,7 +45,12 @@ def test_lists_and_patterns_of_paths_are_read_whole(spark: SparkSession, place: 
     assert trail.load(f"{folder}/o?").count() == 4
     assert read_trail(spark, trails).count() == 4
     typed = trail.option("table", "MY.ORDERS").load(f"{folder}/o*")
-    assert sorted(found.NAME for found in typed.collect()) == ["name 1", "name 1", "name 2", "name 2"]
+    assert sorted(found.NAME for found in typed.collect()) == [
+        "name 1",
+        "name 1",
+        "name 2",
+        "name 2",
+    ]
 
     messages = spark.read.format("message_capture").option("properties", properties)
     assert messages.load([f"{place.messages}/m0001", f"{place.messages}/m0000"]).count() == 2
@@ -91,7 +96,7 @@ def test_a_table_with_wrong_options_is_refused_when_it_is_created(
 
 
 def test_a_stream_and_a_sink_take_one_path(spark: SparkSession, place: Place) -> None:
-    paths = '["{0}/oa", "{0}/ob"]'.format(place.folder)
+    paths = f'["{place.folder}/oa", "{place.folder}/ob"]'
     with pytest.raises(PySparkException, match="takes one path, not 2"):
         spark.readStream.format("trail").option("paths", paths).load().writeStream.format(
             "noop"

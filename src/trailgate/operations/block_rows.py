@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
-from trailgate.model.operations_schema import COMMIT_TIME
+from trailgate.model.operations_schema import COMMIT_TIME, undatable
 
 
 def in_order(
@@ -25,7 +25,10 @@ def in_order(
 
 
 def commit_times(micros: Longs) -> pa.TimestampArray:
-    """Return microseconds since 1970 as commit times, not copied."""
+    """Return microseconds since 1970 as commit times, not copied; null outside of the years 1 to 9999."""
+    strange = undatable(micros)
+    if strange.any():
+        return pa.array(micros, mask=strange).view(COMMIT_TIME)
     values = pa.py_buffer(np.ascontiguousarray(micros))
     return pa.Array.from_buffers(COMMIT_TIME, len(micros), [None, values])
 

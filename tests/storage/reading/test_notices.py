@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def growing(tmp_path: Path) -> Path:
     return write_files(tmp_path / "ot", [[*inserts([1]), *inserts([2, 3, 4], tx=2)[:2]]])
 
 
-def ids(prefix: Path, **options: str) -> list[str]:
+def ids(prefix: Path, **options: Any) -> list[str]:
     rows = read_trail(prefix, **options).read_all()["after"].to_pylist()
     return [dict(row)["ID"] for row in rows]
 
