@@ -26,6 +26,9 @@ def test_a_capture_is_summed_up_by_table(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["table", "inserts", "updates", "deletes", "all"]
     assert lines[2].split() == ["GG.SHOP_ORDERS", "3", "2", "1", "6"]
+    assert lines[-2].startswith(
+        "definitions: dirdat/ot.def; the trail's files hold none, so move it"
+    )
     assert lines[-1] == "trail: ot000000000 of dirdat/ot"
 
 
@@ -38,9 +41,10 @@ def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_trail_of_another_format_is_read_alike(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*GIVEN, "--to", "dirdat/ot"]) == 0
+    assert "definitions: dirdat/ot.def" in capsys.readouterr().out
     newer = ["--format-release", "12.2", "--byte-order", "little", "--update-format", "full"]
     assert run([*GIVEN, "--to", "dirdat/lt", *newer]) == 0
-    capsys.readouterr()
+    assert "definitions" not in capsys.readouterr().out
 
     shown = []
     for trail in ("dirdat/ot", "dirdat/lt"):

@@ -15,10 +15,12 @@ from logdump.trails import TRAILS, dml
 from sample_trail import Op
 from trailgate.cli.main import run
 from trailgate.logdump.printing.result_text import text_lines
+from trailgate.model.tables import Definitions
 from trailgate.storage.files.checkpoint import read_checkpoint
 from trailgate.storage.live.appender import AppendOptions
-from trailgate.trail.format.file_header import FileHeader, encode_header
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, encode_header
 from trailgate.trail.records.record import encode_record
+from trailgate.trail.writing.file_beginning import file_begin
 from trailgate.trail.writing.trail_format import TrailFormat
 
 # Table H-2: the numbers, and the names that Logdump has for them.
@@ -177,3 +179,13 @@ def test_a_trail_from_before_release_10_is_overwritten_after_its_last_commit(
     assert known is not None
     assert known.offset == len(committed)
     assert path.read_bytes() == committed
+
+
+def test_a_header_of_level_7_has_only_tokens_whose_ids_are_public() -> None:
+    form = TrailFormat.named("19.1")
+    info = TrailInfo(compatibility=form.level)
+
+    header, _ = decode_header(file_begin(FileHeader(trail=info), form, Definitions(())))
+
+    assert header.trail.compatibility == 7
+    assert header.unknown == ()

@@ -27,6 +27,7 @@ BEFORE: Final = {
     "copied_files": "captured whole: captured before under another name",
     "late_operations": "captured with sequence ids lower than the highest in the trail",
 }
+BESIDE: Final = "the trail's files hold none, so move it with them (--format-release 12.2 writes them into the files)"
 
 
 @contextmanager
@@ -86,6 +87,8 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
         count = getattr(summary, name)
         if count:
             yield f"{_many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
+    if summary.definitions is not None and summary.files:
+        yield f"definitions: {summary.definitions}; {BESIDE}"
     if summary.dry_run:
         yield "dry run: nothing was written"
     elif len(summary.files) > 1:

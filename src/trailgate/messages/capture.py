@@ -146,6 +146,10 @@ class Capture:
             *(batch, raw.message[wanted], marks.opens, marks.starts, problems, done.state, notes)
         )
 
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all that it parsed."""
+        return self._parser.format.said(notes) | self.options.notes
+
     def finish(self, state: TransactionState) -> TrailgateError | None:
         """Return the error of a transaction that the input's end leaves open, if one is."""
         return open_at_end(state)

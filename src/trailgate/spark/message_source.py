@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
@@ -30,6 +31,8 @@ from trailgate.storage.reading.message_files import (
     find_messages,
     plan_ranges,
 )
+
+LOG: Final = logging.getLogger(__name__)
 
 
 def _stop(text: str) -> str:
@@ -148,8 +151,11 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
 def owned_changes(
     capture: Capture, source: MessageFiles, own: MessageRange
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations that a range owns; raises at the first problem."""
-    for batch in RangeReader(capture, source, own).batches():
+    """Yield the operations that a range owns, and log its notes; raises at the first problem."""
+    reader = RangeReader(capture, source, own)
+    for batch in reader.batches():
         for error in batch.problems.values():
             raise error
         yield batch.operations
+    for note in sorted(capture.options.notes | reader.notes):
+        LOG.warning(note)

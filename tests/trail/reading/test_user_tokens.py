@@ -10,6 +10,7 @@ from trail.building import INSERT, UPDATE, cell, record, text
 from trailgate.errors import EncodeError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.record_layout import BEFORE_IMAGE
+from trailgate.trail.format.tokens import GGS_TOKEN_ROWS
 from trailgate.trail.format.user_tokens import (
     MAX_BYTES,
     MAX_NAME,
@@ -21,6 +22,7 @@ from trailgate.trail.reading.reader import decode
 DEFINITIONS = Definitions((Table("S.T", (Column("ID", 64, 10, key=True),)),))
 KEY = cell(0, text("k"))
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
+GGS_TOKEN_NAMES = frozenset(row.name for row in GGS_TOKEN_ROWS)
 PAIRS = st.lists(st.tuples(TEXT.filter(bool), TEXT), min_size=1, max_size=8)
 pytestmark = pytest.mark.assumed
 
@@ -112,4 +114,7 @@ def test_columns_agree_with_the_reading_one_by_one(
     for payload, row in zip(payloads, found, strict=True):
         pairs = read_user_tokens(payload) if payload else []
         expected = [("USER", (payload or b"").hex())] if pairs is None else pairs
-        assert dict(row) == dict(reversed(expected))
+        named = [
+            (f"USER:{name}" if name in GGS_TOKEN_NAMES else name, value) for name, value in expected
+        ]
+        assert dict(row) == dict(reversed(named))

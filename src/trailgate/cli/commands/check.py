@@ -21,6 +21,9 @@ def command(
     path: TrailPath,
     *,
     definitions: DefinitionsFile = None,
+    values: Annotated[
+        bool, typer.Option("--values", help="Decode all values too, as readers do.")
+    ] = False,
     salvage_to: Annotated[
         str | None,
         typer.Option(
@@ -33,10 +36,10 @@ def command(
 ) -> None:
     """Check whether a trail is whole; the exit code is 1 if it is not."""
     if salvage_to is not None:
-        salvaged = salvage(path, salvage_to, definitions)
+        salvaged = salvage(path, salvage_to, definitions, values=values)
         report = salvaged.report
     else:
-        salvaged, report = None, check_trail(path, definitions)
+        salvaged, report = None, check_trail(path, definitions, values=values)
     with output.quiet_pipe():
         if as_json:
             print(json.dumps(_values(report, salvaged), ensure_ascii=False))

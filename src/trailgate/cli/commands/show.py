@@ -25,6 +25,13 @@ class Level(StrEnum):
     ALL = "all"
 
 
+class Undo(StrEnum):
+    """Whether operations are shown that back out an earlier one."""
+
+    SHOW = "show"
+    EXCLUDE = "exclude"
+
+
 class OpenTransactions(StrEnum):
     """What is done with the last operation of a transaction that is open at the trail's end."""
 
@@ -73,6 +80,9 @@ def command(  # noqa: PLR0913  one parameter an option
     to_csn: Annotated[
         Text, typer.Option(metavar="CSN", help="Only transactions of this CSN or an earlier one.")
     ] = None,
+    undo: Annotated[
+        Undo, typer.Option(help="Exclude: no operations that back out an earlier one (NonStop).")
+    ] = Undo.SHOW,
     open_transactions: Annotated[
         OpenTransactions,
         typer.Option(
@@ -91,6 +101,7 @@ def command(  # noqa: PLR0913  one parameter an option
             "to_position": to_position,
             "from_csn": from_csn,
             "to_csn": to_csn,
+            "undo": None if undo is Undo.SHOW else str(undo),
             "open_transactions": str(open_transactions),
         }
     )

@@ -197,10 +197,16 @@ def drop_returns(
     """
     count = 0
     for record in range(len(first) - 1):
-        last, number = first[record + 1] - 1, body[record]
-        if last < 0 or last >= len(ends) or number < 0 or number >= len(body_ends):
+        last = first[record + 1] - 1
+        if last < 0 or last >= len(ends):
             return OUTSIDE
-        end, stop = np.int64(ends[last]), min(body_ends[number], len(data))
+        end = np.int64(ends[last])
+        if end < 1 or end >= len(data) or (data[end - 1] != 13 and data[end] != 13):
+            continue
+        number = body[record]
+        if number < 0 or number >= len(body_ends):
+            return OUTSIDE
+        stop = min(body_ends[number], len(data))
         if flags[last] & QUOTED:
             count += is_crlf(data, end, stop)
         elif end > starts[last] and is_crlf(data, end - 1, stop):

@@ -106,6 +106,10 @@ class FixedWidthFormat:
             self._plans[name] = planned(self._layouts[name], self.options)
         return self._plans[name]
 
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all its records."""
+        return notes
+
 
 def _column(group: RecordGroup[FixedWidthRecords], reader: FieldReader) -> StateColumn:
     name = group.table.name

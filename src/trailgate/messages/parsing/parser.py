@@ -56,6 +56,10 @@ class MessageFormat(Protocol[R]):
         """Return before and after of alike records; what is wrong is added to the errors."""
         ...
 
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all its records."""
+        ...
+
 
 class MessageParser:
     """Parses batches by one set of options; what a schema decides is made once and kept."""

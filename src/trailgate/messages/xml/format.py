@@ -11,7 +11,8 @@ from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
-from trailgate.messages.xml.documents import parse_document
+from trailgate.messages.xml.coverage import MOST_NAMES, Coverage
+from trailgate.messages.xml.documents import names_in, parse_document
 from trailgate.messages.xml.findings import Findings
 from trailgate.messages.xml.images import XmlImageReader
 from trailgate.messages.xml.matching import Matcher
@@ -29,14 +30,21 @@ class XmlFormat:
         self.options = options
         self._matcher = RuleMatcher(options.rules, Matcher(options.namespaces))
         self._images = XmlImageReader(options)
+        self._coverage = Coverage(options.rules)
 
     def records(self, messages: MessageBatch) -> XmlRecords:
         """Return the operations that the rules find; raises BadMessagesError."""
-        findings = self._findings(messages)
-        return XmlRecords(messages, findings.message, findings.start, self.options, findings)
+        findings, names = self._findings(messages)
+        seen = self._coverage.seen(messages, findings, names)
+        return XmlRecords(messages, findings.message, findings.start, self.options, findings, seen)
 
-    def _findings(self, messages: MessageBatch) -> Findings:
-        collector = Collector()
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end: the rules without a match, and messages without operations."""
+        return self._coverage.said(notes)
+
+    def _findings(self, messages: MessageBatch) -> tuple[Findings, set[str]]:
+        """Return what the rules find, and names that occur in the documents."""
+        collector, names = Collector(), set[str]()
         errors: dict[int, TrailgateError] = {}
         whole = memoryview(messages.data)
         bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
@@ -47,9 +55,11 @@ class XmlFormat:
                 errors[number] = error
             else:
                 collector.add(number, self._matcher.matches(document), document.shift)
+                if len(names) < MOST_NAMES:
+                    names |= names_in(document.top)
         if errors:
             raise BadMessagesError(errors)
-        return collector.findings()
+        return collector.findings(), names
 
     def layouts(
         self,

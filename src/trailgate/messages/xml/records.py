@@ -31,6 +31,12 @@ class XmlRecords(Records):
 
     options: XmlOptions
     findings: Findings
+    seen: frozenset[str] = frozenset()
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return which rules matched, and the names in documents if some did not."""
+        return self.seen
 
     def text(self, name: str) -> pa.Array:
         """Return each operation's value of a property, null where the message has none."""

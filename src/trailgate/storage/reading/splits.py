@@ -99,7 +99,7 @@ def _cuts(
 class SplitReader:
     """Reads a split once, from its first transaction to the end of its last.
 
-    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions tell. ``give_open``: the last
+    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions state. ``give_open``: the last
     operation of a transaction that is open at the trail's end is given, and not left out with a notice.
     """
 

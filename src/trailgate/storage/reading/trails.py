@@ -56,6 +56,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     from_csn: str | None = None,
     to_csn: str | None = None,
     columns: str | Iterable[str] | None = None,
+    undo: Literal["show", "exclude"] | None = None,
     open_transactions: Literal["hold", "show"] = "hold",
     limit: int | None = None,
     threads: int | None = None,
@@ -67,8 +68,9 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     ``records="all"`` each record is a row, with its header. ``definitions`` and ``charset`` are needed where the trail
     does not state its own. ``after``, ``from_position`` and ``to_position`` bound positions, ``from_csn`` and
     ``to_csn`` commit sequence numbers, both ends included except for ``after``. ``columns`` names the
-    columns to decode and return. ``open_transactions="show"`` gives the last operation of a transaction that is open where
-    a growing trail ends, of which more may follow. ``limit`` is the most rows; ``threads`` None reads with one thread a core.
+    columns to decode and return. ``undo="exclude"`` leaves out operations that back out an earlier one.
+    ``open_transactions="show"`` gives the last operation of a transaction that is open where a growing trail ends, of which
+    more may follow. ``limit`` is the most rows; ``threads`` None reads with one thread a core.
 
     Raises OptionError, StorageError and DefinitionError at once; the reader raises DecodeError where it meets bytes
     that are not what they should be.
@@ -113,7 +115,8 @@ def read_split(
 ) -> Iterator[pa.RecordBatch]:
     """Yield what the options ask for of a split; memory stays flat.
 
-    ``table`` is the one that the options name, where it is looked up already.
+    ``table`` is the one that the options name, where it is looked up already. ``notices`` are shared by all splits
+    of a reading, so that each is given once.
     """
     if options.records is not None:
         yield from _chosen_records(trail, split, options, notices)
@@ -129,6 +132,7 @@ def read_split(
         tokens="tokens" in projection.schema.names,
         ids=not names.isdisjoint(("tx_id", "csn")),
         positions="position" in names,
+        undone=options.undo is None,
     )
     reader = SplitReader(
         trail,

@@ -18,10 +18,13 @@ from trailgate.trail.reading.cells import ImageAreas, read_image
 from trailgate.trail.reading.encryption import explained
 from trailgate.trail.reading.grouping import Operations
 from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, put_in
+from trailgate.trail.reading.marked_records import mark_tokens
+from trailgate.trail.reading.other_layouts import listed
 from trailgate.trail.reading.record_tokens import token_maps
 from trailgate.trail.reading.two_image_records import both_images
 from trailgate.trail.reading.user_tokens import named_tokens
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
+from trailgate.trail.records.kernels import UNLISTED
 from trailgate.trail.records.metadata import TrailTable
 from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes, dense
@@ -53,6 +56,9 @@ def read_blocks(
     maps = None
     if chunk.wanted.tokens:
         user = named_tokens(source, view.user.take(slice(operations.records)))
+        marks = mark_tokens(source, view, operations.records)
+        if marks is not None:
+            user = marks if user is None else marks.and_then(user)
         maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
     firsts = dense(operations.first)
     positions = pa.nulls(len(operations), pa.string())
@@ -127,6 +133,9 @@ def _read_images(
             split[0],
             Spans(np.where(kinds > 0, split[1].starts, afters.starts), afters.ends),
         )
+    if view.has_marks:
+        source, befores = _listed(source, view, (known.name, table), befores, first)
+        source, afters = _listed(source, view, (known.name, table), afters, after)
     if table is None:
         table = _numbered(chunk, known.name, (befores, afters), np.unique(np.append(first, after)))
     before_image, after_image = (
@@ -145,6 +154,20 @@ def _read_images(
     )
 
 
+def _listed(
+    source: TrailBytes,
+    view: RecordView,
+    of: tuple[str, Table | None],
+    areas: Spans,
+    records: Longs,
+) -> tuple[TrailBytes, Spans]:
+    """Return areas as lists of columns, those of NonStop's other layouts too; ``of``: the table's name and definition."""
+    rows = np.flatnonzero(view.marks[records] & UNLISTED)
+    if not len(rows):
+        return source, areas
+    return listed(source, *of, areas, view.io_type[records], rows)
+
+
 def _numbered(chunk: Chunk, name: str, images: tuple[Spans, Spans], records: Longs) -> Table:
     """Return a table of as many numbered columns as these data have."""
     columns = max(columns_used(chunk.source, spans) for spans in images)
@@ -159,7 +182,8 @@ def _with_large(chunk: Chunk, table: Table, image: Image, side: tuple[Longs, Lon
     objects, at = chunk.large.within(records[rows])
     if not len(objects):
         return image
-    return put_in(chunk.source, table, image, (objects, rows[at], len(records)))
+    placed = (objects, rows[at], len(records))
+    return put_in(chunk.source, table, image, placed, decoded=chunk.wanted.values)
 
 
 def _areas(spans: Spans, chosen: Mask) -> ImageAreas:

@@ -17,6 +17,7 @@ from trailgate.trail.format.tokens import LOGCSN, TRANID
 from trailgate.trail.reading.fragments import join_fragments
 from trailgate.trail.reading.grouping import Operations, group
 from trailgate.trail.reading.large_objects import LargeObjects, read_large_objects
+from trailgate.trail.reading.marked_records import without_system_keys, without_undone
 from trailgate.trail.reading.non_operations import without_non_operations
 from trailgate.trail.reading.operations import Chunk, read_blocks
 from trailgate.trail.reading.record_tables import find_tables
@@ -192,10 +193,12 @@ def _found(source: TrailBytes, finish: bool) -> RecordPlaces:
 
 
 def _read_chunk(source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool) -> _Read:
+    view = view if state.wanted.undone else without_undone(view)
     taken = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
     is_cut = taken.cut < len(view)
     view = taken.view
     require_sound(source, view)
+    view = without_system_keys(source, view)
     role = view.role
     if not view.only_changes and ((role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)).any():
         # What is put together is copied to the end of the bytes: of the chunk's own, not of all.

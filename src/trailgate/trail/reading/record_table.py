@@ -34,6 +34,7 @@ from trailgate.trail.records.record_problems import (
     NO_INDICATOR,
     PART_OVER,
     SHORT,
+    SYSTEM_KEY_SIZE,
 )
 from trailgate.trail.records.record_view import RecordView, find_names
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes
@@ -134,6 +135,7 @@ _TEXTS: Final = (
     (HEADER_LENGTH, "the record header's length does not fit its record"),
     (PART_OVER, "a part of the record runs over it"),
     (MISTYPED, "the partition byte is that of a data record, the type is not"),
+    (SYSTEM_KEY_SIZE, "the system key does not have 4 or 8 bytes of the data"),
     (DATA_LENGTH, "the data are not as long as the header states"),
 )
 

@@ -24,6 +24,10 @@ class NamedTokens:
     names: pa.Array
     values: pa.Array
 
+    def and_then(self, other: NamedTokens) -> NamedTokens:
+        """Return these and others by record; of one record these come first."""
+        return _merged(self, other)
+
 
 def named_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
     """Return the user tokens of records; None where none has any."""

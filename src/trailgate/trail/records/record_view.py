@@ -37,6 +37,7 @@ def _types() -> Octets:
     for row in RECORD_TYPES.values():
         table[row.code] |= kernels.KNOWN if row.role is not Role.REFUSED else 0
         table[row.code] |= kernels.CHANGE if row.role is Role.CHANGE else 0
+        table[row.code] |= kernels.OTHER_LAYOUT if row.layout else 0
         table[row.code] |= kernels.NEVER_AFTER if "A" not in row.image else 0
         table[row.code] |= kernels.NEVER_BEFORE if "B" not in row.image else 0
         table[row.code] |= kernels.WITHOUT_COLUMNS if row.role >= Role.METADATA else 0
@@ -66,6 +67,7 @@ class RecordView:
     partition: Octets
     indicator: Octets
     continued: Octets
+    marks: Octets  # bits of what few records have: ``kernels.UNDO`` and others
     io_time: Longs  # microseconds since 1970 UTC
     data_length: Longs  # as the header has it
     name_ends: Longs
@@ -89,6 +91,15 @@ class RecordView:
     def only_changes(self) -> bool:
         """Return whether all records are changes, as most are."""
         return bool((self.role == _CHANGE).all())
+
+    def marked(self, mark: int) -> Longs:
+        """Return the records with a mark."""
+        return np.flatnonzero(self.marks & mark) if self.has_marks else np.zeros(0, np.int64)
+
+    @cached_property
+    def has_marks(self) -> bool:
+        """Return whether any record has something that few have."""
+        return bool(self.marks.any())
 
     @cached_property
     def is_before(self) -> Mask:
@@ -122,6 +133,7 @@ class RecordView:
             partition=self.partition[rows],
             indicator=self.indicator[rows],
             continued=self.continued[rows],
+            marks=self.marks[rows],
             io_time=self.io_time[rows],
             data_length=self.data_length[rows],
             name_ends=self.name_ends[rows],
@@ -177,7 +189,8 @@ def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
     )
     if found == kernels.OUTSIDE:
         raise DecodeError(f"a record lies outside the {len(source.data)} bytes read")
-    io_type, image, partition, indicator, continued = small.reshape(kernels.SMALL_COLUMNS, count)
+    columns = small.reshape(kernels.SMALL_COLUMNS, count)
+    io_type, image, partition, indicator, continued, marks = columns
     column = longs.reshape(kernels.LONG_COLUMNS, count)
     column[kernels.IO_TIME] -= JULIAN_EPOCH
     return RecordView(
@@ -189,6 +202,7 @@ def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
         partition=partition,
         indicator=indicator,
         continued=continued,
+        marks=marks,
         io_time=column[kernels.IO_TIME],
         data_length=column[kernels.SAID_LENGTH],
         name_ends=column[kernels.NAME_STOP],

@@ -107,7 +107,8 @@ class CellWriter(Protocol):
 
 
 class ValueCodec(NamedTuple):
-    """Both directions of one kind of value."""
+    """Both directions of one kind of value, and a check of indicators and lengths alone, which raises what ``decode`` would."""
 
     decode: Callable[[Cells], pa.Array]
     encode: Callable[[TargetColumn, RecordValues], CellWriter]
+    check: Callable[[Cells], object]
