@@ -23,7 +23,7 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.operations.projection import Projection
 from trailgate.options import COUNT, NAMES, TEXT, Kind, Option, Options, choice
 from trailgate.spark.expected_rows import as_expected
-from trailgate.spark.options import read_with_path
+from trailgate.spark.options import kept_in, read_with_paths, with_kept
 from trailgate.storage.reading.message_files import (
     SPLIT_BYTES,
     MessageFiles,
@@ -65,7 +65,7 @@ OPTIONS: Final = Options(
 class MessageOptions:
     """What messages are read by."""
 
-    path: str
+    paths: tuple[str, ...]
     properties: str | None
     extract: str | None
     table: str | None
@@ -77,10 +77,10 @@ class MessageOptions:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Return the options of Spark's texts; raises OptionError."""
-        path, values = read_with_path(OPTIONS, options, '.load("messages/")')
+        paths, values = read_with_paths(OPTIONS, options, '.load("messages/")')
         if values["properties"] is None and values["extract"] is None:
             raise OptionError("the format message_capture needs the option properties or extract")
-        return cls(path, **values)
+        return cls(paths, **values)
 
     def capture(self) -> Capture:
         """Return what parses the messages."""
@@ -103,11 +103,13 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
     def schema(self) -> StructType:
         """Return the operations' schema, or the table's."""
         options = MessageOptions.of(self.options)
-        return from_arrow_schema(options.projection(options.capture()).schema)
+        schema = from_arrow_schema(options.projection(options.capture()).schema)
+        return kept_in(schema, self.options)
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
-        options = replace(MessageOptions.of(self.options), columns=tuple(schema.names))
+        given = MessageOptions.of(with_kept(self.options, schema))
+        options = replace(given, columns=tuple(schema.names))
         return MessageReader(options, schema)
 
 
@@ -132,7 +134,7 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
         """Return the partitions: large files split, small ones packed together."""
         options = self._options
         capture = options.capture()
-        source = find_messages(options.path, options.message_per == "line")
+        source = find_messages(options.paths, options.message_per == "line")
         ranges = plan_ranges(source, options.split_bytes)
         return [MessagePartition(capture, source, own) for own in ranges]
 

@@ -69,5 +69,5 @@ def test_a_trail_without_its_definitions_announces_each_table_once(
             caplog.clear()
             assert read_trail(str(tmp_path / "ot"), threads=threads).read_all().num_rows == 3
             (message,) = caplog.messages
-            assert "nothing defines MY.ORDERS, so columns are numbered" in message
+            assert "nothing defines MY.ORDERS: columns are numbered" in message
             assert "--definitions FILE" in message

@@ -11,7 +11,7 @@ from trailgate.cli import output
 from trailgate.cli.options import DefinitionsFile, TrailPath
 from trailgate.jobs.checking.report import Report, check_trail
 from trailgate.jobs.salvage.job import Salvaged, salvage
-from trailgate.trail.checking.findings import KINDS, Finding, Severity
+from trailgate.trail.checking.findings import KINDS, OPEN, Finding, Severity
 
 SHOWN: Final = 20  # files and findings on one screen
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
@@ -53,6 +53,7 @@ def _values(report: Report, salvaged: Salvaged | None) -> dict[str, Any]:
     values: dict[str, Any] = {
         "path": report.path,
         "whole": report.whole,
+        "open_transactions": sum(found.kind == OPEN.name for found in report.findings),
         "files": [
             {name: getattr(file, name) for name in file.__slots__} | {"by_type": dict(file.by_type)}
             for file in report.files

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from pyarrow import fs
 
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import LOCAL, Address, addresses_like, locate, name_of
+from trailgate.storage.files.found_files import WILD, matches
 
 # Only 6 and 9 digits are legal (trail format §1). The longer run wins: t1000000000 is t1 and 9.
 NUMBERED: Final = re.compile(r"(?P<prefix>.*?)(?P<number>\d{9}|\d{6})")
@@ -65,6 +67,21 @@ def list_trail(address: Address) -> Listing:
         where = Where(source=os.fspath(address))
         raise StorageError(problem, where=where, hint="Name one by its prefix")
     return Listing(store, (prefixes or [path])[0], tuple(file for _, file in found), spell)
+
+
+def trails_like(address: str) -> list[str]:
+    """Return the prefixes of the trails that a pattern matches, by name; other addresses as they are."""
+    store, path = locate(address)
+    if not WILD.search(path) or store.get_file_info(path).type != fs.FileType.NotFound:
+        return [address]
+    spell = addresses_like(address, path)
+    found = {
+        place[: -number_digits(place)]
+        for place in matches(store, f"{path}*")
+        if number_digits(place)
+    }
+    named = [prefix for prefix in sorted(found) if fnmatchcase(name_of(prefix), name_of(path))]
+    return [spell(prefix) for prefix in named] or [address]
 
 
 def stored_file(address: str) -> TrailFile:

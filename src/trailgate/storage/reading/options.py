@@ -15,7 +15,7 @@ from trailgate.options import NAMES, TEXT, Kind, Option, Options, choice, instan
 from trailgate.trail.values.charsets import charset_named
 
 ALL_RECORDS: Final = "all"
-OF_OPERATIONS: Final = ("table", "from_csn", "to_csn", "undo")
+OF_OPERATIONS: Final = ("table", "from_csn", "to_csn", "undo", "open_transactions")
 EXCLUDE: Final = "exclude"
 
 
@@ -35,6 +35,7 @@ class ReadOptions:
     to_csn: str | None = None
     columns: tuple[str, ...] | None = None
     undo: str | None = None
+    open_transactions: bool | None = None
 
     @classmethod
     def of(cls, named: Mapping[str, Any]) -> Self:
@@ -100,6 +101,11 @@ OPTIONS: Final = Options(
             "undo",
             choice({"show": None, EXCLUDE: EXCLUDE}),
             "exclude: without operations that back out an earlier one (UndoFlag of NonStop)",
+        ),
+        Option(
+            "open_transactions",
+            choice({"hold": None, "show": True}),
+            "show: also the last operation of a transaction that is open at the end, of which more may follow",
         ),
     ),
 )

@@ -9,6 +9,7 @@ import pyarrow as pa
 from trailgate.errors import TruncatedError
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
 from trailgate.storage.reading import splits
+from trailgate.storage.reading.notices import Notices
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.transaction_spans import record_begin
 from trailgate.trail.reading.record_table import record_table
@@ -16,15 +17,20 @@ from trailgate.trail.records.metadata import NO_TABLES
 from trailgate.trail.records.trail_bytes import trail_bytes
 
 
-def read_records(trail: TrailFiles, split: splits.TrailSplit) -> Iterator[pa.RecordBatch]:
+def read_records(
+    trail: TrailFiles, split: splits.TrailSplit, notices: Notices | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield the records that begin in a split, what a restart undid among them; memory stays flat."""
+    notices = notices or Notices()
     begin = split.start if split.whole else record_begin(trail, split.start)
     for file in trail.following(begin.number):
         start = begin.offset if file.number == begin.number else 0
         if TrailPlace(file.number, start) >= split.end:
             return
         with TrailFileReader(file) as reader:
-            yield from _records(reader, start, _limit(file, split.end), trail.may_grow(file))
+            for batch in _records(reader, start, _limit(file, split.end), trail.may_grow(file)):
+                notices.of_header(file.path, reader.header)
+                yield batch
 
 
 def _limit(file: TrailFile, end: TrailPlace) -> int:

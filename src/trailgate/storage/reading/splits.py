@@ -19,6 +19,7 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.reading.notices import HELD, UNPAIRED, Notices
 from trailgate.storage.reading.restarts import Restarts
 from trailgate.storage.reading.tables import EarlierTables
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader, usual_charset
@@ -35,10 +36,6 @@ NAMED: Final = 3  # tables in a message
 NOT_UNDERSTOOD: Final = (
     "%s, byte %d: the trail has definitions of %s%s that are not understood; unless definitions are given "
     "(--definitions FILE), their columns are numbered and numbers are unscaled"
-)
-UNDEFINED: Final = (
-    "%s: nothing defines %s%s, so columns are numbered and numbers are unscaled; is there a definitions file that was not "
-    "moved with the trail (--definitions FILE)?"
 )
 FILE_COST: Final = 256 << 10  # bytes that could be read while a file is opened
 
@@ -101,8 +98,8 @@ def _cuts(
 class SplitReader:
     """Reads a split once, from its first transaction to the end of its last.
 
-    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions state. Tables that are
-    ``announced`` are not announced again.
+    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions state. ``give_open``: the last
+    operation of a transaction that is open at the trail's end is given, and not left out with a notice.
     """
 
     def __init__(
@@ -111,13 +108,16 @@ class SplitReader:
         split: TrailSplit,
         wanted: Wanted = EVERYTHING,
         charset: str | None = None,
-        announced: set[str] | None = None,
+        *,
+        give_open: bool = False,
+        notices: Notices | None = None,
     ) -> None:
         self._trail = trail
         self._split = split
         self._state = ReaderState(wanted=wanted)
-        self._charset = charset
-        self._announced: set[str] = set() if announced is None else announced
+        self._charset, self._give_open = charset, give_open
+        self._notices = notices or Notices()
+        self._announced: set[str] = set()
         # Columns hold copies, so each portion may overwrite the one before it: fresh memory costs as much as reading.
         self._buffer = np.empty(0, np.uint8)
         self.restarts = Restarts(trail)
@@ -149,6 +149,7 @@ class SplitReader:
         place = self._place(reader, begin)
         if place is None:
             return True
+        self._notices.of_header(file.path, reader.header)
         earlier = EarlierTables(reader, place)
         charset = self._charset or usual_charset(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
@@ -171,16 +172,19 @@ class SplitReader:
                 base_offset=place,
                 state=self._state,
                 finish=last or (at_end and not may_grow),
+                give_open=at_end and self._give_open,
                 records=self.restarts.remaining(stretch, last=last),
             )
             self._announce(file.path, decoded.state)
-            self._announce_undefined(file.path, decoded.batch)
             self._state = decoded.state
             if decoded.batch.rows:
+                self._note_undefined(file.path, decoded.batch)
                 yield decoded.batch
             if last or at_end:
                 if not last and decoded.consumed < stretch.view.end:
                     _check_end(stretch, file.path)
+                    held = UNPAIRED if self._give_open else HELD
+                    self._notices.once(held, file.path, place + decoded.consumed)
                 return last
             if decoded.consumed < stretch.view.end:
                 self.restarts.resume()
@@ -208,13 +212,10 @@ class SplitReader:
             offset = min(known.offset for known in found)
             LOG.warning(NOT_UNDERSTOOD, path, offset, ", ".join(names[:NAMED]), _more(names))
 
-    def _announce_undefined(self, path: str, batch: ChangeBatch) -> None:
-        """Log tables that nothing defines, once each."""
-        guessed = {block.table.name for block in batch.blocks if block.table.guessed}
-        names = sorted(guessed - self._announced)
-        if names:
-            self._announced.update(names)
-            LOG.warning(UNDEFINED, path, ", ".join(names[:NAMED]), _more(names))
+    def _note_undefined(self, path: str, batch: ChangeBatch) -> None:
+        """Log which tables nothing defines; those whose definitions are not understood are logged already."""
+        names = {block.table.name for block in batch.blocks if block.table.guessed}
+        self._notices.of_undefined(path, sorted(names - self._announced))
 
     def _size(self, reader: TrailFileReader, place: int) -> int:
         """Return how much to read: not far into what is most likely another split's."""

@@ -83,6 +83,11 @@ DIGITS = Kind("digits", WARNING, "file names differ in their number of digits")
 MANIFEST = Kind("manifest", ERROR, "the manifest does not agree with the files")
 UNLISTED = Kind("unlisted", NOTE, "the manifest does not list the file, so it is not looked at")
 COUNT = Kind("count", ERROR, "the manifest does not say how many operations the file has")
+NEWER = Kind(
+    "newer level",
+    NOTE,
+    "the level is newer than those known: what is new in it may be read wrongly",
+)
 DEFINITIONS = Kind("definitions", ERROR, "the definitions file cannot be read")
 NO_DEFINITIONS = Kind(
     "no definitions", WARNING, "neither a definitions file nor metadata tell of tables"

@@ -73,13 +73,14 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     base_offset: int,
     state: ReaderState = ReaderState(),
     finish: bool = False,
+    give_open: bool = False,
     records: RecordView | None = None,
 ) -> Decoded:
     """Return the operations of all complete records of ``data`` (pa.Buffer or bytes).
 
     The data begin at a record, ``base_offset`` bytes into the file. Not consumed: an unfinished last record, a before
     image whose after image is not there yet, and the last operation of an open transaction, of which pieces may follow.
-    With ``finish`` the first two raise TruncatedError. Bad bytes raise DecodeError with their offset in the file.
+    With ``finish`` the first two raise TruncatedError; with ``give_open`` the last one is given. Bad bytes raise DecodeError with their offset in the file.
     ``records`` are the records to be read, where they are known: those left out are as if they were not there.
     """
     source = replace(
@@ -87,14 +88,16 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     )
     context = Chunk(source, definitions, file_number, 0, wanted=state.wanted)
     if records is not None or len(source.data) <= PORTION:
-        return _decode_portion(context, state, records, finish=finish)
+        return _decode_portion(context, state, records, finish=finish, give_open=give_open)
     blocks: list[ChangeBlock] = []
     place, size = 0, PORTION
     while True:
         stop = min(place + size, len(source.data))
         part = replace(context, source=source.part(place, stop))
         is_last = stop == len(source.data)
-        found = _decode_portion(part, state, None, finish=finish and is_last)
+        found = _decode_portion(
+            part, state, None, finish=finish and is_last, give_open=give_open and is_last
+        )
         blocks += found.batch.blocks
         place, state = place + found.consumed, found.state
         context = replace(context, row=context.row + found.batch.rows)
@@ -104,7 +107,12 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
 
 
 def _decode_portion(
-    context: Chunk, state: ReaderState, records: RecordView | None, *, finish: bool
+    context: Chunk,
+    state: ReaderState,
+    records: RecordView | None,
+    *,
+    finish: bool,
+    give_open: bool,
 ) -> Decoded:
     """Return the operations of bytes of which all record places fit in the cache."""
     source = context.source
@@ -114,7 +122,7 @@ def _decode_portion(
     size = CHUNK
     while done < len(view):
         stop = _before_change(view, done + size)
-        more = stop < len(view) or not finish
+        more = stop < len(view) or not (finish or give_open)
         chunk = _read_chunk(source, view.take(slice(done, stop)), state, more=more)
         if not chunk.records:
             if stop >= len(view):
