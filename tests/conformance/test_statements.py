@@ -46,7 +46,7 @@ def cases_of(folder: Path) -> frozenset[str]:
             file = tomllib.loads(path.read_text())
             names = [one["name"] for one in file.get("case", ()) if "fails" not in one]
             found |= {*names, *(f"{path.stem}: {name}" for name in names)}
-            found |= {leaf["why"] for leaf in file.get("leaf", ())}
+            found |= {one["why"] for one in file.get("field", ())}
     return frozenset(found)
 
 

@@ -43,6 +43,13 @@ def progress_bar(ranges: int, *, show: bool) -> Iterator[Callable[[int], None] |
         yield lambda done: bar.update(task, completed=done)
 
 
+def print_ignored(loaded: Loaded) -> None:
+    """Print on stderr which parameters would change what is captured and are ignored as asked."""
+    if loaded.extract is not None:
+        for line, text, why in loaded.extract.ignored:
+            print(f"ignored: line {line}, {text}: {why}", file=sys.stderr)
+
+
 def print_notes(loaded: Loaded) -> None:
     """Print on stderr which properties and parameters have no effect."""
     lines = [f"{name}: {reason}" for name, reason in loaded.notes]

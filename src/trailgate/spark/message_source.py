@@ -21,7 +21,7 @@ from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
 from trailgate.operations.projection import Projection
-from trailgate.options import COUNT, NAMES, TEXT, Kind, Option, Options, choice
+from trailgate.options import COUNT, FLAG, NAMES, TEXT, Kind, Option, Options, choice
 from trailgate.spark.expected_rows import as_expected
 from trailgate.spark.options import kept_in, read_with_paths, with_kept
 from trailgate.storage.reading.message_files import (
@@ -47,6 +47,12 @@ OPTIONS: Final = Options(
     (
         Option("properties", TEXT, "the capture's properties"),
         Option("extract", TEXT, "an Extract parameter file that names them"),
+        Option(
+            "ignore_unsupported",
+            FLAG,
+            "capture without what the parameter file has that is not obeyed",
+            False,
+        ),
         Option("table", TEXT, "this table's operations in the types of its columns"),
         Option("columns", NAMES, "only these columns, comma-separated"),
         Option(
@@ -68,6 +74,7 @@ class MessageOptions:
     paths: tuple[str, ...]
     properties: str | None
     extract: str | None
+    ignore_unsupported: bool
     table: str | None
     columns: tuple[str, ...] | None
     message_per: str
@@ -84,7 +91,9 @@ class MessageOptions:
 
     def capture(self) -> Capture:
         """Return what parses the messages."""
-        return load_capture(self.properties, self.extract)
+        return load_capture(
+            self.properties, self.extract, ignore_unsupported=self.ignore_unsupported
+        )
 
     def projection(self, capture: Capture) -> Projection:
         """Return the columns of the rows."""

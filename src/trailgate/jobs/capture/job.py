@@ -81,7 +81,8 @@ def prepare(
             write_manifest(prefix, Manifest())
         elif manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
-    header = file_header(prefix, options.seq_digits, now)
+    process = capture.rules.surroundings.group
+    header = file_header(prefix, options.seq_digits, now, process)
     ids = None
     if capture.options.gives_ids:
         last = None if manifest is None or options.again else manifest.last_id or None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from trailgate.arrays import Octets
+from trailgate.arrays import PORTION, Octets
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import name_of
@@ -29,8 +29,7 @@ from trailgate.trail.records.record_view import RecordView, view_records
 from trailgate.trail.records.resync import LONGEST, find_good, guess_order
 from trailgate.trail.records.trail_bytes import TrailBytes, trail_bytes
 
-PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
-SIGNATURE_AT: Final = 3 * FRAME  # after the frames of F, its first group and its first leaf
+SIGNATURE_AT: Final = 3 * FRAME  # after the frames of F, its first group and its first field
 AFTER_DAMAGE: Final = 256 << 10  # where there is damage there may be more: less is read in vain
 SHORTER: Final = "the file is shorter than its header or the manifest states"
 UNFINISHED: Final = "the file ends inside a record"

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Octets
+from trailgate.arrays import PORTION, Octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.logdump.records.portions import Portion, sound_records, unsound
 from trailgate.logdump.records.token_columns import UNKNOWN
@@ -30,7 +30,6 @@ from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.records.record_view import view_records
 from trailgate.trail.records.trail_bytes import trail_bytes
 
-PORTION: Final = 4 << 20
 SMALL: Final = 64 << 10  # the first portion of a command that may end at its first record
 SEARCH: Final = 4 << 20
 OVERLAP: Final = 4 * LONGEST  # what a search needs after a place to judge it

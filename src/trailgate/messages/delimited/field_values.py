@@ -57,9 +57,10 @@ class FieldValues:
         """Return each record's number among the different texts of a field, and those texts."""
         codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
         recent = np.full(kernels.RECENT, -1)
+        recents = (recent, np.empty(kernels.RECENT, np.uint64), recent.copy())
         fields = self.fields
         count = kernels.code_fields(
-            self.data, fields.starts, fields.ends, first, place, codes, known, recent
+            self.data, fields.starts, fields.ends, first, place, codes, known, *recents
         )
         if count < 0:
             return distinct(self.text(first, place))

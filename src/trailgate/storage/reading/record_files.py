@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import PORTION, Longs
 from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_frames
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
@@ -20,7 +20,6 @@ from trailgate.storage.files.found_files import Addresses, find_files
 from trailgate.storage.files.opened_file import OpenedFile
 
 SPLIT_BYTES: Final = 64 << 20
-PORTION: Final = 4 << 20  # the arrays of a portion stay in cache
 UNKNOWN: Final = 1 << 62  # the end of a compressed file
 LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is taken to be wrong
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from trailgate.arrays import PORTION
 from trailgate.errors import TruncatedError
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
 from trailgate.storage.reading import splits
@@ -48,7 +49,7 @@ def _records(
         raise
     tables = reader.tables(place) if place > reader.begin else NO_TABLES
     while place < limit:
-        data = reader.read(place, splits.PORTION)
+        data = reader.read(place, PORTION)
         at_end = place + len(data) >= reader.file.size
         view = reader.view(data, place, finish=at_end and not may_grow)
         own = int((place + view.offsets < limit).sum())

@@ -129,7 +129,7 @@ def read_split(
     wanted = Wanted(
         tables,
         projection.needed,
-        tokens="tokens" in projection.schema.names,
+        tokens=not names.isdisjoint(("tokens", "tx_owner", "tx_name")),
         ids=not names.isdisjoint(("tx_id", "csn")),
         positions="position" in names,
         undone=options.undo is None,

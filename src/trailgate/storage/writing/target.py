@@ -101,12 +101,12 @@ def tables_of(prefix: str, given: Address | Definitions | None) -> Definitions:
     return tables if existing is None else existing.merged(tables)
 
 
-def file_header(prefix: str, digits: int, now: int) -> FileHeader:
-    """Return the header of all files of a run, but for what publishing fills in."""
+def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:
+    """Return the header of all files of a run, but for what publishing fills in; ``process`` is an Extract group."""
     machine = MachineInfo(*os.uname())
     name = f"{prefix}{0:0{digits}}"
     trail = TrailInfo(creation_time=now, uri=_uri(machine.nodename, prefix), filename=name)
-    return FileHeader(trail, machine, producer=ProducerInfo(name=PRODUCER))
+    return FileHeader(trail, machine, producer=ProducerInfo(name=process or PRODUCER))
 
 
 def _uri(host: str, prefix: str) -> str:

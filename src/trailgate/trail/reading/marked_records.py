@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.trail.format.record_types import IO_COMMENT
+from trailgate.trail.format.record_types import IO_COMMENT, ROLE_OF
 from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.reading.user_tokens import NamedTokens
 from trailgate.trail.records.kernels import SYSTEM_KEY, SYSTEM_KEY_AT, UNDO, UNDO_AT
@@ -24,9 +24,9 @@ def without_undone(view: RecordView) -> RecordView:
     rows = view.marked(UNDO)
     if not len(rows):
         return view
-    io_type = view.io_type.copy()
-    io_type[rows] = NOTE
-    return replace(view, io_type=io_type)
+    io_type, role = view.io_type.copy(), view.role.copy()
+    io_type[rows], role[rows] = NOTE, ROLE_OF[NOTE]
+    return replace(view, io_type=io_type, role=role)
 
 
 def without_system_keys(source: TrailBytes, view: RecordView) -> RecordView:

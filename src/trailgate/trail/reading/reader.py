@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from trailgate.arrays import PORTION
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
@@ -31,7 +32,6 @@ from trailgate.trail.records.transactions import LAST
 from trailgate.trail.values.charsets import UTF_8, charset_named
 
 PEEK: Final = 64  # records looked at at once for the end of a chunk
-PORTION: Final = 4 << 20  # bytes decoded at once: the places of what they hold stay in cache
 CHUNK: Final = 1 << 15  # records decoded at once, no fewer than a portion of a file has
 
 

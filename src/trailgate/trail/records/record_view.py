@@ -63,6 +63,7 @@ class RecordView:
     lengths: Longs
     end: int
     io_type: Octets
+    role: Octets  # of the type; ``Role.REFUSED`` for an unreadable record and one of a damaged type
     image: Octets
     partition: Octets
     indicator: Octets
@@ -78,14 +79,6 @@ class RecordView:
 
     def __len__(self) -> int:
         return len(self.offsets)
-
-    @cached_property
-    def role(self) -> Octets:
-        """Return the roles of the records' types; ``Role.REFUSED`` for an unreadable record and one of a damaged type."""
-        found: Octets = ROLE_OF[self.io_type]
-        if self.has_problems:
-            found[self.problems & (UNREADABLE | MISTYPED) != 0] = Role.REFUSED
-        return found
 
     @cached_property
     def only_changes(self) -> bool:
@@ -129,6 +122,7 @@ class RecordView:
             lengths=self.lengths[rows],
             end=self._end(rows),
             io_type=self.io_type[rows],
+            role=self.role[rows],
             image=self.image[rows],
             partition=self.partition[rows],
             indicator=self.indicator[rows],
@@ -193,11 +187,15 @@ def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
     io_type, image, partition, indicator, continued, marks = columns
     column = longs.reshape(kernels.LONG_COLUMNS, count)
     column[kernels.IO_TIME] -= JULIAN_EPOCH
+    role = ROLE_OF[io_type]
+    if found:
+        role[column[kernels.PROBLEMS] & (UNREADABLE | MISTYPED) != 0] = Role.REFUSED
     return RecordView(
         offsets=places.offsets,
         lengths=places.lengths,
         end=places.end,
         io_type=io_type,
+        role=role,
         image=image,
         partition=partition,
         indicator=indicator,
