@@ -166,5 +166,6 @@ def owned_changes(
         for error in batch.problems.values():
             raise error
         yield batch.operations
-    for note in sorted(capture.options.notes | reader.notes):
+    # What only all ranges together know is left out.
+    for note in sorted(capture.said(reader.notes) & (reader.notes | capture.options.notes)):
         LOG.warning(note)

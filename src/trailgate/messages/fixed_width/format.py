@@ -55,6 +55,7 @@ class FixedWidthFormat:
             starts=starts,
             ends=ends,
             header=self._header,
+            returns=self.options.framing is not None and self.options.framing.returns,
         )
         self._check_headers(records)
         return records
