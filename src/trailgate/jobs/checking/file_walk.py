@@ -8,6 +8,7 @@ from typing import Final
 
 from trailgate.arrays import PORTION, Octets
 from trailgate.errors import DecodeError, TrailgateError
+from trailgate.jobs.checking.reading import Reading
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.found_trail import FoundTrail
@@ -16,7 +17,6 @@ from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
 from trailgate.trail.annotation.file_header import header_order
 from trailgate.trail.checking.data import unfinished
 from trailgate.trail.checking.inspected import Inspected
-from trailgate.trail.checking.reading import Reading
 from trailgate.trail.checking.records import inspect
 from trailgate.trail.checking.tables import Known, check_tables
 from trailgate.trail.checking.transactions import Followed, TransactionState, check_csns, follow

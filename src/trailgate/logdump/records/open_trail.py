@@ -16,6 +16,7 @@ from trailgate.logdump.records.transaction_numbers import NONE, open_at
 from trailgate.storage.files.listing import stored_file
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID
 from trailgate.trail.records.framing import (
@@ -66,6 +67,15 @@ class OpenTrail:
     def read(self, place: int, size: int) -> Octets:
         """Return the bytes from a place on, as far as there are any."""
         return self._reader.read(place, size)
+
+    @cached_property
+    def release(self) -> int:
+        """Return the major release that wrote the file, as its header has it; 0 where that is not known."""
+        raw = self.read(0, self.header_length).tobytes()
+        try:
+            return decode_header(raw)[0].producer.major_version if raw else 0
+        except TrailgateError:
+            return 0
 
     @property
     def header_length(self) -> int:

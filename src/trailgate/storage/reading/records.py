@@ -9,17 +9,18 @@ import pyarrow as pa
 from trailgate.arrays import PORTION
 from trailgate.errors import TruncatedError
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
-from trailgate.storage.reading import splits
 from trailgate.storage.reading.notices import Notices
+from trailgate.storage.reading.splits import TrailSplit
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.transaction_spans import record_begin
+from trailgate.trail.format.file_header import ORACLE
 from trailgate.trail.reading.record_table import record_table
 from trailgate.trail.records.metadata import NO_TABLES
 from trailgate.trail.records.trail_bytes import trail_bytes
 
 
 def read_records(
-    trail: TrailFiles, split: splits.TrailSplit, notices: Notices | None = None
+    trail: TrailFiles, split: TrailSplit, notices: Notices | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records that begin in a split, what a restart undid among them; memory stays flat."""
     notices = notices or Notices()
@@ -47,6 +48,8 @@ def _records(
         if may_grow:
             return
         raise
+    header = reader.header
+    oracle = header is not None and header.database.vendor == ORACLE
     tables = reader.tables(place) if place > reader.begin else NO_TABLES
     while place < limit:
         data = reader.read(place, PORTION)
@@ -56,7 +59,9 @@ def _records(
         if not own:
             return
         source = trail_bytes(data, place, reader.order)
-        found = record_table(source, view.take(slice(own)), reader.file.number, tables)
+        found = record_table(
+            source, view.take(slice(own)), reader.file.number, tables, oracle=oracle
+        )
         yield found.batch
         tables = found.tables
         place += view.end

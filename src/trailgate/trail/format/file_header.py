@@ -25,6 +25,9 @@ LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
 SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
 
 
+ORACLE: Final = 7  # a vendor
+
+
 @dataclass(frozen=True, slots=True)
 class TrailInfo:
     """Group 30. Times are microseconds since 1970 UTC; None: not known yet, or not written."""
@@ -61,7 +64,7 @@ class MachineInfo:
 class DatabaseInfo:
     """Group 32. Vendor 7 is Oracle, 19 Generic (trail format §4.3)."""
 
-    vendor: int = 19
+    vendor: int = 19  # generic
     name: str = ""
     instance: str = ""
     charset: int = 0x20000000

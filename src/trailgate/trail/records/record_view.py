@@ -20,7 +20,9 @@ from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_layout import (
     BEFORE_IMAGE,
     BY_TABLE,
+    MOVED_AT,
     NAME_AT,
+    ONLY,
     RECORD_HEADS,
     SHORTEST,
 )
@@ -166,11 +168,22 @@ class RecordView:
         layout = RECORD_HEADS[order]
         whole = self.lengths >= SHORTEST
         if whole.all():
-            return rows_at(data, self.offsets, NAME_AT).view(layout).reshape(-1)
+            return _restored(rows_at(data, self.offsets, NAME_AT), layout)
         found = np.zeros(len(self), layout)
-        found[whole] = rows_at(data, self.offsets[whole], NAME_AT).view(layout).reshape(-1)
+        found[whole] = _restored(rows_at(data, self.offsets[whole], NAME_AT), layout)
         found["io_time"][~whole] = JULIAN_EPOCH
         return found
+
+
+def _restored(raw: Octets, layout: np.dtype[np.void]) -> Structs:
+    """Return fixed headers, TransInd and AuditRBA from where one release has them (trail format §5)."""
+    heads: Structs = raw.view(layout).reshape(-1)
+    moved = (heads["trans_ind"] > ONLY) & (raw[:, MOVED_AT] <= ONLY)
+    if moved.any():
+        fields = raw[moved, MOVED_AT : MOVED_AT + 5]
+        heads["trans_ind"][moved] = fields[:, 0]
+        heads["audit_rba"][moved] = np.ascontiguousarray(fields[:, 1:]).view(">u4").reshape(-1)
+    return heads
 
 
 def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:

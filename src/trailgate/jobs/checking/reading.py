@@ -1,6 +1,6 @@
 """Read checked records as readers do, so that a check finds whatever these refuse.
 
-Everything else in this folder looks for what is wrong with many records at once. What remains after that is read: without
+``trail.checking`` looks for what is wrong with many records at once. What remains after that is read: without
 values only their indicators and lengths are looked at, with them they are decoded.
 """
 
