@@ -162,3 +162,19 @@ def test_an_expression_that_does_not_fit_has_a_caret(capsys: pytest.CaptureFixtu
 
 def test_the_sample_is_part_of_the_package() -> None:
     assert (resources.files("trailgate") / "samples/dirdef/shop.def").is_file()
+
+
+def test_several_sources_and_captures_again_are_summed_up(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = ["capture", "--properties", "dirprm/shop.properties", "--to", "dirdat/ot", "--json"]
+    first = sorted(str(path) for path in Path("messages").iterdir())[:2]
+    assert run([*given, "--from", first[1], "--from", first[0]]) == 0
+    assert json.loads(capsys.readouterr().out)["messages"] == 2
+    assert run([*given, "--from", "messages"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["skipped_files"], summary["messages"]) == (2, 4)
+    assert run([*given[:-1], "--from", "messages/*"]) == 0
+    assert "6 files skipped: captured before" in capsys.readouterr().out
+    assert run([*given, "--from", "messages", "--again"]) == 0
+    assert json.loads(capsys.readouterr().out)["operations"] == 13

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.model.changes import StateColumn
-from trailgate.model.operations_schema import COMMIT_TIME
+from trailgate.model.operations_schema import COMMIT_TIME, undatable
 
 
 def in_order(
@@ -27,7 +27,10 @@ def in_order(
 
 
 def commit_times(micros: Longs) -> pa.TimestampArray:
-    """Return microseconds since 1970 as commit times, not copied."""
+    """Return microseconds since 1970 as commit times, not copied; null outside of the years 1 to 9999."""
+    strange = undatable(micros)
+    if strange.any():
+        return pa.array(micros, mask=strange).view(COMMIT_TIME)
     values = pa.py_buffer(np.ascontiguousarray(micros))
     return pa.Array.from_buffers(COMMIT_TIME, len(micros), [None, values])
 

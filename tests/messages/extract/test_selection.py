@@ -236,7 +236,11 @@ def test_tokens_are_added_to_operations(place: Path) -> None:
     ("lines", "says", "line"),
     [
         ("TABLE S.T, FILTER (NOWHERE = 1);", "no column NOWHERE", 3),
-        ("TABLE S.T, FILTER (NAME = 1);", "the column NAME, text and a number are not compared", 3),
+        (
+            "TABLE S.T, FILTER (NAME = 1);",
+            "the column NAME (text) and a number are not compared",
+            3,
+        ),
         ("TABLE S.*, KEYCOLS (NAME);", "no column NAME in table S.U", 3),
         ("TABLE S.T, COLS (NAME);", "the key column ID of S.T would be left out", 3),
         ("TABLE S.T, COLSEXCEPT (ID);", "the key column ID of S.T would be left out", 3),
@@ -288,3 +292,24 @@ def test_rules_survive_pickling(place: Path) -> None:
 
     assert copy.rules == capture.rules
     assert np.array_equal(parsed_of(copy, [INSERTS]).message, parsed_of(capture, [INSERTS]).message)
+
+
+def test_a_user_is_left_out_of_later_messages_of_the_transaction(place: Path) -> None:
+    text = PROPERTIES.replace("owner,name", "owner,name,ind") + "delim.txind=ind\n"
+    (place / "p.properties").write_text(text)
+    capture = capture_of(place, "EXCLUDEUSER bob", "TABLE S.U;")
+    marks = [("bob", "B"), ("", "M"), ("ann", "M"), ("", "E"), ("ann", "B"), ("", "M"), ("", "E")]
+    lines = [
+        f"I,S.U,2026-01-05 09:00:00,{owner},n,{mark},ID,,{number}\n"
+        for number, (owner, mark) in enumerate(marks)
+    ]
+
+    state, found = None, []
+    for line in lines:
+        parsed = capture.parse(batch_of({"messages": [line]}), state)
+        state = parsed.state
+        assert not parsed.problems
+        rows = to_operations(parsed.batch).to_pylist(maps_as_pydicts="strict")
+        found += [(row["after"]["ID"], row["tx_ind"]) for row in rows]
+
+    assert found == [("2", "W"), ("4", "B"), ("5", "M"), ("6", "E")]

@@ -86,7 +86,7 @@ def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "says", "place"),
     [
-        ("NAME = 5", "text and a number are not compared", 5),
+        ("NAME = 5", "the column NAME (text) and a number are not compared", 5),
         ("ID = 'x'", "'x' is not a number", 3),
         ("DAY = 'soon'", "'soon' is not a value of the column DAY", 4),
         ("NAME = DAY", "not compared", 5),

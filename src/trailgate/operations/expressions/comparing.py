@@ -53,8 +53,8 @@ def compared(sign: str, left: Value, right: Value) -> Data:
 
 
 def _named(value: Value) -> str:
-    name = "" if value.column is None else f"the column {value.column.name}, "
-    return f"{name}{value.kind.value}"
+    kind = value.kind.value
+    return kind if value.column is None else f"the column {value.column.name} ({kind})"
 
 
 def _is_number(*values: Value) -> bool:

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from trailgate.errors import OptionError
-
-SHOWN: Final = 60  # characters of an expression shown on each side of an error's place
-MARGIN: Final = "    "
+from trailgate.errors import OptionError, caret_below
 
 
 class TokenKind(Enum):
@@ -80,10 +77,4 @@ def tokens(text: str) -> Iterator[Token]:
 
 def expression_error(problem: str, text: str, at: int, hint: str = "") -> OptionError:
     """Return an error whose hint shows the expression with a caret below a character."""
-    begin, end = max(0, at - SHOWN), at + SHOWN
-    head, tail = "..." if begin else "", "..." if end < len(text) else ""
-    # Each character is one column wide, so that the caret is below its own.
-    line = "".join(c if c.isprintable() else " " for c in text[begin:end])
-    caret = " " * (len(head) + at - begin) + "^"
-    shown = f"\n{MARGIN}{head}{line}{tail}\n{MARGIN}{caret}"
-    return OptionError(problem, hint=f"{hint or 'Here'}:{shown}")
+    return OptionError(problem, hint=f"{hint or 'Here'}:{caret_below(text, at)}")

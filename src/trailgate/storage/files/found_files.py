@@ -11,7 +11,14 @@ from typing import Final, NamedTuple
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.storage.files.addresses import Address, addresses_like, locate, name_of
+from trailgate.storage.files.addresses import (
+    RENAME,
+    Address,
+    addresses_like,
+    listed,
+    locate,
+    name_of,
+)
 
 WILD: Final = re.compile(r"[*?[]")
 
@@ -75,9 +82,10 @@ def matches(store: fs.FileSystem, pattern: str) -> Iterator[str]:
     parent, _, last = pattern.rstrip("/").rpartition("/")
     folders = [parent or ("/" if pattern.startswith("/") else ".")]
     if WILD.search(parent):
-        folders = list(matches(store, parent))
+        found = store.get_file_info(list(matches(store, parent)))
+        folders = [one.path for one in found if one.type == fs.FileType.Directory]
     for folder in folders:
-        for entry in store.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+        for entry in _entries(store, folder):
             hidden = entry.base_name[0] in "._" and last[0] not in "._"
             if fnmatchcase(entry.base_name, last) and not hidden:
                 yield entry.path.removeprefix("./")
@@ -87,17 +95,26 @@ def _files(store: fs.FileSystem, info: fs.FileInfo) -> list[fs.FileInfo]:
     """Return a file, or the files of a folder by name, without hidden ones."""
     if info.type == fs.FileType.File:
         return [info]
-    entries = store.get_file_info(fs.FileSelector(info.path))
+    entries = _entries(store, info.path)
     return sorted(
         (e for e in entries if e.type == fs.FileType.File and name_of(e.path)[0] not in "._"),
         key=lambda entry: entry.base_name,
     )
 
 
+def _entries(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
+    """Return what is in a folder; raises StorageError for names that are not UTF-8, which cannot be left out unsaid."""
+    found, odd = listed(store, folder)
+    if odd:
+        problem = f"the folder has {odd} names that are not UTF-8"
+        raise StorageError(problem, where=Where(source=folder), hint=RENAME)
+    return found
+
+
 def _without_files(
     store: fs.FileSystem, folder: fs.FileInfo, what: str, address: str
 ) -> StorageError:
-    entries = store.get_file_info(fs.FileSelector(folder.path))
+    entries = _entries(store, folder.path)
     folders = sorted(e.base_name for e in entries if e.base_name[0] not in "._")
     where, problem = Where(source=address), f"the folder has no file of {what}"
     if not folders:

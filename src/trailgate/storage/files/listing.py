@@ -13,7 +13,14 @@ from typing import Final
 from pyarrow import fs
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.addresses import LOCAL, Address, addresses_like, locate, name_of
+from trailgate.storage.files.addresses import (
+    LOCAL,
+    Address,
+    addresses_like,
+    listed,
+    locate,
+    name_of,
+)
 from trailgate.storage.files.found_files import WILD, matches
 
 # Only 6 and 9 digits are legal (trail format §1). The longer run wins: t1000000000 is t1 and 9.
@@ -119,7 +126,7 @@ def _numbered(
         NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
     )
     found = []
-    for entry in store.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+    for entry in listed(store, folder)[0]:
         matched = pattern.fullmatch(entry.base_name)
         if matched and entry.type == fs.FileType.File:
             path = entry.path.removeprefix("./")

@@ -20,6 +20,7 @@ HELD: Final = (
 )
 UNPAIRED: Final = "%s, byte %d: the last update is left out: its after image is not written yet"
 NEWER: Final = "%s: the trail is of level %d, and levels up to %d are known: what is new in it may be read wrongly"
+UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
 NAMED: Final = 3  # tables in a notice
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from trailgate.arrays import PORTION
 from trailgate.errors import TruncatedError
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
-from trailgate.storage.reading import splits
 from trailgate.storage.reading.notices import Notices
+from trailgate.storage.reading.splits import TrailSplit
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.transaction_spans import record_begin
 from trailgate.trail.format.file_header import ORACLE
@@ -20,7 +20,7 @@ from trailgate.trail.records.trail_bytes import trail_bytes
 
 
 def read_records(
-    trail: TrailFiles, split: splits.TrailSplit, notices: Notices | None = None
+    trail: TrailFiles, split: TrailSplit, notices: Notices | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records that begin in a split, what a restart undid among them; memory stays flat."""
     notices = notices or Notices()

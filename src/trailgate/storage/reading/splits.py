@@ -16,10 +16,11 @@ import numpy as np
 from trailgate.arrays import PORTION, Octets
 from trailgate.errors import TruncatedError, Where
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.operations_schema import undatable
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
-from trailgate.storage.reading.notices import HELD, UNPAIRED, Notices
+from trailgate.storage.reading.notices import HELD, UNDATABLE, UNPAIRED, Notices
 from trailgate.storage.reading.restarts import Restarts
 from trailgate.storage.reading.tables import EarlierTables
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader, usual_charset
@@ -172,7 +173,7 @@ class SplitReader:
             self._announce(file.path, decoded.state)
             self._state = decoded.state
             if decoded.batch.rows:
-                self._note_undefined(file.path, decoded.batch)
+                self._note(file.path, decoded.batch)
                 yield decoded.batch
             left = decoded.consumed < stretch.view.end
             if last or at_end:
@@ -207,8 +208,10 @@ class SplitReader:
             offset = min(known.offset for known in found)
             LOG.warning(NOT_UNDERSTOOD, path, offset, ", ".join(names[:NAMED]), _more(names))
 
-    def _note_undefined(self, path: str, batch: ChangeBatch) -> None:
-        """Log which tables nothing defines; those whose definitions are not understood are logged already."""
+    def _note(self, path: str, batch: ChangeBatch) -> None:
+        """Log times that are not dates, and tables that nothing defines; those not understood are logged already."""
+        if any(undatable(block.op_ts).any() for block in batch.blocks):
+            self._notices.once(UNDATABLE, path)
         names = {block.table.name for block in batch.blocks if block.table.guessed}
         self._notices.of_undefined(path, sorted(names - self._announced))
 

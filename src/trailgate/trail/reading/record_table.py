@@ -17,7 +17,7 @@ from trailgate.arrays import Longs, Mask, Structs
 from trailgate.columnar.gather import gather
 from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
-from trailgate.model.operations_schema import COMMIT_TIME
+from trailgate.model.operations_schema import COMMIT_TIME, undatable
 from trailgate.trail.format.ddl import read_ddl
 from trailgate.trail.format.record_layout import (
     BY_PARTITION,
@@ -48,7 +48,6 @@ from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 _TEXT: Final = pa.string()
 _NUMBER: Final = pa.int32()
 _MAP: Final = pa.map_(pa.string(), pa.string())
-YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000  # what date times can be
 UNSIGNED: Final = pa.decimal128(20, 0)  # Spark has no unsigned integers
 
 RECORDS_SCHEMA: Final = pa.schema(
@@ -113,7 +112,7 @@ def record_table(
     names, index, known = _tables(source, view, tables)
     data, tokens, user = (_whole(view, part) for part in (view.data, view.tokens, view.user))
     token_maps, user_maps, problem = token_columns(source, tokens, user)
-    strange = (view.io_time < YEAR_1) | (view.io_time >= YEAR_10000)
+    strange = undatable(view.io_time)
     has_data = (data.sizes > 0) | (view.problems & EMPTY_DATA != 0)
     columns: dict[str, Any] = {
         "position": format_positions(file_number, view.offsets + source.base),

@@ -58,9 +58,7 @@ def write_heads(
 
     The first ``head`` bytes of the model are all up to the end of the name area; fields that differ are written over them.
     """
-    wide = (
-        head + 31
-    ) & ~31  # bytes that copies of 32 bytes write: in most records, others follow the head
+    wide = (head + 31) & ~31  # bytes that copies of 32 write: most records have so many
     for record in range(len(places)):
         at, size = places[record], data_sizes[record]
         if lengths[record] >= wide:
