@@ -96,7 +96,7 @@ def test_an_extract_parameter_file_names_all(capsys: pytest.CaptureFixture[str])
     )
     assert run(["capture", "--extract", "dirprm/shop.prm", "--from", "messages"]) == 0
     out, err = capsys.readouterr()
-    assert "not used: line 5, REPORTCOUNT" in err
+    assert "note: line 5, REPORTCOUNT" in err
     assert "GG.JMSCAP_TCUSTMER" not in out
     assert run(["show", "dirdat/ot", "--format", "json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

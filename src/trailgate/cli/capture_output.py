@@ -51,7 +51,7 @@ def print_ignored(loaded: Loaded) -> None:
 
 
 def print_notes(loaded: Loaded) -> None:
-    """Print on stderr which properties and parameters have no effect."""
+    """Print on stderr which properties and parameters have no effect, and which defaults are taken."""
     lines = [f"{name}: {reason}" for name, reason in loaded.notes]
     if loaded.extract is not None:
         lines += [f"line {line}, {text}: {why}" for line, text, why in loaded.extract.unused]
@@ -59,7 +59,7 @@ def print_notes(loaded: Loaded) -> None:
         return
     terminal = console(wrap=False, stderr=True)
     for line in lines:
-        terminal.print(f"not used: {line}", style="dim", markup=False)
+        terminal.print(f"note: {line}", style="dim", markup=False)
 
 
 def print_summary(summary: CaptureSummary) -> None:
