@@ -107,8 +107,8 @@ class Capture:
 
     @property
     def spans_messages(self) -> bool:
-        """Return whether a transaction may span messages (an indicator is configured)."""
-        return self.options.txind is not None
+        """Return whether a transaction may span messages."""
+        return self.options.spans_messages
 
     def check(self) -> None:
         """Raise DefinitionError for a column whose type cannot be captured, OptionError for a rule that does not fit."""
@@ -137,7 +137,7 @@ class Capture:
         be ``unreadable`` already and have empty bodies.
         """
         isolated = isolate_bad(self._parser, messages)
-        raw = RawOperations.joined(isolated.parts, indicated=self.spans_messages)
+        raw = RawOperations.joined(isolated.parts, indicated=self.options.txind is not None)
         problems = (*unreadable, *isolated.problems)
         state = state or TransactionState()
         done = chain(raw, len(messages), problems, state)
