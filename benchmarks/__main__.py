@@ -44,6 +44,13 @@ def values(quick: bool) -> list[Figure]:
     return [figure_of(row) for row in run()]
 
 
+def conditions(quick: bool) -> list[Figure]:
+    from benchmarks.conditions import run  # noqa: PLC0415
+
+    del quick  # takes seconds
+    return [figure_of(row) for row in run()]
+
+
 def capture_job(quick: bool) -> list[Figure]:
     from benchmarks.capture_job import run  # noqa: PLC0415
 
@@ -52,6 +59,12 @@ def capture_job(quick: bool) -> list[Figure]:
 
 def trail_spark(quick: bool) -> list[Figure]:
     from benchmarks.trail_spark import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
+def trail_reading(quick: bool) -> list[Figure]:
+    from benchmarks.trail_reading import run  # noqa: PLC0415
 
     return run(quick=quick)
 
@@ -110,7 +123,9 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         delimited,
         trail_codec,
         trail_formats,
+        trail_reading,
         values,
+        conditions,
         capture_job,
         trail_spark,
         trail_limits,

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from benchmarks.report import Act, Figure, Target, fastest
 from pyarrow import csv
 
+from trailgate.arrays import PORTION
 from trailgate.columnar.delimited import Dialect, find_all, index_fields
 from trailgate.columnar.views import octets
 from trailgate.messages.capture import Capture, MessageBatch
@@ -25,7 +26,6 @@ from trailgate.messages.properties.file import parse_properties
 from trailgate.model.tables import Column, Definitions, Table
 
 ROWS: Final = 64_000
-PORTION: Final = 4 << 20  # as messages are read: integer arrays stay in cache
 Draw = np.random.Generator
 
 SALES: Final = Table(

@@ -17,7 +17,7 @@ from benchmarks.report import Figure, Target, fastest
 from lxml import etree
 
 from trailgate.messages.capture import Capture, MessageBatch
-from trailgate.messages.properties.extract import CaptureRules
+from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.properties.file import parse_properties
 from trailgate.messages.xml.automaton import compile_rules
 from trailgate.messages.xml.options import XmlOptions, xml_options

@@ -10,8 +10,8 @@ from trailgate.cobol.copybook.layouts import Layout
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
 from trailgate.messages.capture import Capture
+from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.parsers import parser_of
-from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.file import parse_properties
 from trailgate.model.tables import Definitions
 

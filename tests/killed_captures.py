@@ -96,6 +96,7 @@ def main(folder: Path, random_kills: int) -> None:
     for _ in range(random_kills):
         after = chance.uniform(0.0001, seconds)
         checked(partial(_kill_after, after))
+    sys.stdout.write(f"killed at {steps} steps\n")
 
 
 def _kill_after(seconds: float) -> None:

@@ -35,6 +35,7 @@ PHRASES: Final[Mapping[str, str]] = MappingProxyType(
         r"'s part\b": "say who does it",
         r"\b(?:the begin of|from the begin)\b": "the beginning of",
         r"\bfor the eye\b": "for reading",
+        r"\b[Ll]eaf\b": "field, subclass",
     }
 )
 

@@ -8,8 +8,8 @@ from typing import Final
 from fixed_files import ALL_COLUMNS, HeldFiles
 from message_cases import NOW
 from trailgate.messages.capture import Capture
+from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.parsers import parser_of
-from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.file import parse_properties
 
 DEFINITIONS: Final = Path(__file__).parent / "messages" / "delimited" / "cases" / "shop.def"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from trailgate.jobs.record_files.reading import read_records
     from trailgate.jobs.record_files.writing import write_records
     from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
-    from trailgate.messages.properties.extract import CaptureRules
+    from trailgate.messages.extract.rules import CaptureRules
     from trailgate.model.changes import ChangeBatch
     from trailgate.model.tables import Column, Definitions, Table
     from trailgate.storage.files.trail_files import TrailFiles, find_trail
@@ -88,7 +88,7 @@ _MODULES = MappingProxyType(
         "AppendOptions": "trailgate.storage.live.appender",
         "ByteOrder": "trailgate.trail.format.byte_order",
         "Capture": "trailgate.messages.capture",
-        "CaptureRules": "trailgate.messages.properties.extract",
+        "CaptureRules": "trailgate.messages.extract.rules",
         "CaptureSummary": "trailgate.jobs.capture.options",
         "ChangeBatch": "trailgate.model.changes",
         "Column": "trailgate.model.tables",

@@ -1,8 +1,8 @@
-"""The array types that every room uses, each named once."""
+"""The array types that every room uses, each named once, and how many bytes are turned into arrays at once."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,3 +17,6 @@ Offsets: TypeAlias = npt.NDArray[
 Mask: TypeAlias = npt.NDArray[np.bool_]  # which rows
 Words: TypeAlias = npt.NDArray[np.uint64]  # eight bytes each, unsigned
 Structs: TypeAlias = npt.NDArray[np.void]  # fixed layouts, one a row
+
+# Bytes of a file that are worked on at once, about 16 k records: the arrays of their places stay in cache, memory stays flat.
+PORTION: Final = 4 << 20

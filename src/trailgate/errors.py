@@ -120,3 +120,12 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     folded = {one.casefold(): one for one in known}
     near = get_close_matches(name.casefold(), folded, 1, cutoff)
     return folded[near[0]] if near else ""
+
+
+def caret_below(text: str, at: int, *, shown: int = 60) -> str:
+    """Return two lines, each after a line feed: a text, or its part around a character, and a caret below that."""
+    begin, end = max(0, at - shown), at + shown
+    head, tail = "..." if begin else "", "..." if end < len(text) else ""
+    # Each character is one column wide, so that the caret is below its own.
+    line = "".join(c if c.isprintable() else " " for c in text[begin:end])
+    return f"\n  {head}{line}{tail}\n  {' ' * (len(head) + at - begin)}^"

@@ -26,6 +26,9 @@ def test_a_capture_is_summed_up_by_table(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["table", "inserts", "updates", "deletes", "all"]
     assert lines[2].split() == ["GG.SHOP_ORDERS", "3", "2", "1", "6"]
+    assert lines[-2].startswith(
+        "definitions: dirdat/ot.def; the trail's files hold none, so move it"
+    )
     assert lines[-1] == "trail: ot000000000 of dirdat/ot"
 
 
@@ -38,9 +41,10 @@ def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_trail_of_another_format_is_read_alike(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*GIVEN, "--to", "dirdat/ot"]) == 0
+    assert "definitions: dirdat/ot.def" in capsys.readouterr().out
     newer = ["--format-release", "12.2", "--byte-order", "little", "--update-format", "full"]
     assert run([*GIVEN, "--to", "dirdat/lt", *newer]) == 0
-    capsys.readouterr()
+    assert "definitions" not in capsys.readouterr().out
 
     shown = []
     for trail in ("dirdat/ot", "dirdat/lt"):
@@ -92,12 +96,85 @@ def test_an_extract_parameter_file_names_all(capsys: pytest.CaptureFixture[str])
     )
     assert run(["capture", "--extract", "dirprm/shop.prm", "--from", "messages"]) == 0
     out, err = capsys.readouterr()
-    assert "not used: line 5, REPORTCOUNT" in err
+    assert "note: line 5, REPORTCOUNT" in err
     assert "GG.JMSCAP_TCUSTMER" not in out
     assert run(["show", "dirdat/ot", "--format", "json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert any(row["before"].get("PRICE") == "1249.50" for row in rows if row["op_type"] == "U")
 
 
+SHOP = "EXTRACT shop\nVAM lib.so PARAMS dirprm/shop.properties\nEXTFILE dirdat/ot, FORMAT RELEASE 12.2\n"
+
+
+def captured(*lines: str) -> int:
+    Path("dirprm/shop.prm").write_text(SHOP + "\n".join(lines))
+    return run(["capture", "--extract", "dirprm/shop.prm", "--from", "messages"])
+
+
+def test_what_is_not_obeyed_stops_before_anything_is_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert captured("ENCRYPTTRAIL AES256", "OBEY more.prm", "TABLE GG.*;") == 2
+
+    error = capsys.readouterr().err
+    assert "ENCRYPTTRAIL AES256 is not obeyed: the trail would not be encrypted" in error
+    assert "(dirprm/shop.prm, line 4, field ENCRYPTTRAIL)" in error
+    assert "1 more in this file is not obeyed" in error
+    assert list(Path("dirdat").iterdir()) == []
+
+
+def test_what_is_not_obeyed_is_ignored_and_listed_on_demand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("dirprm/shop.prm").write_text(SHOP + "ENCRYPTTRAIL AES256\nTABLE GG.*;")
+    given = ["capture", "--extract", "dirprm/shop.prm", "--from", "messages", "--json"]
+
+    assert run([*given, "--ignore-unsupported"]) == 0
+    assert "ignored: line 4, ENCRYPTTRAIL AES256: the trail" in capsys.readouterr().err
+
+
+def test_the_group_is_the_process_name_of_the_files() -> None:
+    assert captured("TABLE GG.*;") == 0
+    header, _ = decode_header(Path("dirdat/ot000000000").read_bytes())
+    assert header.producer.name == "shop"
+
+
+def test_a_filter_and_tokens_reach_the_trail_and_come_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = "TABLE GG.SHOP_ORDERS, FILTER (@GETENV ('GGHEADER', 'OPTYPE') = 'INSERT')"
+    assert captured(f"{table}, TOKENS (TX_OWNER = 'ann', KIND = GGS_OP_TYPE);") == 0
+    capsys.readouterr()
+
+    assert run(["show", "dirdat/ot", "--format", "json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["op_type"], row["tx_owner"], row["tx_name"]) for row in rows] == [
+        ("I", "ann", None)
+    ] * 3
+    assert all(row["tokens"]["KIND"] == "INSERT" for row in rows)
+
+
+def test_an_expression_that_does_not_fit_has_a_caret(capsys: pytest.CaptureFixture[str]) -> None:
+    assert captured("TABLE GG.SHOP_ORDERS,", "  FILTER (NOWHERE > 1);") == 2
+    shown, caret = capsys.readouterr().err.splitlines()[-2:]
+    assert caret.index("^") == shown.index("NOWHERE")
+
+
 def test_the_sample_is_part_of_the_package() -> None:
     assert (resources.files("trailgate") / "samples/dirdef/shop.def").is_file()
+
+
+def test_several_sources_and_captures_again_are_summed_up(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = ["capture", "--properties", "dirprm/shop.properties", "--to", "dirdat/ot", "--json"]
+    first = sorted(str(path) for path in Path("messages").iterdir())[:2]
+    assert run([*given, "--from", first[1], "--from", first[0]]) == 0
+    assert json.loads(capsys.readouterr().out)["messages"] == 2
+    assert run([*given, "--from", "messages"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["skipped_files"], summary["messages"]) == (2, 4)
+    assert run([*given[:-1], "--from", "messages/*"]) == 0
+    assert "6 files skipped: captured before" in capsys.readouterr().out
+    assert run([*given, "--from", "messages", "--again"]) == 0
+    assert json.loads(capsys.readouterr().out)["operations"] == 13

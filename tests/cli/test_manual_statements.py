@@ -58,3 +58,17 @@ def test_statement(
         {key: row[key] for key in empty | want} for row, want in zip(rows, wanted, strict=True)
     ]
     assert found == [empty | want for want in wanted]
+
+
+def test_a_table_without_offsets_is_the_same_in_each_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "delimited messages use no offsets, nor does a trail that is read"
+    case = next(case.values[0] for case in cases() if case.id == name)
+    assert captured(case, tmp_path) == 0
+    (tmp_path / "messages" / "0000.txt").write_text("I,G.T,2026-01-05 09:00:00,d,e,f\n")
+
+    again = ["capture", "--properties", "my.properties", "--from", "messages", "--to", "ot"]
+
+    assert run(again) == 0

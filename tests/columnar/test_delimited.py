@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -229,8 +231,54 @@ def test_texts_of_a_field_are_numbered_in_the_order_they_occur(texts: list[bytes
     recent = np.full(kernels.RECENT, -1)
 
     places = starts.astype(np.int32), ends.astype(np.int32)
-    count = kernels.code_fields(data, *places, np.arange(len(texts)), 0, codes, known, recent)
+    recents = (recent, np.empty(kernels.RECENT, np.uint64), recent.copy())
+    count = kernels.code_fields(data, *places, np.arange(len(texts)), 0, codes, known, *recents)
 
     different = list(dict.fromkeys(texts))
     assert [texts[row] for row in known[:count]] == different
     assert [different[code] for code in codes] == texts
+
+
+USUAL = (
+    COMMAS,
+    Dialect(b",", b"\n"),
+    Dialect(b",", b"\n", b'"', b'\\"'),
+    CRLF,
+    Dialect(b"|", b"\r\n", b"'", b"^'"),
+)
+
+
+@pytest.mark.parametrize("dialect", USUAL, ids=str)
+@settings(max_examples=examples(60))
+@given(data=st.data(), shift=st.integers(0, 70))
+def test_text_longer_than_a_window_is_split_as_byte_by_byte(
+    dialect: Dialect, data: st.DataObject, shift: int
+) -> None:
+    rows = data.draw(rows_of(dialect))
+    odd = data.draw(bodies_of(dialect))
+    texts = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]
+    bodies = [b"x" * shift + dialect.field + text * 4 for text in [*texts, odd[0]]]
+    try:
+        expected = [split(body, dialect) for body in bodies]
+    except MalformedError as error:
+        with pytest.raises(DecodeError, match=str(error)):
+            indexed(bodies, dialect, b"\n")
+        return
+
+    assert indexed(bodies, dialect, b"\n") == expected
+
+
+@pytest.mark.parametrize("dialect", USUAL, ids=str)
+@settings(max_examples=examples(40))
+@given(data=st.data(), shift=st.integers(0, 70))
+def test_written_rows_need_no_scanner_of_odd_text(
+    dialect: Dialect, data: st.DataObject, shift: int
+) -> None:
+    rows = data.draw(rows_of(dialect))
+    texts = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]
+    bodies = [b"x" * shift + dialect.field + text for text in texts]
+
+    with patch.object(kernels, "scan", side_effect=AssertionError):
+        found = indexed(bodies, dialect, b"\n")
+
+    assert found == [split(body, dialect) for body in bodies]

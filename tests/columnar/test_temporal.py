@@ -120,6 +120,36 @@ def test_dates_equal_the_naive_reading(values: list[datetime]) -> None:
     assert iso_to_timestamp(iso, 10).to_pylist() == values
 
 
+@given(
+    times,
+    st.sampled_from([10, *range(19, 30)]),
+    st.none() | st.tuples(st.integers(0, 28), st.sampled_from("0 9-:.Tx/é")),
+)
+def test_iso_texts_are_read_as_any_text_of_the_usual_format(
+    value: datetime, width: int, change: tuple[int, str] | None
+) -> None:
+    text = f"{value.isoformat(' ', 'microseconds')}000"[:width]
+    if change is not None:
+        place, byte = change
+        text = f"{text[:place]}{byte}{text[place + 1 :]}"[:width]
+    column = pa.array([text])
+    try:
+        micros, beyond = parse_timestamps(column, DEFAULT_FORMAT)
+    except DecodeError:
+        beyond = 0
+    if beyond >= 0:
+        with pytest.raises(DecodeError):
+            iso_to_timestamp(column, width)
+        return
+
+    found = iso_to_timestamp(column, width)
+    days = found.view(pa.int32()).cast(pa.int64()).to_numpy() if width == 10 else None
+    expected = micros.tolist()
+    assert (
+        found.view(pa.int64()).to_pylist() if days is None else (days * 86_400_000_000).tolist()
+    ) == expected
+
+
 @given(st.lists(st.text("0123456789-: .TJANjan/é", max_size=24) | st.text(max_size=5)))
 def test_any_text_gives_a_value_or_an_error_of_ours(values: list[str]) -> None:
     for form in (DEFAULT_FORMAT, compile_format("M/D/YY"), compile_format("MMM-D")):

@@ -139,3 +139,55 @@ def test_metadata_in_the_trail_let_a_consumer_read_it_alone() -> None:
     (batch,) = read_trail("elsewhere/ot")
 
     assert dict(batch["after"].to_pylist()[0])["NUM1"] == "12.34"
+
+
+OWNED = PROPERTIES.replace("tablename,ts", "tablename,ts,owner,name") + (
+    "delim.txowner=owner\ndelim.txname=name\n"
+)
+OWNED_ROW = "I,MY.TABLE,2026-01-05 09:00:01,{},{},{},one,12.34,2026-01-02 03:04:05"
+
+
+def captured_by(parameters: str, *bodies: str) -> list[dict[str, Any]]:
+    """Return the change records that messages become by an Extract parameter file."""
+    Path("dirprm/p.properties").write_text(OWNED)
+    Path("dirprm/e.prm").write_text(EXTRACT.replace("TABLE MY.*;", parameters))
+    for number, body in enumerate(bodies):
+        Path(f"messages/{number:04}.txt").write_text(body)
+    assert run(["capture", "--extract", "dirprm/e.prm", "--from", "messages"]) == 0
+    return records("dirdat/id")
+
+
+def test_owner_and_name_of_a_transaction_are_tokens_in_the_trail() -> None:
+    tokens = (
+        "TKN-OWNER = @GETENV ('TRANSACTION', 'USERNAME'), TKN-NAME = @GETENV('TRANSACTION','NAME')"
+    )
+
+    (record,) = captured_by(
+        f"TABLE MY.*, TOKENS ({tokens});", OWNED_ROW.format("ann", "nightly", "k1")
+    )
+
+    assert dict(record["user_tokens"]) == {"TKN-OWNER": "ann", "TKN-NAME": "nightly"}
+
+
+@pytest.mark.parametrize("parameter", ["EXCLUDEUSER bad", "TRANLOGOPTIONS EXCLUDEUSER bad"])
+def test_the_transactions_of_an_excluded_owner_are_not_in_the_trail(parameter: str) -> None:
+    bodies = [OWNED_ROW.format(owner, "x", f"k{i}") for i, owner in enumerate(["ann", "bad", "bo"])]
+
+    found = captured_by(f"{parameter}\nTABLE MY.*;", *bodies)
+
+    assert [record["data"][8:10] for record in found] == [b"k0", b"k2"]
+
+
+def test_the_fields_of_the_header_are_values_of_tokens() -> None:
+    names = ("GGS_TRANS_TIMESTAMP", "GGS_OP_TYPE", "GGS_BEFORE_AFTER_IND")
+    tokens = ", ".join(f"T{i} = {name}" for i, name in enumerate(names))
+    tokens += ", OP = @GETENV ('GGHEADER', 'OPTYPE')"
+
+    (record,) = captured_by(f"TABLE MY.*, TOKENS ({tokens});", OWNED_ROW.format("a", "n", "k1"))
+
+    assert dict(record["user_tokens"]) == {
+        "T0": "2026-01-05 09:00:01.000000",
+        "T1": "INSERT",
+        "T2": "AFTER",
+        "OP": "INSERT",
+    }

@@ -40,13 +40,13 @@ def functions_of(path: Path) -> frozenset[str]:
 def cases_of(folder: Path) -> frozenset[str]:
     """Return the ids that files of cases give: the file's name, and those of the cases within it."""
     found = set()
-    for path in [*folder.rglob("cases/**/*.*"), *folder.rglob("printed/*.txt")]:
+    for path in [*folder.rglob("*.toml"), *folder.rglob("*.txt")]:
         found.add(path.stem)
         if path.suffix == ".toml":
             file = tomllib.loads(path.read_text())
             names = [one["name"] for one in file.get("case", ()) if "fails" not in one]
             found |= {*names, *(f"{path.stem}: {name}" for name in names)}
-            found |= {leaf["why"] for leaf in file.get("leaf", ())}
+            found |= {one["why"] for one in file.get("field", ())}
     return frozenset(found)
 
 

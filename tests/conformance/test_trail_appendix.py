@@ -15,10 +15,12 @@ from logdump.trails import TRAILS, dml
 from sample_trail import Op
 from trailgate.cli.main import run
 from trailgate.logdump.printing.result_text import text_lines
+from trailgate.model.tables import Definitions
 from trailgate.storage.files.checkpoint import read_checkpoint
 from trailgate.storage.live.appender import AppendOptions
-from trailgate.trail.format.file_header import FileHeader, encode_header
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, encode_header
 from trailgate.trail.records.record import encode_record
+from trailgate.trail.writing.file_beginning import file_begin
 from trailgate.trail.writing.trail_format import TrailFormat
 
 # Table H-2: the numbers, and the names that Logdump has for them.
@@ -26,9 +28,22 @@ TYPES = {
     1: "TMFAbort",
     2: "TMFCommit",
     3: "Delete",
+    4: "EndRollback",
     5: "Insert",
+    6: "Prepared",
+    7: "TMF-Shutdown",
+    8: "TransBegin",
+    9: "TransRelease",
     10: "Update",
+    11: "UpdateComp",
+    12: "FileAlter",
+    13: "FileCreate",
+    14: "FilePurge",
     15: "FieldComp",
+    16: "FileRename",
+    17: "AuxPointer",
+    18: "NetworkCommit",
+    19: "NetworkAbort",
     90: "SQLCol",
     100: "GGSPurgedata",
     101: "Purge",
@@ -47,7 +62,27 @@ TYPES = {
     160: "DDLOP",
     161: "RecordFragment",
     200: "BulkIO",
+    201: "Trace201",
+    202: "Trace202",
+    203: "Trace203",
+    204: "Trace204",
     205: "GGSComment",
+    249: "Trace249",
+    250: "Trace250",
+    251: "Trace251",
+    252: "Trace252",
+    253: "Trace253",
+    254: "Trace254",
+}
+# Names of the table that are not those in the records' lines.
+MANUAL_NAMES = {
+    1: "Abort",
+    2: "Commit",
+    100: "Purgedata",
+    115: "KeyFieldComp",
+    116: "LOB",
+    117: "KeyFieldComp32",
+    160: "DDL_Op",
 }
 TOKENS = {
     "TKN-HOST": "syshq",
@@ -107,6 +142,17 @@ def test_an_operation_type_has_its_name(code: int, name: str, tmp_path: Path) ->
     ]
     assert f"IOType     : {code:>5}  (x{code:02x})" in shown_record
     assert f"2026/01/01 00:00:00.000.000 {name:<20} Len     0" in shown_record
+
+
+@pytest.mark.parametrize(("code", "name"), MANUAL_NAMES.items())
+def test_an_operation_type_is_found_by_its_name_in_the_manual(
+    code: int, name: str, tmp_path: Path
+) -> None:
+    raw = file_of(encode_record(dml(5, b"", 0)), encode_record(dml(code, b"", 0)))
+
+    shown = printed(tmp_path, raw, "GHDR ON", f"SFT {name}")
+
+    assert f"IOType     : {code:>5}  (x{code:02x})" in shown
 
 
 def test_the_appendixs_session_is_typed_as_printed(
@@ -177,3 +223,13 @@ def test_a_trail_from_before_release_10_is_overwritten_after_its_last_commit(
     assert known is not None
     assert known.offset == len(committed)
     assert path.read_bytes() == committed
+
+
+def test_a_header_of_level_7_has_only_tokens_whose_ids_are_public() -> None:
+    form = TrailFormat.named("19.1")
+    info = TrailInfo(compatibility=form.level)
+
+    header, _ = decode_header(file_begin(FileHeader(trail=info), form, Definitions(())))
+
+    assert header.trail.compatibility == 7
+    assert header.unknown == ()

@@ -75,10 +75,10 @@ PRINTED: dict[str, dict[str, object]] = {
     },
     "continuity": {"recovery_mode": 1},
 }
-LEAVES = [
+FIELDS = [
     pytest.param(group, name, value, id=f"{group} {name}")
-    for group, leaves in PRINTED.items()
-    for name, value in leaves.items()
+    for group, fields in PRINTED.items()
+    for name, value in fields.items()
 ]
 # The numbers of databases from 1.
 DATABASES = [
@@ -145,8 +145,8 @@ def letters(name: str) -> str:
     return "".join(one for one in name.upper() if one.isalnum())
 
 
-@pytest.mark.parametrize(("group", "name", "value"), LEAVES)
-def test_a_leaf_of_the_printed_header_has_its_value(group: str, name: str, value: object) -> None:
+@pytest.mark.parametrize(("group", "name", "value"), FIELDS)
+def test_a_field_of_the_printed_header_has_its_value(group: str, name: str, value: object) -> None:
     header, _ = decode_header(case_bytes())
 
     assert getattr(getattr(header, group), name) == value

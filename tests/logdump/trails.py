@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from trailgate.model.tables import Column, Table
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
+from trailgate.trail.format.file_header import FileHeader, ProducerInfo, TrailInfo, encode_header
 from trailgate.trail.format.tokens import LOGCSN, ORAROWID, TRANID
 from trailgate.trail.records.metadata import table_data
 from trailgate.trail.records.record import Token, TrailRecord, encode_record
@@ -168,6 +168,23 @@ def mysql() -> bytes:
     return encode_header(FileHeader()) + encode_record(definition) + insert
 
 
+def release_21() -> bytes:
+    """Return a reference to a table's definition, an insert and a key update, in a trail of release 21.3."""
+    producer = ProducerInfo(major_version=21, minor_version=3)
+    header = FileHeader(TrailInfo(creation_time=START), producer=producer)
+    table = Table("test.test_c", (Column("c1", 132, 11, key=True, native_type=3),), 11)
+    one = LITTLE.number(b"\x01\x00\x01\x00")
+    own: dict[str, Any] = {"partition": 0x0C, "name": None, "table_index": 2, "io_time": START}
+    key, changed = (columns((0, b"\0\0" + bytes((0, 0, 0, n))), order=LITTLE) for n in (10, 9))
+    records = [
+        little(170, name=table.name, node=2, data=table_data(table, LITTLE), audit_rba=one),
+        little(170, name="test.test_d", node=3, audit_rba=one, io_time=START),
+        little(5, data=key, **own),
+        little(115, data=LITTLE.raw(len(key), 2) + key + changed, **own),
+    ]
+    return encode_header(header) + joined(records)
+
+
 def interrupted() -> bytes:
     """Return a transaction with metadata and DDL inside, in a trail that is little-endian throughout."""
     key = columns((0, number(1)), order=LITTLE)
@@ -196,6 +213,7 @@ TRAILS: Final[Mapping[str, Callable[[], bytes]]] = MappingProxyType(
         "damaged": damaged,
         "partitioned": partitioned,
         "mysql": mysql,
+        "release-21": release_21,
         "interrupted": interrupted,
     }
 )

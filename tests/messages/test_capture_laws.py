@@ -20,8 +20,8 @@ from trailgate.columnar.delimited import Dialect
 from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
 from trailgate.messages.delimited.options import DelimitedOptions, delimited_options
+from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.parsing.parser import MessageParser
-from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.file import parse_properties
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.tables import Column, Definitions, Table

@@ -12,8 +12,12 @@ from trail.batches import operations_of
 from trail.format.test_trail_header import case_bytes
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader, decode_header, encode_header
+from trailgate.trail.format.record_layout import redo_address
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.records.record import TrailRecord, encode_record
+from trailgate.trail.records.framing import find_records
+from trailgate.trail.records.record import TrailRecord, decode_record, encode_record
+from trailgate.trail.records.record_view import view_records
+from trailgate.trail.records.trail_bytes import trail_bytes
 
 pytestmark = pytest.mark.assumed
 TRANS_INDS = "BMEW"
@@ -63,3 +67,26 @@ def test_a_trans_ind_above_3_is_found_four_bytes_earlier(order: ByteOrder, ind: 
     )
 
     assert operation(record)["tx_ind"] == TRANS_INDS[ind]
+
+
+@pytest.mark.assumed
+@pytest.mark.parametrize("order", ByteOrder)
+def test_the_printed_sequence_number_is_audit_rba_everywhere(order: ByteOrder) -> None:
+    """The record printed by S1 has 6, the sequence of the redo log, after TransInd."""
+    moved = (6).to_bytes(5, "big")
+    raw = encode_record(
+        replace(change(1, 3, order=order), audit_rba=order.number(moved[:4]), trans_ind=moved[4])
+    )
+    source = trail_bytes(raw, 0, order)
+    view = view_records(source, find_records(source.data, order=order))
+
+    record = decode_record(raw, order=order)
+    head = view.headers(source.data, order)[0]
+
+    assert (record.trans_ind, record.audit_rba, record.moved) == (0, 6, True)
+    assert (head["trans_ind"], head["audit_rba"], view.indicator[0]) == (0, 6, 0)
+    assert encode_record(record) == raw
+
+
+def test_a_place_in_the_redo_log_is_spelled_as_printed() -> None:
+    assert redo_address(6, 11_498_044) == "0x000006.000057b9.003c"

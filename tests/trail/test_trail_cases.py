@@ -67,7 +67,7 @@ def test_a_value_reads_and_writes_as_its_case(case: dict[str, Any]) -> None:
         sizes = np.zeros(1, np.int64)
         writer.measure(sizes)
         body = np.zeros(int(sizes[0]) + SPARE, np.uint8)
-        writer.write(body, np.zeros(1, np.int64))
+        writer.write(body, np.zeros(1, np.int64), following=0)
         cell = body[: int(sizes[0])].tobytes()
         assert cell == order.raw(5, 2) + order.raw(len(raw), 2) + raw
 

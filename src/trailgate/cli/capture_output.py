@@ -27,6 +27,7 @@ BEFORE: Final = {
     "copied_files": "captured whole: captured before under another name",
     "late_operations": "captured with sequence ids lower than the highest in the trail",
 }
+BESIDE: Final = "the trail's files hold none, so move it with them (--format-release 12.2 writes them into the files)"
 
 
 @contextmanager
@@ -42,8 +43,15 @@ def progress_bar(ranges: int, *, show: bool) -> Iterator[Callable[[int], None] |
         yield lambda done: bar.update(task, completed=done)
 
 
+def print_ignored(loaded: Loaded) -> None:
+    """Print on stderr which parameters would change what is captured and are ignored as asked."""
+    if loaded.extract is not None:
+        for line, text, why in loaded.extract.ignored:
+            print(f"ignored: line {line}, {text}: {why}", file=sys.stderr)
+
+
 def print_notes(loaded: Loaded) -> None:
-    """Print on stderr which properties and parameters have no effect."""
+    """Print on stderr which properties and parameters have no effect, and which defaults are taken."""
     lines = [f"{name}: {reason}" for name, reason in loaded.notes]
     if loaded.extract is not None:
         lines += [f"line {line}, {text}: {why}" for line, text, why in loaded.extract.unused]
@@ -51,7 +59,7 @@ def print_notes(loaded: Loaded) -> None:
         return
     terminal = console(wrap=False, stderr=True)
     for line in lines:
-        terminal.print(f"not used: {line}", style="dim", markup=False)
+        terminal.print(f"note: {line}", style="dim", markup=False)
 
 
 def print_summary(summary: CaptureSummary) -> None:
@@ -86,6 +94,8 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
         count = getattr(summary, name)
         if count:
             yield f"{_many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
+    if summary.definitions is not None and summary.files:
+        yield f"definitions: {summary.definitions}; {BESIDE}"
     if summary.dry_run:
         yield "dry run: nothing was written"
     elif len(summary.files) > 1:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -78,6 +79,7 @@ _TOKENS: Final[Mapping[str, _Token]] = MappingProxyType(
 _SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A-Z0-9]", re.DOTALL)
 
 
+@cache
 def compile_format(text: str) -> DateFormat:
     """Return a compiled format; raises OptionError for what the language does not know.
 

@@ -242,3 +242,18 @@ def _unscaled(values: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(
         kind, len(values), values.buffers(), values.null_count, values.offset
     )
+
+
+def exact_decimals(values: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    """Return number text as decimals of a type; raises DecodeError, with its row, for what the type cannot hold."""
+
+    def convert(dense: pa.Array) -> pa.Array:
+        try:
+            return _exact(_plain(dense), kind)
+        except (pa.ArrowException, DecodeError):
+            row = failing_row(lambda part: _exact(_plain(part), kind), dense)
+        left = kind.precision - kind.scale
+        problem = f"a number with more than {left} digits, or {kind.scale} after the point"
+        raise row_error(problem, dense, row)
+
+    return over_nulls(convert, values)

@@ -17,7 +17,7 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
     """
     rows, width = len(offsets), 2 * DIGITS
     texts = np.empty(rows * width, np.uint8)
-    files = np.ascontiguousarray(np.broadcast_to(np.asarray(numbers, np.int64), (rows,)))
+    files = np.full(rows, numbers, np.int64) if isinstance(numbers, int) else numbers
     if write_positions(files, np.ascontiguousarray(offsets, np.int64), texts) >= 0:
         raise OptionError(f"a part of a position has 1 to {DIGITS} digits")
     ends = np.arange(0, (rows + 1) * width, width, dtype=np.int32)

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.kernels.gather import longest
 from trailgate.errors import DecodeError, Where
 
 BLANKS: Final = " \t\r\n"
@@ -61,6 +62,17 @@ def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.
     return dense.take(pa.array(slots, mask=~valid))
 
 
+def without(values: pa.Array, missing: Mask) -> pa.Array:
+    """Return the values with null in some rows more; what they are is shared and not copied."""
+    if values.offset:
+        return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
+    bits = np.packbits(~missing, bitorder="little")
+    valid, *parts = values.buffers()
+    if valid is not None:
+        bits &= np.frombuffer(valid, np.uint8, len(bits))
+    return pa.Array.from_buffers(values.type, len(values), [pa.py_buffer(bits), *parts])
+
+
 def byte_view(values: pa.StringArray) -> tuple[Longs, Octets]:
     """Return the offsets (one more than rows) and the data bytes of a column, not copied."""
     offsets, data = text_view(values)
@@ -74,6 +86,12 @@ def text_view(values: pa.StringArray) -> tuple[Offsets, Octets]:
         return np.zeros(1, np.int32), np.zeros(0, np.uint8)
     own = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
     return own, np.frombuffer(data or b"", np.uint8)
+
+
+def most_bytes(values: pa.Array) -> int:
+    """Return how many bytes values of a text or binary column have at most."""
+    found: int = longest(text_view(values)[0])
+    return found
 
 
 def strings_of(matrix: Octets) -> pa.StringArray:

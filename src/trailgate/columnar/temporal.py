@@ -40,6 +40,9 @@ __all__ = [
 COMMIT_ZONE: Final = "UTC"  # commit times without a zone
 # A time without a format is JMSTimestamp's form, milliseconds since 1970: 10 to 17 digits.
 EPOCH_DIGITS: Final = (10, 17)
+UNFORMATTED: Final = (
+    "Without a format of its own a date is year, month and day, and may have a time"
+)
 _LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
 
 # A value of these lengths ends with a whole part: year, month, day, hour, minute, second.
@@ -117,7 +120,7 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
     tables, part = _tables(fmt), np.empty(kernels.PARTS, np.int64)
     row = kernels.read_times(data, offsets, *tables, size, part, micros, iso)
     if row >= 0:
-        raise row_error(_wrong(fmt), values, row)
+        raise row_error(_wrong(fmt), values, row, UNFORMATTED if fmt is DEFAULT_FORMAT else "")
     return int(part[kernels.CUT])
 
 

@@ -6,6 +6,7 @@ one its own error.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -14,12 +15,13 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import take_text
-from trailgate.errors import TrailgateError
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.messages.extract.rules import CaptureRules
+from trailgate.messages.extract.selection import TableSelections
 from trailgate.messages.parsers import format_for
 from trailgate.messages.parsing.isolating import isolate_bad
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageParser
-from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.transactions.block_rows import taken
 from trailgate.messages.transactions.bounds import (
@@ -29,8 +31,14 @@ from trailgate.messages.transactions.bounds import (
     chain,
     open_at_end,
 )
-from trailgate.messages.transactions.images import image_notes, shaped
+from trailgate.messages.transactions.held import Held
+from trailgate.messages.transactions.images import (
+    image_notes,
+    shaped,
+    with_operation_types,
+)
 from trailgate.messages.transactions.raw_operations import RawOperations
+from trailgate.messages.transactions.remaining import Remaining, remaining
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
 from trailgate.operations.operations_table import to_operations
@@ -43,7 +51,8 @@ __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
 class Parsed:
     """The operations of a batch of messages, with their transactions worked out.
 
-    ``message`` is each operation's message (an index into the batch). ``opens`` marks the messages
+    ``message`` is each operation's message (an index into the batch); -1 is a message before the batch, whose operation
+    was held until it was known whether another one of its transaction is captured. ``opens`` marks the messages
     that begin a transaction, ``starts_unit`` those that begin a unit. Operations of messages with a problem are not
     in ``batch``; those of other messages of the same unit are: dropping a unit is the caller's
     part. A problem's message is -1 where it lies in the unit that was open before this batch. ``notes`` are what a
@@ -92,17 +101,29 @@ class Capture:
         members = (self.options, self.definitions, self.rules, self.now, self.first_file)
         return Capture, members
 
+    @cached_property
+    def _selections(self) -> TableSelections:
+        return TableSelections(self.rules)
+
     @property
     def spans_messages(self) -> bool:
-        """Return whether a transaction may span messages (an indicator is configured)."""
-        return self.options.txind is not None
+        """Return whether a transaction may span messages."""
+        return self.options.spans_messages
 
     def check(self) -> None:
-        """Raise DefinitionError for a column whose type cannot be captured."""
+        """Raise DefinitionError for a column whose type cannot be captured, OptionError for a rule that does not fit."""
         for table in self.definitions:
-            if self.rules.wants(table.name):
+            if self._selections.of(table) is not None:
                 for column in table.columns:
                     parser_for(column)
+        given = (self.options.txowner, self.options.txname)
+        for name, source, left_out in zip(
+            ("txowner", "txname"), given, (self.rules.users, self.rules.transactions), strict=True
+        ):
+            if left_out and source is None:
+                problem = f"transactions are left out by {name}, which the properties do not have"
+                hint = f"Set {name}, or remove EXCLUDEUSER and EXCLUDETRANS"
+                raise OptionError(problem, hint=hint)
 
     def parse(
         self,
@@ -116,39 +137,67 @@ class Capture:
         be ``unreadable`` already and have empty bodies.
         """
         isolated = isolate_bad(self._parser, messages)
-        raw = RawOperations.joined(isolated.parts, indicated=self.spans_messages)
+        raw = RawOperations.joined(isolated.parts, indicated=self.options.txind is not None)
         problems = (*unreadable, *isolated.problems)
-        done = chain(raw, len(messages), problems, state or TransactionState())
-        return self._finished(raw, done, messages)
+        state = state or TransactionState()
+        done = chain(raw, len(messages), problems, state)
+        hold = self.spans_messages and not self.rules.takes_all
+        return self._finished(raw, done, remaining(raw, done, state, hold=hold), messages)
 
-    def _finished(self, raw: RawOperations, done: Transactions, messages: MessageBatch) -> Parsed:
+    def _finished(
+        self, raw: RawOperations, done: Transactions, rest: Remaining, messages: MessageBatch
+    ) -> Parsed:
         blocks: list[ChangeBlock] = []
-        wanted = done.kept
-        numbers = np.cumsum(wanted) - 1
-        for block in raw.blocks:
-            rows = np.flatnonzero(wanted[block.order])
-            picked = taken(block, rows)
-            if not len(picked):
-                continue
-            own_csn = done.csn is raw.seq_id
-            placed = replace(
-                picked,
-                order=numbers[picked.order],
-                tx_ind=done.tx_ind[picked.order],
-                tx_id=take_text(done.tx_id, picked.order),
-                csn=picked.seq_id if own_csn else take_text(done.csn, picked.order),
-            )
-            blocks.extend(shaped(placed, self.rules))
-        problems = tuple(_sourced(problem, messages) for problem in done.problems)
-        batch = ChangeBatch(tuple(blocks), int(wanted.sum()))
-        marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))
-        return Parsed(
-            *(batch, raw.message[wanted], marks.opens, marks.starts, problems, done.state, notes)
+        message, numbers, after = (
+            raw.message[rest.captured],
+            np.cumsum(rest.captured) - 1,
+            rest.state,
         )
+        every = bool(rest.captured.all())
+        if rest.released is not None:
+            blocks.extend(self._shaped(rest.released))
+            message, numbers = np.append(-1, message), numbers + 1
+        for block in raw.blocks:
+            picked = block if every else taken(block, np.flatnonzero(rest.captured[block.order]))
+            if len(picked):
+                placed = _placed(picked, raw, done, rest)
+                blocks.extend(self._shaped(replace(placed, order=numbers[picked.order])))
+            if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
+                one = _placed(block.take(held), raw, done, rest)
+                after = replace(after, held=Held(one, rest.held_first))
+        problems = tuple(_sourced(problem, messages) for problem in done.problems)
+        batch = ChangeBatch(tuple(blocks), len(message))
+        marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))
+        return Parsed(batch, message, marks.opens, marks.starts, problems, after, notes)
+
+    def _shaped(self, block: ChangeBlock) -> Iterator[ChangeBlock]:
+        """Yield what the trail gets of operations of one type."""
+        selection = self._selections.of(block.table)
+        assert selection is not None
+        typed = with_operation_types(block) if selection.asks_types else block
+        tokens = selection.with_tokens(typed).tokens
+        return shaped(selection.without_columns(replace(block, tokens=tokens)), self.rules)
+
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all that it parsed."""
+        return self._parser.format.said(notes) | self.options.notes
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
         """Return the error of a transaction that the input's end leaves open, if one is."""
         return open_at_end(state)
+
+
+def _placed(
+    block: ChangeBlock, raw: RawOperations, done: Transactions, rest: Remaining
+) -> ChangeBlock:
+    """Return operations with what is known of their transactions."""
+    own_csn = done.csn is raw.seq_id
+    return replace(
+        block,
+        tx_ind=rest.tx_ind[block.order],
+        tx_id=take_text(done.tx_id, block.order),
+        csn=block.seq_id if own_csn else take_text(done.csn, block.order),
+    )
 
 
 def _sourced(problem: Problem, messages: MessageBatch) -> Problem:

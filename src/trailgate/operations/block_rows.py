@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets
-from trailgate.model.operations_schema import COMMIT_TIME
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.model.changes import StateColumn
+from trailgate.model.operations_schema import COMMIT_TIME, undatable
 
 
 def in_order(
@@ -25,7 +27,10 @@ def in_order(
 
 
 def commit_times(micros: Longs) -> pa.TimestampArray:
-    """Return microseconds since 1970 as commit times, not copied."""
+    """Return microseconds since 1970 as commit times, not copied; null outside of the years 1 to 9999."""
+    strange = undatable(micros)
+    if strange.any():
+        return pa.array(micros, mask=strange).view(COMMIT_TIME)
     values = pa.py_buffer(np.ascontiguousarray(micros))
     return pa.Array.from_buffers(COMMIT_TIME, len(micros), [None, values])
 
@@ -36,3 +41,23 @@ def letters(codes: Octets) -> pa.StringArray:
     return pa.StringArray.from_buffers(
         len(codes), offsets, pa.py_buffer(np.ascontiguousarray(codes))
     )
+
+
+def image_of(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColumn:
+    """Return the before image's column where rows are deletes, the after image's elsewhere."""
+    if not deletes.any():
+        return after
+    if deletes.all():
+        return before
+    if before.values is None and after.values is None:
+        return after
+    known = after if before.values is None else before
+    assert known.values is not None  # one of them is not, as seen above
+    empty = pa.nulls(len(deletes), known.values.type)
+    values = pc.if_else(
+        pa.array(deletes),
+        empty if before.values is None else before.values,
+        empty if after.values is None else after.values,
+    )
+    rows = len(deletes)
+    return StateColumn(values, np.where(deletes, before.is_missing(rows), after.is_missing(rows)))

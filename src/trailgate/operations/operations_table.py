@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,8 @@ from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.model.tables import TABLES, Definitions, Table
 from trailgate.operations.block_rows import commit_times, in_order, letters
 from trailgate.operations.values import Convert, formatter_for, parser_for
+
+_FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
 
 
 class _WrittenTable(NamedTuple):
@@ -74,8 +76,7 @@ def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
         "tokens": block.tokens,
     }
     arrays = [
-        pa.nulls(rows, field.type) if columns[field.name] is None else columns[field.name]
-        for field in OPERATIONS_SCHEMA
+        pa.nulls(rows, kind) if columns[name] is None else columns[name] for name, kind in _FIELDS
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=OPERATIONS_SCHEMA)
 

@@ -7,14 +7,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
 from trailgate.errors import DefinitionError
-from trailgate.model.changes import DELETE, ChangeBatch, ChangeBlock, Image, StateColumn
+from trailgate.model.changes import DELETE, ChangeBatch, ChangeBlock, Image
 from trailgate.model.operations_schema import TYPED_FIELDS
 from trailgate.model.tables import TABLES, Table
-from trailgate.operations.block_rows import commit_times, in_order, letters
+from trailgate.operations.block_rows import commit_times, image_of, in_order, letters
 from trailgate.operations.values import Convert, typed_for
 
 _NAMES: Final = pa.list_(pa.string())
@@ -97,22 +95,7 @@ def _chosen_images(block: ChangeBlock) -> Image:
     if deletes.all():
         return block.before
     both = zip(block.before, block.after, strict=True)
-    return tuple(_chosen(before, after, deletes) for before, after in both)
-
-
-def _chosen(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColumn:
-    if before.values is None and after.values is None:
-        return after
-    known = after if before.values is None else before
-    assert known.values is not None  # one of them is not, as seen above
-    empty = pa.nulls(len(deletes), known.values.type)
-    values = pc.if_else(
-        pa.array(deletes),
-        empty if before.values is None else before.values,
-        empty if after.values is None else after.values,
-    )
-    rows = len(deletes)
-    return StateColumn(values, np.where(deletes, before.is_missing(rows), after.is_missing(rows)))
+    return tuple(image_of(before, after, deletes) for before, after in both)
 
 
 def _missing_names(table: Table, images: Image, rows: int) -> pa.ListArray:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from trailgate.columnar.hexadecimal import from_hex, to_hex
 from trailgate.columnar.numbers import check_number_text, format_integers, parse_integers
-from trailgate.columnar.rows import row_error, text_view
+from trailgate.columnar.rows import most_bytes, row_error
 from trailgate.columnar.temporal import (
     DEFAULT_FORMAT,
     DateFormat,
@@ -94,8 +94,7 @@ def _text_parser(column: Column, _: DateFormat) -> Convert:
 
     def check(values: pa.Array) -> pa.Array:
         # No value has more characters than bytes.
-        offsets, _ = text_view(values)
-        if not len(values) or int(np.diff(offsets).max()) <= most:
+        if most_bytes(values) <= most:
             return values
         long = pc.greater(pc.utf8_length(values), most)
         if fixed and pc.any(long).as_py():

@@ -19,11 +19,12 @@ from trailgate.jobs.record_files.options import OPTIONS
 from trailgate.options import listed
 from trailgate.spark.expected_rows import as_expected
 from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.found_files import Addresses, addresses_of
 
 
 def read_trail(  # noqa: PLR0913  one parameter an option
     spark: SparkSession,
-    path: Address,
+    path: Addresses,
     *,
     table: str | None = None,
     tables: str | Iterable[str] | None = None,
@@ -36,6 +37,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     to_position: str | None = None,
     from_csn: str | None = None,
     to_csn: str | None = None,
+    open_transactions: Literal["hold", "show"] = "hold",
     split_bytes: int | None = None,
 ) -> DataFrame:
     """Return the rows of a trail; the options are those of the format ``trail``."""
@@ -47,7 +49,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
 
 def read_messages(  # noqa: PLR0913  one parameter an option
     spark: SparkSession,
-    path: Address,
+    path: Addresses,
     properties: Address | None = None,
     *,
     extract: Address | None = None,
@@ -66,7 +68,7 @@ def read_messages(  # noqa: PLR0913  one parameter an option
 @listed(RecordKeywords, OPTIONS)
 def read_records(
     spark: SparkSession,
-    path: Address,
+    path: Addresses,
     copybook: Address | None = None,
     **options: Unpack[RecordKeywords],
 ) -> DataFrame:
@@ -77,9 +79,9 @@ def read_records(
 
 
 def _frame(
-    spark: SparkSession, kind: type[DataSource], path: Address, options: Mapping[str, Any]
+    spark: SparkSession, kind: type[DataSource], path: Addresses, options: Mapping[str, Any]
 ) -> DataFrame:
-    source = kind({"path": str(path), **options})
+    source = kind({"paths": addresses_of(path), **options})
     schema = source.schema()
     reader = source.reader(schema)
     # Each task unpickles its own partition only.

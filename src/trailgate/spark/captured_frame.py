@@ -26,17 +26,18 @@ def capture(
     extract: str | os.PathLike[str] | None = None,
     table: str | None = None,
     columns: Sequence[str] | None = None,
+    ignore_unsupported: bool = False,
 ) -> DataFrame:
     """Return the operations of messages, of which each row is one: ``body`` and maybe ``headers``.
 
     ``body`` is text or bytes, ``headers`` a map of texts. The capture is that of a properties file, or of the
-    Extract parameter file that names it. With ``table`` that table's rows come in their types, with ``columns`` only these columns. Positions, and ids that
+    Extract parameter file that names it; ``ignore_unsupported`` lets one through that has parameters which are not obeyed. With ``table`` that table's rows come in their types, with ``columns`` only these columns. Positions, and ids that
     are generated from them, count partitions and their rows; reading stops at the first bad message.
 
     Raises OptionError where transactions span messages, since the rows of a frame have no order that would hold them
     together, and for a stream whose ids are generated, since each batch would generate the same ones.
     """
-    parser = load_capture(properties, extract)
+    parser = load_capture(properties, extract, ignore_unsupported=ignore_unsupported)
     _check(frame, parser)
     projection = Projection.of(None if table is None else parser.definitions.table(table), columns)
     schema = from_arrow_schema(projection.schema)

@@ -17,7 +17,7 @@ from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
 from trailgate.jobs.record_files.reading import read_splits
 from trailgate.operations.projection import names_of
 from trailgate.spark.expected_rows import as_expected
-from trailgate.spark.options import read_with_path
+from trailgate.spark.options import kept_in, read_with_paths, with_kept
 from trailgate.storage.reading.record_files import (
     RecordSplit,
     find_record_files,
@@ -37,18 +37,19 @@ class CopybookSource(DataSource):  # type: ignore[misc]  # pyspark's types are n
 
     def schema(self) -> StructType:
         """Return the copybook's schema."""
-        return from_arrow_schema(_read(self.options)[1].decoder().schema)
+        schema = from_arrow_schema(_read(self.options)[1].decoder().schema)
+        return kept_in(schema, self.options)
 
     def reader(self, schema: StructType) -> CopybookReader:
         """Return the batch reader."""
-        path, options = _read(self.options)
+        paths, options = _read(with_kept(self.options, schema))
         names = names_of(options.decoder().schema, schema.names)
-        return CopybookReader(path, options.only(names), schema, names)
+        return CopybookReader(paths, options.only(names), schema, names)
 
 
-def _read(options: Mapping[str, Any]) -> tuple[str, CopybookOptions]:
-    path, values = read_with_path(OPTIONS, options, '.load("data/")')
-    return path, CopybookOptions.of_values(values)
+def _read(options: Mapping[str, Any]) -> tuple[tuple[str, ...], CopybookOptions]:
+    paths, values = read_with_paths(OPTIONS, options, '.load("data/")')
+    return paths, CopybookOptions.of_values(values)
 
 
 class CopybookPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
@@ -63,15 +64,19 @@ class CopybookReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types
     """Reads splits in parallel; there is no ``pushFilters``, as for trails."""
 
     def __init__(
-        self, path: str, options: CopybookOptions, schema: StructType, names: tuple[str, ...]
+        self,
+        paths: tuple[str, ...],
+        options: CopybookOptions,
+        schema: StructType,
+        names: tuple[str, ...],
     ) -> None:
-        self._path, self._options, self._schema, self._names = path, options, schema, names
+        self._paths, self._options, self._schema, self._names = paths, options, schema, names
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files split, small ones packed together."""
         options = self._options
         splits = plan_record_splits(
-            find_record_files(self._path), options.framing, options.split_bytes
+            find_record_files(self._paths), options.framing, options.split_bytes
         )
         return [CopybookPartition(own) for own in _packed(splits, options.split_bytes)]
 

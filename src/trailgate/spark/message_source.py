@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
@@ -20,9 +21,9 @@ from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
 from trailgate.operations.projection import Projection
-from trailgate.options import COUNT, NAMES, TEXT, Kind, Option, Options, choice
+from trailgate.options import COUNT, FLAG, NAMES, TEXT, Kind, Option, Options, choice
 from trailgate.spark.expected_rows import as_expected
-from trailgate.spark.options import read_with_path
+from trailgate.spark.options import kept_in, read_with_paths, with_kept
 from trailgate.storage.reading.message_files import (
     SPLIT_BYTES,
     MessageFiles,
@@ -30,6 +31,8 @@ from trailgate.storage.reading.message_files import (
     find_messages,
     plan_ranges,
 )
+
+LOG: Final = logging.getLogger(__name__)
 
 
 def _stop(text: str) -> str:
@@ -44,6 +47,12 @@ OPTIONS: Final = Options(
     (
         Option("properties", TEXT, "the capture's properties"),
         Option("extract", TEXT, "an Extract parameter file that names them"),
+        Option(
+            "ignore_unsupported",
+            FLAG,
+            "capture without what the parameter file has that is not obeyed",
+            False,
+        ),
         Option("table", TEXT, "this table's operations in the types of its columns"),
         Option("columns", NAMES, "only these columns, comma-separated"),
         Option(
@@ -62,9 +71,10 @@ OPTIONS: Final = Options(
 class MessageOptions:
     """What messages are read by."""
 
-    path: str
+    paths: tuple[str, ...]
     properties: str | None
     extract: str | None
+    ignore_unsupported: bool
     table: str | None
     columns: tuple[str, ...] | None
     message_per: str
@@ -74,14 +84,16 @@ class MessageOptions:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Return the options of Spark's texts; raises OptionError."""
-        path, values = read_with_path(OPTIONS, options, '.load("messages/")')
+        paths, values = read_with_paths(OPTIONS, options, '.load("messages/")')
         if values["properties"] is None and values["extract"] is None:
             raise OptionError("the format message_capture needs the option properties or extract")
-        return cls(path, **values)
+        return cls(paths, **values)
 
     def capture(self) -> Capture:
         """Return what parses the messages."""
-        return load_capture(self.properties, self.extract)
+        return load_capture(
+            self.properties, self.extract, ignore_unsupported=self.ignore_unsupported
+        )
 
     def projection(self, capture: Capture) -> Projection:
         """Return the columns of the rows."""
@@ -100,11 +112,13 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
     def schema(self) -> StructType:
         """Return the operations' schema, or the table's."""
         options = MessageOptions.of(self.options)
-        return from_arrow_schema(options.projection(options.capture()).schema)
+        schema = from_arrow_schema(options.projection(options.capture()).schema)
+        return kept_in(schema, self.options)
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
-        options = replace(MessageOptions.of(self.options), columns=tuple(schema.names))
+        given = MessageOptions.of(with_kept(self.options, schema))
+        options = replace(given, columns=tuple(schema.names))
         return MessageReader(options, schema)
 
 
@@ -129,7 +143,7 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
         """Return the partitions: large files split, small ones packed together."""
         options = self._options
         capture = options.capture()
-        source = find_messages(options.path, options.message_per == "line")
+        source = find_messages(options.paths, options.message_per == "line")
         ranges = plan_ranges(source, options.split_bytes)
         return [MessagePartition(capture, source, own) for own in ranges]
 
@@ -146,8 +160,12 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
 def owned_changes(
     capture: Capture, source: MessageFiles, own: MessageRange
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations that a range owns; raises at the first problem."""
-    for batch in RangeReader(capture, source, own).batches():
+    """Yield the operations that a range owns, and log its notes; raises at the first problem."""
+    reader = RangeReader(capture, source, own)
+    for batch in reader.batches():
         for error in batch.problems.values():
             raise error
         yield batch.operations
+    # What only all ranges together know is left out.
+    for note in sorted(capture.said(reader.notes) & (reader.notes | capture.options.notes)):
+        LOG.warning(note)

@@ -1,20 +1,81 @@
-"""Spark's options, which are texts, and the path among them."""
+"""Spark's options, which are texts; the paths among them; and those of tables that a catalog keeps."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+from pyspark.sql.types import StructField, StructType
 
 from trailgate.errors import OptionError
 from trailgate.options import Options
+from trailgate.storage.files.found_files import addresses_of
+
+PATHS: Final = ("path", "paths")
+OF_CATALOG: Final = ("owner", "provider")  # are both given with a table of a catalog alone
+GIVEN: Final = "option."  # before the names of OPTIONS of CREATE TABLE, which are given twice
+KEPT: Final = "trailgate.options"  # in the metadata of a column
 
 
-def read_with_path(
+def read_with_paths(
     options: Options, given: Mapping[str, Any], example: str
-) -> tuple[str, dict[str, Any]]:
-    """Return the path, and the values of all options of a format; raises OptionError."""
-    others = {name: value for name, value in given.items() if name.casefold() != "path"}
-    path = given.get("path")
-    if not path:
-        raise OptionError(f"the format {options.what} needs a path", hint=f"As in {example}")
-    return str(path), options.read(others)
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the paths, and the values of all options of a format; raises OptionError."""
+    named = _of_table(given)
+    others = {name: value for name, value in named.items() if name.casefold() not in PATHS}
+    paths = named.get("path") or _listed(named.get("paths"))
+    if not paths:
+        hint = f"As in {example}. A table of a catalog is created with an absolute LOCATION, and without columns"
+        raise OptionError(f"the format {options.what} needs a path", hint=hint)
+    return addresses_of(paths), options.read(others)
+
+
+def one_path(paths: tuple[str, ...], what: str) -> str:
+    """Return the only path; raises OptionError where there are several."""
+    if len(paths) > 1:
+        raise OptionError(f"{what} takes one path, not {len(paths)}")
+    return paths[0]
+
+
+def kept_in(schema: StructType, given: Mapping[str, Any]) -> StructType:
+    """Return a schema that keeps the options of CREATE TABLE: a catalog gives a Python data source its schema back alone."""
+    named = _of_table(given)
+    if named is given or not schema.fields:
+        return schema
+    first, *rest = schema.fields
+    metadata = {**(first.metadata or {}), KEPT: json.dumps(named)}
+    kept = StructField(first.name, first.dataType, first.nullable, metadata)
+    return StructType([kept, *rest])
+
+
+def with_kept(given: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
+    """Return options with those that a catalog keeps in the schema of its table."""
+    for field in schema.fields:
+        if KEPT in (field.metadata or {}):
+            return {**json.loads(field.metadata[KEPT]), **given}
+    return dict(given)
+
+
+def _of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of CREATE TABLE without what the catalog adds and without TBLPROPERTIES; others as they are."""
+    if not all(name in given for name in OF_CATALOG):
+        return given
+    named = {
+        name.removeprefix(GIVEN): value for name, value in given.items() if name.startswith(GIVEN)
+    }
+    path = given.get("path") or given.get("location")
+    return {**named, **({"path": path} if path else {})}
+
+
+def _listed(paths: Any) -> Any:
+    """Return the paths of ``load([...])``, which Spark gives as JSON."""
+    if not isinstance(paths, str):
+        return paths
+    try:
+        found = json.loads(paths)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(path, str) for path in found):
+        raise OptionError(f"paths must be a list of paths as JSON, not {paths!r}")
+    return found

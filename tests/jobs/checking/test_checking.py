@@ -113,7 +113,7 @@ def test_a_cut_file_is_not_whole(tmp_path: Path, headers: bool) -> None:
 Damage = Callable[[TrailRecord], TrailRecord]
 DAMAGES: dict[str, tuple[str, Damage]] = {
     "a type that is not known": ("type", lambda r: replace(r, io_type=77)),
-    "a type that is not read": ("not read", lambda r: replace(r, io_type=2)),
+    "a type that is not read": ("not read", lambda r: replace(r, io_type=1)),
     "an insert turned into DDL": ("mistyped", lambda r: replace(r, io_type=160)),
     "an insert turned into a restart": ("mistyped", lambda r: replace(r, io_type=150)),
     "an insert turned into a restart in order": ("mistyped", lambda r: replace(r, io_type=151)),
@@ -125,7 +125,11 @@ DAMAGES: dict[str, tuple[str, Damage]] = {
     "a TransInd above 3": ("indicator", lambda r: replace(r, trans_ind=9, audit_rba=0xFFFFFFFF)),
     "a FormatType": ("format", lambda r: replace(r, format=ord("X"))),
     "a time before 1990": ("io time", lambda r: replace(r, io_time=0)),
-    "a layout without index and length": ("layout", lambda r: replace(r, partition=0)),
+    "a layout without index and length": (
+        "layout",
+        lambda r: replace(r, partition=0, io_type=15),
+    ),
+    "a full image of columns of any length": ("reading", lambda r: replace(r, partition=0)),
     "columns beyond the data": ("columns", lambda r: replace(r, data=b"\0\0\xff\0\0\0")),
     "half a column": ("columns", lambda r: replace(r, data=b"\0\0\0")),
     "a column without indicator": ("columns", lambda r: replace(r, data=b"\0\0\0\0")),

@@ -18,7 +18,7 @@ from message_cases import NOW, Case, check
 from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
 from trailgate.messages.capture import Capture
 from trailgate.messages.delimited.options import delimited_options
-from trailgate.messages.properties.extract import parse_extract
+from trailgate.messages.extract.parameters import parse_extract
 from trailgate.messages.properties.file import parse_properties
 
 CASES = Path(__file__).parent / "cases"

@@ -54,3 +54,20 @@ def test_definitions_that_are_understood_or_given_are_not_announced(
             assert not check_trail(trail).findings
 
     assert not caplog.messages
+
+
+def test_a_trail_without_its_definitions_announces_each_table_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_files(tmp_path / "ot", [[change(0, ONLY), change(1, ONLY)], [change(2, ONLY)]])
+
+    with caplog.at_level(logging.WARNING):
+        assert read_trail(str(tmp_path / "ot")).read_all().num_rows == 3
+        assert not caplog.messages
+        (tmp_path / "ot.def").rename(tmp_path / "moved.def")
+        for threads in (1, 2):
+            caplog.clear()
+            assert read_trail(str(tmp_path / "ot"), threads=threads).read_all().num_rows == 3
+            (message,) = caplog.messages
+            assert "nothing defines MY.ORDERS: columns are numbered" in message
+            assert "--definitions FILE" in message

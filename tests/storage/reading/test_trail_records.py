@@ -13,10 +13,19 @@ from hypothesis import strategies as st
 from laws import examples
 from raw_trail import BIG, LITTLE, abend, definition, inserts, restart_ok, write_files
 from trail.building import record
+from trailgate.columnar.views import octets
 from trailgate.errors import OptionError
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.trails import find_trail, plan_splits, read_split, read_trail
+from trailgate.trail.annotation.walk import analyze
 from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.file_header import (
+    ORACLE,
+    DatabaseInfo,
+    FileHeader,
+    TrailInfo,
+    encode_header,
+)
 from trailgate.trail.format.record_types import RECORD_TYPES, Role
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
 from trailgate.trail.records.record import Token, TrailRecord, decode_record, encode_record
@@ -127,6 +136,23 @@ def test_options_of_operations_are_refused_for_records(tmp_path: Path) -> None:
         list(read_trail(prefix, records="all", to_csn="5"))
 
 
+@pytest.mark.parametrize(("vendor", "shown"), [(ORACLE, "0x000006.000057b9.003c"), (6, None)])
+def test_a_change_of_oracle_has_a_place_in_the_redo_log(
+    tmp_path: Path, vendor: int, shown: str | None
+) -> None:
+    header = FileHeader(TrailInfo(), database=DatabaseInfo(vendor=vendor))
+    change = record(5, name="A.B", audit_pos=11_498_044, audit_rba=6)
+    path = tmp_path / "ot000000000"
+    path.write_bytes(encode_header(header) + change + abend())
+
+    found = rows(read_trail(path, records="all"))
+    raw = path.read_bytes()
+    analyzed = str(list(analyze(lambda at, size: octets(raw[at : at + size]), len(raw))))
+
+    assert [row["redo_address"] for row in found] == [shown, None]
+    assert ("AuditPos: 11498044, redo log 0x000006.000057b9.003c" in analyzed) == (vendor == ORACLE)
+
+
 made = st.builds(
     TrailRecord,
     io_type=st.integers(0, 255),
@@ -151,12 +177,8 @@ made = st.builds(
 
 def contradicts(record: TrailRecord) -> bool:
     """Return whether a record's partition byte says otherwise than its type whether it has columns."""
-    kind, columns = RECORD_TYPES.get(record.io_type), record.partition & 4 != 0
-    if kind is None:
-        return False
-    if kind.role is Role.CHANGE:
-        return bool(record.data) and not columns
-    return kind.role >= Role.METADATA and columns
+    kind = RECORD_TYPES.get(record.io_type)
+    return kind is not None and kind.role >= Role.METADATA and record.partition & 4 != 0
 
 
 @settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -14,7 +14,7 @@ from trailgate.trail.format.file_header import (
     GROUPS,
     FileHeader,
     TrailInfo,
-    UnknownLeaf,
+    UnknownField,
     decode_header,
     encode_header,
     field_names,
@@ -24,17 +24,17 @@ from trailgate.trail.format.file_header import (
 CASE = tomllib.loads((Path(__file__).parents[1] / "cases/headers/oracle-11-2.toml").read_text())
 
 
-def leaf_bytes(leaf: dict[str, Any]) -> bytes:
-    payload = bytes.fromhex(leaf.get("hex", "")) + bytes(leaf.get("zeros", 0))
-    if "text" in leaf:
-        payload = len(leaf["text"]).to_bytes(2, "big") + leaf["text"].encode()
-    return bytes((leaf["id"], leaf.get("info", 0))) + len(payload).to_bytes(2, "big") + payload
+def field_bytes(field: dict[str, Any]) -> bytes:
+    payload = bytes.fromhex(field.get("hex", "")) + bytes(field.get("zeros", 0))
+    if "text" in field:
+        payload = len(field["text"]).to_bytes(2, "big") + field["text"].encode()
+    return bytes((field["id"], field.get("info", 0))) + len(payload).to_bytes(2, "big") + payload
 
 
 def case_bytes() -> bytes:
     inner = b""
     for group in CASE["group"]:
-        payload = b"".join(leaf_bytes(leaf) for leaf in group["leaves"])
+        payload = b"".join(field_bytes(field) for field in group["fields"])
         assert len(payload) == group["length"], group["id"]
         inner += bytes((group["id"], 0)) + len(payload).to_bytes(2, "big") + payload
     frame = b"\0" + (len(inner) + 8).to_bytes(2, "big")
@@ -57,9 +57,9 @@ def test_the_printed_header_is_read_and_written_byte_for_byte() -> None:
     assert (trail.file_size, trail.last_csn, trail.last_io_time) == (None, None, None)
 
 
-def test_every_field_has_a_leaf() -> None:
+def test_every_field_has_a_field() -> None:
     for group in GROUPS:
-        assert tuple(leaf.name for leaf in group.leaves) == field_names()[group.name]
+        assert tuple(field.name for field in group.fields) == field_names()[group.name]
 
 
 def test_a_file_is_closed_in_place() -> None:
@@ -81,15 +81,15 @@ def test_a_file_is_closed_in_place() -> None:
         data[offset : offset + len(patch)] = patch
 
     assert bytes(data) == encode_header(closed)
-    # trail format §4.1: the FileSize leaf of a closed file.
+    # trail format §4.1: the FileSize field of a closed file.
     assert bytes.fromhex("39 00 00 08 00 00 00 00 05 F5 DB 9A") in data
 
 
 def test_what_the_tables_do_not_name_is_kept() -> None:
     unknown = (
-        UnknownLeaf(0x30, 0x3F, 0, b"\1\2"),
-        UnknownLeaf(0x34, 0x31, 0, b""),
-        UnknownLeaf(0x35, None, 1, b"\0"),
+        UnknownField(0x30, 0x3F, 0, b"\1\2"),
+        UnknownField(0x34, 0x31, 0, b""),
+        UnknownField(0x35, None, 1, b"\0"),
     )
     header = FileHeader(TrailInfo(uri_history=("uri:a", "uri:b")), unknown=unknown)
 

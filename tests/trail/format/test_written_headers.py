@@ -1,4 +1,4 @@
-"""File headers in either byte order, and every leaf that is printed somewhere."""
+"""File headers in either byte order, and every field that is printed somewhere."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from trailgate.trail.format.file_header import (
     GROUPS,
     FileHeader,
     TrailInfo,
-    UnknownLeaf,
+    UnknownField,
     decode_header,
     encode_header,
     header_patches,
 )
 from trailgate.trail.format.tokens import FILE_HEADER, outer_object, token
 
-LEAVES = tomllib.loads((Path(__file__).parents[1] / "cases/headers/leaves.toml").read_text())[
-    "leaf"
+FIELDS = tomllib.loads((Path(__file__).parents[1] / "cases/headers/fields.toml").read_text())[
+    "field"
 ]
 BIG, LITTLE = ByteOrder.BIG, ByteOrder.LITTLE
 LEVEL_5 = FileHeader(TrailInfo(compatibility=5, uri="uri:a", filename="aa000000000"))
 
 
-def marked(leaf: dict[str, Any]) -> Any:
-    marks = [pytest.mark.assumed] if leaf.get("assumed") else []
-    return pytest.param(leaf, id=leaf["why"], marks=marks)
+def marked(field: dict[str, Any]) -> Any:
+    marks = [pytest.mark.assumed] if field.get("assumed") else []
+    return pytest.param(field, id=field["why"], marks=marks)
 
 
-@pytest.mark.parametrize("leaf", [marked(leaf) for leaf in LEAVES])
-def test_a_printed_leaf_reads_and_writes_as_its_case(leaf: dict[str, Any]) -> None:
-    raw = bytes.fromhex(leaf["bytes"]) + bytes(leaf.get("zeros", 0))
-    group = next(group for group in GROUPS if group.name == leaf["group"])
-    value = bytes.fromhex(leaf["hex"]) if "hex" in leaf else leaf.get("value")
-    value = tuple(leaf["list"]) if "list" in leaf else value
+@pytest.mark.parametrize("field", [marked(field) for field in FIELDS])
+def test_a_printed_field_reads_and_writes_as_its_case(field: dict[str, Any]) -> None:
+    raw = bytes.fromhex(field["bytes"]) + bytes(field.get("zeros", 0))
+    group = next(group for group in GROUPS if group.name == field["group"])
+    value = bytes.fromhex(field["hex"]) if "hex" in field else field.get("value")
+    value = tuple(field["list"]) if "list" in field else value
 
     header, _ = decode_header(outer_object(FILE_HEADER, token(group.code, raw), 0))
 
-    assert getattr(getattr(header, group.name), leaf["field"]) == value
+    assert getattr(getattr(header, group.name), field["field"]) == value
     assert raw in encode_header(header)
 
 
@@ -61,9 +61,9 @@ def test_a_little_endian_header_turns_every_number() -> None:
 
 
 @pytest.mark.parametrize("order", ByteOrder)
-def test_unknown_leaves_and_groups_are_kept_in_either_order(order: ByteOrder) -> None:
-    unknown = (UnknownLeaf(0x30, 0x3F, 0, b"\1\2"), UnknownLeaf(0x32, 0x3D, 0, b"\0\1Z"))
-    header = replace(LEVEL_5, order=order, unknown=(*unknown, UnknownLeaf(0x35, None, 1, b"\0")))
+def test_unknown_fields_and_groups_are_kept_in_either_order(order: ByteOrder) -> None:
+    unknown = (UnknownField(0x30, 0x3F, 0, b"\1\2"), UnknownField(0x32, 0x3D, 0, b"\0\1Z"))
+    header = replace(LEVEL_5, order=order, unknown=(*unknown, UnknownField(0x35, None, 1, b"\0")))
 
     assert decode_header(encode_header(header))[0] == header
 

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from trail.building import INSERT, UPDATE, cell, record, text
 from trailgate.errors import EncodeError
+from trailgate.model.changes import ChangeBlock
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.record_layout import BEFORE_IMAGE
+from trailgate.trail.format.tokens import GGS_TOKEN_ROWS
 from trailgate.trail.format.user_tokens import (
     MAX_BYTES,
     MAX_NAME,
@@ -21,6 +23,7 @@ from trailgate.trail.reading.reader import decode
 DEFINITIONS = Definitions((Table("S.T", (Column("ID", 64, 10, key=True),)),))
 KEY = cell(0, text("k"))
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
+GGS_TOKEN_NAMES = frozenset(row.name for row in GGS_TOKEN_ROWS)
 PAIRS = st.lists(st.tuples(TEXT.filter(bool), TEXT), min_size=1, max_size=8)
 pytestmark = pytest.mark.assumed
 
@@ -29,6 +32,10 @@ def maps(*records: bytes) -> list[list[tuple[str, str]]]:
     found = decode(b"".join(records), DEFINITIONS, file_number=1, base_offset=0, finish=True)
     tokens = [block.tokens for block in found.batch.blocks if block.tokens is not None]
     return [list(row) for column in tokens for row in column.to_pylist()]
+
+
+def block_of(data: bytes) -> ChangeBlock:
+    return decode(data, DEFINITIONS, file_number=1, base_offset=0, finish=True).batch.blocks[0]
 
 
 @given(PAIRS)
@@ -112,4 +119,24 @@ def test_columns_agree_with_the_reading_one_by_one(
     for payload, row in zip(payloads, found, strict=True):
         pairs = read_user_tokens(payload) if payload else []
         expected = [("USER", (payload or b"").hex())] if pairs is None else pairs
-        assert dict(row) == dict(reversed(expected))
+        named = [
+            (f"USER:{name}" if name in GGS_TOKEN_NAMES else name, value) for name, value in expected
+        ]
+        assert dict(row) == dict(reversed(named))
+
+
+def test_the_owner_and_the_name_of_a_transaction_are_columns() -> None:
+    pairs: list[list[tuple[str, str]]] = [
+        [("TX_OWNER", "ann"), ("TX_NAME", "nightly")],
+        [("X", "1")],
+        [("TX_OWNER", "bob")],
+    ]
+    data = b"".join(record(INSERT, KEY, trans_ind=3, user=user_token_bytes(one)) for one in pairs)
+
+    block = block_of(data)
+
+    assert block.tx_owner is not None
+    assert block.tx_name is not None
+    assert block.tx_owner.to_pylist() == ["ann", None, "bob"]
+    assert block.tx_name.to_pylist() == ["nightly", None, None]
+    assert block_of(record(INSERT, KEY, trans_ind=3)).tx_owner is None

@@ -33,11 +33,11 @@ def test_a_longer_mapping_leaves_the_one_it_came_from_as_it_is() -> None:
 def test_references_cost_the_same_however_many_come_before() -> None:
     tables = NO_TABLES.with_record(metadata(1))
     reference = metadata(2, of=1)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(MANY):
         tables = tables.with_record(reference)
 
     assert tables.highest == MANY + 1
     assert tables.tables[MANY + 1].table is not None
-    # Copying the tables for each one took nine seconds.
-    assert time.perf_counter() - start < 2
+    # Copying the tables for each one takes nine seconds.
+    assert time.process_time() - start < 6

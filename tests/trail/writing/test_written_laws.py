@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from laws import examples
 from oracles import trail_writing_naive as oracle
-from trail.batches import COMPARED
+from trail.batches import COMPARED, batch_of
 from trail.written_formats import (
     DEFINITIONS,
     Operations,
@@ -20,8 +21,10 @@ from trail.written_formats import (
     records_of,
     written,
 )
+from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.record_types import ROLE_OF, Role
 from trailgate.trail.writing.trail_format import TrailFormat
+from trailgate.trail.writing.writer import encode
 
 MODEST = settings(
     max_examples=examples(60),
@@ -88,3 +91,30 @@ def test_columns_write_in_any_format_what_the_oracle_writes(
 
     body = encoded.body.to_pybytes()
     assert [body[a:b] for a, b in pairwise(encoded.starts.tolist())] == wanted
+
+
+LAST = {
+    "varying": (Column("LAST", 64, 40), "text of {} bytes"),
+    "padded": (Column("LAST", 0, 33), "{}"),
+    "a time": (Column("LAST", 192, 26), "2026-01-02 03:04:05.{:06}"),
+}
+
+
+@pytest.mark.parametrize("kind", LAST)
+def test_a_value_at_the_end_of_a_record_leaves_its_neighbours_as_they_are(kind: str) -> None:
+    """Copies in words write over what comes after a value: only where that is written later."""
+    last, text = LAST[kind]
+    columns = (Column("ID", 134, 8, key=True), Column("NAME", 64, 50), last)
+    tables = Definitions((Table("S.T", columns),))
+    common = {"table": "S.T", "op_type": "I", "op_ts": 5, "tx_id": "7", "csn": "9", "before": {}}
+    ops = [
+        common
+        | {"tx_ind": "B" if number == 0 else "E" if number == 99 else "M"}
+        | {"after": {"ID": number, "NAME": "n" * (number % 40), "LAST": text.format(number)}}
+        for number in range(100)
+    ]
+
+    encoded = encode(batch_of(tables, ops))
+
+    wanted = [oracle.write_operation(op, tables, oracle.Form(">", False, "separate")) for op in ops]
+    assert encoded.body.to_pybytes() == b"".join(wanted)

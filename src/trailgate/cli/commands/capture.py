@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from trailgate.cli.capture_output import print_notes, print_summary, progress_bar
+from trailgate.cli.capture_output import print_ignored, print_notes, print_summary, progress_bar
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
 from trailgate.errors import OptionError
@@ -20,7 +20,6 @@ from trailgate.jobs.capture.loading import Loaded, load
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.files.lock import locked
-from trailgate.trail.writing.trail_format import TrailFormat
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 UNITS_2: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
@@ -71,8 +70,9 @@ def command(  # noqa: PLR0913  one argument an option
         OnError, typer.Option(help="Stop, or move bad messages to PREFIX.quarantine.jsonl.")
     ] = OnError.STOP,
     max_size: Annotated[
-        str, typer.Option(metavar="SIZE", help="The maximum size of a trail file.")
-    ] = "500MB",
+        str | None,
+        typer.Option(metavar="SIZE", help="The maximum size of a trail file; default 500MB."),
+    ] = None,
     seq_digits: Annotated[
         int, typer.Option(metavar="9|6", help="Digits of a trail file's number.")
     ] = 9,
@@ -96,6 +96,13 @@ def command(  # noqa: PLR0913  one argument an option
     no_compress_deletes: Annotated[
         bool, typer.Option("--no-compress-deletes", help="As NOCOMPRESSDELETES.")
     ] = False,
+    ignore_unsupported: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-unsupported",
+            help="Capture without the parameters that are not obeyed, and list them.",
+        ),
+    ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Capture what was captured before once more.")
     ] = False,
@@ -114,23 +121,24 @@ def command(  # noqa: PLR0913  one argument an option
     threads: Threads = None,
 ) -> None:
     """Capture messages into a trail."""
-    loaded = load(properties, extract, None, definitions)
+    loaded = load(properties, extract, None, definitions, ignore_unsupported=ignore_unsupported)
     loaded = _with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
+    print_ignored(loaded)
     if not as_json:
         print_notes(loaded)
     if target is None and loaded.extract is not None:
-        target = loaded.extract.exttrail
+        target = loaded.extract.trail
     if target is None:
         raise OptionError("no trail is named", hint="Give --to PREFIX")
     options = CaptureOptions(
         on_error=str(on_error),
-        max_bytes=size_of(max_size),
+        max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
         seq_digits=seq_digits,
         dry_run=dry_run,
         again=again,
         unordered_ids=unordered_ids,
         message_per_line=message_per is MessagePer.LINE,
-        trail_format=_format(loaded, format_release, byte_order, update_format),
+        trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
     with nullcontext() if dry_run else locked(target):
         job = prepare(loaded.capture, source, target, options)
@@ -140,18 +148,6 @@ def command(  # noqa: PLR0913  one argument an option
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             print_summary(summary)
-
-
-def _format(
-    loaded: Loaded, release: str | None, order: str | None, updates: str | None
-) -> TrailFormat:
-    """Return the trail's format; options override the parameter file."""
-    extract = loaded.extract
-    if extract is not None:
-        release = release or extract.format_release
-        order = order or extract.byte_order
-        updates = updates or extract.update_format
-    return TrailFormat.named(release, order, updates)
 
 
 def _with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:

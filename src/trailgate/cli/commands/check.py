@@ -11,7 +11,7 @@ from trailgate.cli import output
 from trailgate.cli.options import DefinitionsFile, TrailPath
 from trailgate.jobs.checking.report import Report, check_trail
 from trailgate.jobs.salvage.job import Salvaged, salvage
-from trailgate.trail.checking.findings import KINDS, Finding, Severity
+from trailgate.trail.checking.findings import KINDS, OPEN, Finding, Severity
 
 SHOWN: Final = 20  # files and findings on one screen
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
@@ -21,6 +21,9 @@ def command(
     path: TrailPath,
     *,
     definitions: DefinitionsFile = None,
+    values: Annotated[
+        bool, typer.Option("--values", help="Decode all values too, as readers do.")
+    ] = False,
     salvage_to: Annotated[
         str | None,
         typer.Option(
@@ -33,10 +36,10 @@ def command(
 ) -> None:
     """Check whether a trail is whole; the exit code is 1 if it is not."""
     if salvage_to is not None:
-        salvaged = salvage(path, salvage_to, definitions)
+        salvaged = salvage(path, salvage_to, definitions, values=values)
         report = salvaged.report
     else:
-        salvaged, report = None, check_trail(path, definitions)
+        salvaged, report = None, check_trail(path, definitions, values=values)
     with output.quiet_pipe():
         if as_json:
             print(json.dumps(_values(report, salvaged), ensure_ascii=False))
@@ -50,6 +53,7 @@ def _values(report: Report, salvaged: Salvaged | None) -> dict[str, Any]:
     values: dict[str, Any] = {
         "path": report.path,
         "whole": report.whole,
+        "open_transactions": sum(found.kind == OPEN.name for found in report.findings),
         "files": [
             {name: getattr(file, name) for name in file.__slots__} | {"by_type": dict(file.by_type)}
             for file in report.files

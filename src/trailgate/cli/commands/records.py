@@ -19,7 +19,9 @@ TABLE_ROWS: Final = 20  # that a table shows by default
 
 
 def command(  # noqa: PLR0913  one parameter an option
-    path: Annotated[str, typer.Argument(help="A file of records, or a folder of such files.")],
+    path: Annotated[
+        list[str], typer.Argument(help="Files of records, folders of such files, or patterns.")
+    ],
     *,
     copybook: Annotated[str, typer.Option(metavar="FILE", help="The layout of the records.")],
     option: Annotated[
@@ -70,7 +72,7 @@ def _named(given: list[str]) -> dict[str, str]:
     return found
 
 
-def _write(path: str, to: str, options: CopybookOptions, master: str | None) -> None:
+def _write(path: list[str], to: str, options: CopybookOptions, master: str | None) -> None:
     job = prepare_parquet(path, to, options)
     if master is None:
         rows = run_local(job)

@@ -25,6 +25,20 @@ class Level(StrEnum):
     ALL = "all"
 
 
+class Undo(StrEnum):
+    """Whether operations are shown that back out an earlier one."""
+
+    SHOW = "show"
+    EXCLUDE = "exclude"
+
+
+class OpenTransactions(StrEnum):
+    """What is done with the last operation of a transaction that is open at the trail's end."""
+
+    HOLD = "hold"
+    SHOW = "show"
+
+
 Text = str | None
 
 
@@ -32,10 +46,12 @@ def command(  # noqa: PLR0913  one parameter an option
     path: TrailPath,
     *,
     table: Annotated[
-        Text, typer.Option(metavar="SCHEMA.TABLE", help="Only this table's operations.")
+        list[str] | None,
+        typer.Option(metavar="SCHEMA.TABLE", help="Only this table's operations; repeatable."),
     ] = None,
     tables: Annotated[
-        Text, typer.Option(metavar="PATTERNS", help="Only these tables, as HR.*,SALES.ORD?.")
+        list[str] | None,
+        typer.Option(metavar="PATTERNS", help="Only these tables, as HR.*,SALES.ORD?; repeatable."),
     ] = None,
     records: Annotated[
         Level, typer.Option(help="All: every record with its header, instead of operations.")
@@ -64,12 +80,20 @@ def command(  # noqa: PLR0913  one parameter an option
     to_csn: Annotated[
         Text, typer.Option(metavar="CSN", help="Only transactions of this CSN or an earlier one.")
     ] = None,
+    undo: Annotated[
+        Undo, typer.Option(help="Exclude: no operations that back out an earlier one (NonStop).")
+    ] = Undo.SHOW,
+    open_transactions: Annotated[
+        OpenTransactions,
+        typer.Option(
+            help="Show: also the last operation of a transaction that is open at the trail's end."
+        ),
+    ] = OpenTransactions.HOLD,
     threads: Threads = None,
 ) -> None:
     """Show the operations or the records of a trail."""
     options = ReadOptions.of(
         {
-            "tables": tables,
             "records": str(records),
             "charset": charset,
             "after": after,
@@ -77,11 +101,16 @@ def command(  # noqa: PLR0913  one parameter an option
             "to_position": to_position,
             "from_csn": from_csn,
             "to_csn": to_csn,
+            "undo": None if undo is Undo.SHOW else str(undo),
+            "open_transactions": str(open_transactions),
         }
     )
     trail = find_trail(path, definitions)
-    if table is not None:
-        options = replace(options, tables=TablePatterns((_name(trail, table),)))
+    patterns = [_name(trail, name) for name in table or ()]
+    for text in tables or ():
+        patterns += TablePatterns.read(text).patterns
+    if patterns:
+        options = replace(options, tables=TablePatterns(tuple(patterns)))
     if format is Format.TABLE or limit is not None:
         threads = threads or 1  # few rows are printed: nothing is read ahead
     rows = read_chosen(trail, options, threads=threads)

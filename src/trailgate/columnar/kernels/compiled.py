@@ -134,7 +134,7 @@ def _calling_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Kernel:
-    """A function that is compiled at its first call, and whose arguments are checked at each."""
+    """A function whose arguments are checked at each call; it is compiled once they had more than ``INTERPRETED`` bytes in all."""
 
     def __init__(self, function: Callable[..., Any], writes: tuple[str, ...]) -> None:
         self.function, self.writes = function, writes

@@ -138,7 +138,11 @@ def read_iso(data: Octets, offsets: Offsets, width: int, part: Longs, micros: Lo
 def read_iso_parts(data: Octets, begin: int, width: int, part: Longs) -> bool:
     """Return whether a text is ISO of that width, with zeros beyond microseconds; write its parts."""
     part[MONTH], part[DAY], part[HOUR], part[MINUTE], part[SECOND] = 1, 1, 0, 0, 0
-    good = (width == 10 or width >= 19) and is_pair(data, begin) and is_pair(data, begin + 2)
+    good = (
+        (width == 10 or width == 19 or width > 20)
+        and is_pair(data, begin)
+        and is_pair(data, begin + 2)
+    )
     if not good:
         return False
     part[YEAR] = 100 * read_two(data, begin) + read_two(data, begin + 2)

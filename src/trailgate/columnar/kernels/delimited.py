@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import SPARE, first_mark, load8, marks64, move32
 
@@ -197,10 +197,16 @@ def drop_returns(
     """
     count = 0
     for record in range(len(first) - 1):
-        last, number = first[record + 1] - 1, body[record]
-        if last < 0 or last >= len(ends) or number < 0 or number >= len(body_ends):
+        last = first[record + 1] - 1
+        if last < 0 or last >= len(ends):
             return OUTSIDE
-        end, stop = np.int64(ends[last]), min(body_ends[number], len(data))
+        end = np.int64(ends[last])
+        if end < 1 or end >= len(data) or (data[end - 1] != 13 and data[end] != 13):
+            continue
+        number = body[record]
+        if number < 0 or number >= len(body_ends):
+            return OUTSIDE
+        stop = min(body_ends[number], len(data))
         if flags[last] & QUOTED:
             count += is_crlf(data, end, stop)
         elif end > starts[last] and is_crlf(data, end - 1, stop):
@@ -497,7 +503,7 @@ def unescape(
             start += 1
 
 
-@kernel(writes=("codes", "known", "recent"))
+@kernel(writes=("codes", "known", "recent", "recent_words", "recent_sizes"))
 def code_fields(
     data: Octets,
     starts: Offsets,
@@ -507,22 +513,33 @@ def code_fields(
     codes: Longs,
     known: Longs,
     recent: Longs,
+    recent_words: Words,
+    recent_sizes: Longs,
 ) -> int:
     """Write a number for each different text of the fields first[row] + place, in order of occurrence.
 
-    ``known`` gets a row of each. ``recent`` has ``RECENT`` items, -1 at first: the number of the last text whose first bytes chose the item.
+    ``known`` gets a row of each. ``recent`` has ``RECENT`` items, -1 at first: the number of the last text whose first bytes chose the item. So have
+    ``recent_words`` and ``recent_sizes``: its first eight bytes and its length, which are all of most texts.
     Returns how many there are; ``FULL`` for more than ``known`` has room for, ``OUTSIDE`` for a field that does not exist.
     """
     count = 0
-    if len(recent) < RECENT:
+    if min(len(recent), len(recent_words), len(recent_sizes)) < RECENT:
         return OUTSIDE
     for row in range(len(first)):
         field = first[row] + place
         if field < 0 or field >= len(starts):
             return OUTSIDE
-        choice = first_bytes(data, np.int64(starts[field]), np.int64(ends[field]))
+        begin = np.int64(starts[field])
+        size = ends[field] - begin
+        word = first_word(data, begin, size)
+        choice = chosen(word)
         code = recent[choice]
-        if code < 0 or not same_text(data, starts, ends, field, first[known[code]] + place):
+        if (
+            code < 0
+            or recent_words[choice] != word
+            or recent_sizes[choice] != size
+            or (size > 8 and not same_text(data, starts, ends, field, first[known[code]] + place))
+        ):
             code = 0
             while code < count and not same_text(
                 data, starts, ends, field, first[known[code]] + place
@@ -533,19 +550,28 @@ def code_fields(
                     return FULL
                 known[count] = row
                 count += 1
-            recent[choice] = code
+            recent[choice], recent_words[choice], recent_sizes[choice] = code, word, size
         codes[row] = code
     return count
 
 
 @inner
-def first_bytes(data: Octets, begin: int, end: int) -> int:
+def first_word(data: Octets, begin: int, size: int) -> np.uint64:
+    """Return the first eight bytes of a text, zeros after fewer."""
+    if begin + 8 <= len(data):
+        word = load8(data, begin)
+        if size < 8:
+            word &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
+        return word
+    word = np.uint64(0)
+    for at in range(min(size, 8)):
+        word |= np.uint64(data[begin + at]) << np.uint64(8 * at)
+    return word
+
+
+@inner
+def chosen(word: np.uint64) -> int:
     """Return a number less than ``RECENT`` that differs for most short texts."""
-    if begin + 8 > len(data):
-        return 0
-    word = load8(data, begin)
-    if end - begin < 8:
-        word &= (np.uint64(1) << np.uint64(8 * (end - begin))) - np.uint64(1)
     word ^= word >> np.uint64(32)
     word ^= word >> np.uint64(16)
     word ^= word >> np.uint64(5)

@@ -36,6 +36,15 @@ def measure(starts: Longs, ends: Longs, nulls: Mask, size: int, offsets: Offsets
     return total
 
 
+@kernel()
+def longest(offsets: Offsets) -> int:
+    """Return the bytes of the longest value, 0 for none."""
+    most = np.int32(0)
+    for row in range(len(offsets) - 1):
+        most = max(most, offsets[row + 1] - offsets[row])
+    return int(most)
+
+
 @kernel(writes=("out",))
 def copy(data: Octets, starts: Longs, offsets: Offsets, out: Octets) -> bool:
     """Copy the values that ``measure`` found within the data; return whether all bytes are ASCII.

@@ -18,13 +18,17 @@ def _loading(_typing: Any, data: Any, at: Any) -> Any:
     return numba.types.uint64(data, at), code
 
 
-def _storing(_typing: Any, data: Any, at: Any, word: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _pointer(context, builder, signature, arguments)
-        builder.store(arguments[2], place, align=1)
-        return context.get_dummy_value()
+def _storing(kind: ir.IntType) -> Any:
+    def typed(_typing: Any, data: Any, at: Any, _word: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            lowest = arguments[2] if kind is _WORD else builder.trunc(arguments[2], kind)
+            place = _pointer(context, builder, signature, arguments, kind)
+            builder.store(lowest, place, align=1)
+            return context.get_dummy_value()
 
-    return numba.types.void(data, at, word), code
+        return numba.types.void(data, at, numba.types.uint64), code
+
+    return typed
 
 
 def _moving(_typing: Any, out: Any, to: Any, data: Any, at: Any) -> Any:
@@ -149,7 +153,9 @@ def _pointer(
 
 
 load8: Final[Any] = intrinsic(_loading)
-store8: Final[Any] = intrinsic(_storing)
+store2: Final[Any] = intrinsic(_storing(ir.IntType(16)))
+store4: Final[Any] = intrinsic(_storing(ir.IntType(32)))
+store8: Final[Any] = intrinsic(_storing(_WORD))
 move32: Final[Any] = intrinsic(_moving)
 marks64: Final[Any] = intrinsic(_marking)
 first_mark: Final[Any] = intrinsic(_counting)

@@ -43,13 +43,10 @@ def scan_regular(
     is data: the quote itself where quotes are doubled.
     Returns ``FULL`` fields where the arrays are too short, ``OUTSIDE`` as ``delimited.scan`` does, ``IRREGULAR`` for other text.
     """
-    fields = records = np.uint64(
-        0
-    )  # unsigned: numba need not look whether an index counts from the end
+    # Unsigned: numba need not look whether an index counts from the end.
+    fields = records = np.uint64(0)
     last = 0
-    room = (
-        len(starts) - WINDOW - 2
-    )  # before a window, which has a field for each of its bytes at most
+    room = len(starts) - WINDOW - 2  # for more fields than this no window fits
     quoted, doubled = quote >= 0, escape == quote
     line_size = 2 if line_end >= 0 else 1
     long = np.uint64(line_size)

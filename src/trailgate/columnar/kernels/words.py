@@ -1,6 +1,6 @@
 """Many bytes at once: loops that are few instructions where they are compiled (``instructions``).
 
-- ``load8`` and ``store8`` read and write eight bytes at any place, ``move32`` copies 32. Gathering short values is four to eight
+- ``load8`` and ``store8`` read and write eight bytes at any place, ``store4`` and ``store2`` write fewer, ``move32`` copies 32. Gathering short values is four to eight
   times as fast as byte by byte.
 - ``marks64`` compares 64 bytes with one byte and returns a bit for each; ``first_mark`` is the place of the lowest bit.
   Finding delimiters is three to five times as fast as byte by byte.
@@ -37,6 +37,20 @@ def load8(data: Any, at: int) -> Any:
 def store8(data: Any, at: int, word: Any) -> None:
     """Write eight bytes, the lowest first."""
     for byte in range(8):
+        data[at + byte] = np.uint8((word >> np.uint64(8 * byte)) & np.uint64(0xFF))
+
+
+@instruction
+def store4(data: Any, at: int, word: Any) -> None:
+    """Write the lowest four bytes of a word, the lowest first."""
+    for byte in range(4):
+        data[at + byte] = np.uint8((word >> np.uint64(8 * byte)) & np.uint64(0xFF))
+
+
+@instruction
+def store2(data: Any, at: int, word: Any) -> None:
+    """Write the lowest two bytes of a word, the lowest first."""
+    for byte in range(2):
         data[at + byte] = np.uint8((word >> np.uint64(8 * byte)) & np.uint64(0xFF))
 
 

@@ -16,7 +16,7 @@ from trailgate.definitions.defgen.columns import (
     number,
     read_column,
 )
-from trailgate.definitions.defgen.record_layout import complete, layout_fault
+from trailgate.definitions.defgen.record_layout import complete
 from trailgate.definitions.defgen.text import (
     CONTROL,
     DefgenText,
@@ -83,6 +83,8 @@ class _Cursor:
 def read_sourcedefs(data: bytes, source: str = "") -> Definitions:
     """Return the tables of a Defgen file (capture properties §9).
 
+    Offsets and record lengths are those that the file states, whether they follow the formula or not (decision 0026);
+    a table with a record length of 0 gets those of the formula.
     Raises DefinitionError with source, line, column, what was expected and the bytes found.
     """
     try:
@@ -133,8 +135,7 @@ def _read_table(cursor: _Cursor, name_word: Word) -> Table:
     codec = cursor.text.codec
     name = _table_name(name_word, codec)
     try:
-        length_word = cursor.labelled("Record length:")
-        record_length = number(length_word, "the record length", codec)
+        record_length = number(cursor.labelled("Record length:"), "the record length", codec)
         syskey = number(cursor.labelled("Syskey:"), "Syskey", codec)
         count_word = cursor.labelled("Columns:")
         count = number(count_word, "the number of columns", codec, 1, _MOST_COLUMNS)
@@ -145,10 +146,9 @@ def _read_table(cursor: _Cursor, name_word: Word) -> Table:
         if end.whole.text.casefold() != _END.casefold():
             raise end.whole.error(f"expected '{_END}' after {count} columns", codec)
         table = Table(name, columns, record_length, syskey)
-        _check_layout(table, rows, length_word, codec)
     except DefinitionError as error:
         raise error.located(table=name) from None
-    return table
+    return table if table.record_length else complete(table)
 
 
 def _table_name(word: Word, codec: str) -> str:
@@ -182,25 +182,12 @@ def _check_names(columns: tuple[Column, ...], rows: list[list[Word]], codec: str
         seen.add(column.name)
 
 
-def _check_layout(table: Table, rows: list[list[Word]], length: Word, codec: str) -> None:
-    fault = layout_fault(table)
-    if fault is None:
-        return
-    hint = "Offsets follow from types and lengths: was a line edited by hand?"
-    if fault.column is None:
-        problem = f"expected record length {fault.computed}, found {fault.stated}"
-        raise length.error(problem, codec, hint)
-    column = table.columns[fault.column]
-    problem = f"expected fetch offset {fault.computed}, found {fault.stated}"
-    raise rows[fault.column][3].error(problem, codec, hint).located(field=column.name)
-
-
 def write_sourcedefs(definitions: Definitions) -> bytes:
     """Return the definitions as a Defgen file that ``read_sourcedefs`` reads back the same.
 
     Tables built in code get their lengths and offsets. The version is the definitions' own,
     else 2.0; where columns hold attributes 20 to 24 and that version has none, it is 5.0.
-    Raises EncodeError where a name or an offset cannot be written.
+    Raises EncodeError where a name or a number cannot be written.
     """
     tables = [table if table.record_length else complete(table) for table in definitions]
     version = _version(definitions.database.version, tables)
@@ -247,10 +234,6 @@ def _table_lines(table: Table, count: int) -> list[str]:
     where = Where(table=table.name)
     if not 1 <= len(table.columns) <= _MOST_COLUMNS:
         raise EncodeError(f"a table has 1 to {_MOST_COLUMNS} columns", where=where)
-    fault = layout_fault(table)
-    if fault is not None:
-        problem = f"offset or record length {fault.stated} where {fault.computed} is due"
-        raise EncodeError(problem, where=where, hint="Set record_length to 0 to have it computed")
     names = [_quoted(column.name, where) for column in table.columns]
     width = max(map(len, names))
     return [

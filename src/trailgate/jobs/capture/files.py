@@ -9,13 +9,11 @@ from typing import Literal
 
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
-from trailgate.jobs.capture.loading import PathLike, load
+from trailgate.jobs.capture.loading import PathLike, load, warn_ignored
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.lock import locked
-from trailgate.storage.writing.options import MAX_BYTES
-from trailgate.trail.writing.trail_format import TrailFormat
 
 Runner = Callable[[CaptureJob], CaptureSummary]
 
@@ -29,7 +27,7 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     definitions: PathLike | None = None,
     message_per: Literal["file", "line"] = "file",
     on_error: Literal["stop", "quarantine"] = "stop",
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
     seq_digits: Literal[9, 6] = 9,
     format_release: str | None = None,
     byte_order: Literal["big", "little"] | None = None,
@@ -37,6 +35,7 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     again: bool = False,
     unordered_ids: bool = False,
     dry_run: bool = False,
+    ignore_unsupported: bool = False,
     runner: Runner = run_local,
 ) -> CaptureSummary:
     """Capture messages into a trail: a folder, a file, a pattern, or several of them; return what was done.
@@ -52,16 +51,17 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     """
     if message_per not in ("file", "line"):
         raise OptionError(f"message_per must be file or line, not {message_per!r}")
-    loaded = load(properties, extract, None, definitions)
+    loaded = load(properties, extract, None, definitions, ignore_unsupported=ignore_unsupported)
+    warn_ignored(loaded)
     options = CaptureOptions(
         on_error=on_error,
         dry_run=dry_run,
         again=again,
         unordered_ids=unordered_ids,
         message_per_line=message_per == "line",
-        max_bytes=max_bytes,
+        max_bytes=loaded.max_bytes(max_bytes),
         seq_digits=seq_digits,
-        trail_format=TrailFormat.named(format_release, byte_order, update_format),
+        trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
     with nullcontext() if dry_run else locked(str(trail)):
         return runner(prepare(loaded.capture, source, trail, options))

@@ -17,7 +17,7 @@ from trailgate.jobs.capture.recognising import Recognised, recognised
 from trailgate.jobs.capture.sequence_ids import IdRule
 from trailgate.messages.capture import Capture
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import URI
+from trailgate.storage.files.addresses import URI, locate
 from trailgate.storage.files.captured import read_captured
 from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.durable import write_whole, writing
@@ -60,6 +60,7 @@ def prepare(
     its bytes are the same. Raises StorageError where the trail must not be written.
     """
     options, prefix = options or CaptureOptions(), str(target)
+    locate(prefix)  # raises for a name that no store can have
     if URI.match(prefix) or not Path(prefix).name:
         raise OptionError(f"{prefix!r} is not a trail", hint="Name a prefix as dirdat/ot")
     manifest = read_manifest(prefix)
@@ -81,7 +82,8 @@ def prepare(
             write_manifest(prefix, Manifest())
         elif manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
-    header = file_header(prefix, options.seq_digits, now)
+    process = capture.rules.surroundings.group
+    header = file_header(prefix, options.seq_digits, now, process)
     ids = None
     if capture.options.gives_ids:
         last = None if manifest is None or options.again else manifest.last_id or None
@@ -108,7 +110,7 @@ def _staged(staging: Path, fingerprint: str, now: int) -> int:
         earlier = json.loads(record.read_bytes())
         if earlier["fingerprint"] == fingerprint:
             now = int(earlier["now"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         pass
     with writing(staging):
         staging.mkdir(parents=True, exist_ok=True)

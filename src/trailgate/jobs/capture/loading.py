@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,24 +17,44 @@ from trailgate.cobol.copybook.layouts import Layout
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
+from trailgate.jobs.capture.surroundings import check_tokens, surrounded
 from trailgate.messages.capture import Capture, MessageBatch
+from trailgate.messages.extract.parameters import ExtractParameters, parse_extract
+from trailgate.messages.extract.rules import CaptureRules
+from trailgate.messages.extract.selection import environment_of
 from trailgate.messages.parsers import defined_tables, parser_of
-from trailgate.messages.properties.extract import CaptureRules, ExtractParameters, parse_extract
 from trailgate.messages.properties.file import parse_properties
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import read_whole
 from trailgate.storage.files.copybooks import copy_members, read_source
+from trailgate.storage.writing.options import MAX_BYTES
+from trailgate.trail.writing.trail_format import TrailFormat
 
 PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A capture, what its properties do not do (name, reason), and the parameter file's say."""
+    """A capture, what its properties do not do (name, reason), and the Extract parameters if there are any."""
 
     capture: Capture
     notes: tuple[tuple[str, str], ...] = ()
     extract: ExtractParameters | None = None
+
+    def trail_format(
+        self, release: str | None, order: str | None, updates: str | None
+    ) -> TrailFormat:
+        """Return the trail's format; what is given here overrides the parameter file."""
+        if self.extract is not None:
+            release = release or self.extract.format_release
+            order = order or self.extract.byte_order
+            updates = updates or self.extract.update_format
+        return TrailFormat.named(release, order, updates)
+
+    def max_bytes(self, given: int | None) -> int:
+        """Return the maximum size of a file: the one given, that of the parameter file, or the default."""
+        own = None if self.extract is None else self.extract.max_bytes
+        return given or own or MAX_BYTES
 
 
 def load_capture(
@@ -41,14 +62,25 @@ def load_capture(
     extract: PathLike | None = None,
     rules: CaptureRules | None = None,
     definitions: PathLike | None = None,
+    *,
+    ignore_unsupported: bool = False,
 ) -> Capture:
     """Return a capture from a properties file, or from the Extract parameter file naming one.
 
     The definitions file is the one that the properties name, from the working folder, unless
     ``definitions`` names another; tables defined in the properties are added to its own.
-    ``rules`` go before those of the parameter file.
+    ``rules`` override those of the parameter file. Raises OptionError where that has a parameter that is not obeyed and
+    would change what is captured, unless ``ignore_unsupported`` is set.
     """
-    return load(properties, extract, rules, definitions).capture
+    loaded = load(properties, extract, rules, definitions, ignore_unsupported=ignore_unsupported)
+    warn_ignored(loaded)
+    return loaded.capture
+
+
+def warn_ignored(loaded: Loaded) -> None:
+    """Warn of the parameters that would change what is captured, and are ignored as asked."""
+    for line, text, why in () if loaded.extract is None else loaded.extract.ignored:
+        warnings.warn(f"ignored: line {line}, {text}: {why}", stacklevel=3)
 
 
 def load(
@@ -56,11 +88,16 @@ def load(
     extract: PathLike | None = None,
     rules: CaptureRules | None = None,
     definitions: PathLike | None = None,
+    *,
+    ignore_unsupported: bool = False,
 ) -> Loaded:
     """Return a capture with what is to be said about its files; see ``load_capture``."""
     parameters = None
     if extract is not None:
-        parameters = parse_extract(_text(extract), source=str(extract))
+        parameters = parse_extract(
+            _text(extract), source=str(extract), ignore_unsupported=ignore_unsupported
+        )
+        definitions = definitions or parameters.sourcedefs
     if properties is None:
         if parameters is None:
             raise OptionError("no properties file is named", hint="Give --properties or --extract")
@@ -70,9 +107,25 @@ def load(
     options, tables = parser_of(parsed).setup(parsed, files)
     if rules is None:
         rules = CaptureRules() if parameters is None else parameters.rules
-    capture = Capture(options, tables, rules, now=time.time_ns() // 1000)
-    capture.check()
-    return Loaded(capture, parsed.notes, parameters)
+    try:
+        check_tokens(rules)
+        rules = surrounded(rules)
+        capture = Capture(options, rules.defined(tables), rules, now=time.time_ns() // 1000)
+        capture.check()
+    except OptionError as error:
+        raise error.located(source=None if extract is None else str(extract)) from None
+    return Loaded(capture, (*parsed.notes, *_unused_owner(capture)), parameters)
+
+
+def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
+    """Yield a note on the owner and the name of transactions, where nothing uses them."""
+    rules, asked = capture.rules, environment_of(capture.rules)
+    for name, source, item, left_out in (
+        ("txowner", capture.options.txowner, "USERNAME", rules.users),
+        ("txname", capture.options.txname, "NAME", rules.transactions),
+    ):
+        if source is not None and not left_out and ("TRANSACTION", item) not in asked:
+            yield name, "it is in a trail only where TOKENS of an Extract parameter file ask for it"
 
 
 def load_definitions(properties: PathLike) -> Definitions:

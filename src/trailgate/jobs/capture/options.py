@@ -35,6 +35,7 @@ class CaptureOptions(WriteOptions):
 class CaptureSummary:
     """What a capture did: operations by table and kind, the files it published, and what is worth a note.
 
+    ``definitions`` is the file that belongs to the trail where the trail's files do not hold definitions.
     What was captured before: ``skipped_files`` and ``skipped_operations`` were left out; of ``continued_files`` only the new
     end was captured. Captured whole were ``changed_files``, which had other content then, ``copied_files``, which had another
     name, and ``late_operations``, whose sequence ids are lower than the trail's highest.
@@ -50,6 +51,7 @@ class CaptureSummary:
     quarantine: str | None = None
     dry_run: bool = False
     notes: tuple[str, ...] = ()
+    definitions: str | None = None
     skipped_files: int = 0
     skipped_operations: int = 0
     continued_files: int = 0

@@ -29,7 +29,8 @@ NOTHING: Final = ChangeBatch((), 0)
 class OwnedBatch:
     """Messages of a range and their operations: some of its units, or parts of them.
 
-    The first unit may continue that of the batch before, the last one continue in the next batch. ``problems``
+    The first unit may continue that of the batch before, the last one continue in the next batch. An operation whose
+    ``message`` is -1 belongs to a message of the unit that was open before. ``problems``
     are the first error of each bad message, in order; -1 is the unit open before the batch.
     """
 
@@ -43,7 +44,8 @@ class OwnedBatch:
 class RangeReader:
     """Reads what a range owns, once. ``start`` and ``end``: its first stretch's and the next one's.
 
-    They are known when all batches are taken; ``start`` stays None where the range owns nothing.
+    They are known when all batches are taken; ``start`` stays None where the range owns nothing. ``last`` is where the last
+    message that was read begins.
     """
 
     def __init__(self, capture: Capture, files: MessageFiles, own: MessageRange) -> None:
@@ -51,7 +53,7 @@ class RangeReader:
         self._begun = own.start == files.start  # nothing is before the input
         # What is before a range's first stretch is another range's: it is not judged here.
         self._state = TransactionState(broken=not self._begun)
-        self._last = own.start
+        self.last = own.start
         self.notes: frozenset[str] = frozenset()
         self.start: MessagePlace | None = None
         self.end: MessagePlace | None = None
@@ -108,20 +110,21 @@ class RangeReader:
     ) -> Iterator[OwnedBatch]:
         """Yield messages [begin, stop) and the problems that are the range's; maybe nothing."""
         problems = {}
+        first = -1 if self._begun else begin  # -1 is held from a batch before
         for problem in parsed.problems:
             if begin <= problem.message < stop:
                 place = place_of(batch, problem.message)
                 problems[problem.message - begin] = located(problem.error, self._files, place)
             elif problem.message < 0 and self._begun:
-                problems[-1] = located(problem.error, self._files, self._last)
+                problems[-1] = located(problem.error, self._files, self.last)
         if self.start is None and begin < stop:
             self.start = place_of(batch, begin)
         self._begun = True
         if begin < stop:
-            self._last = place_of(batch, stop - 1)
+            self.last = place_of(batch, stop - 1)
         elif not problems:
             return
-        inside = (parsed.message >= begin) & (parsed.message < stop)
+        inside = (parsed.message >= first) & (parsed.message < stop)
         yield OwnedBatch(
             batch.slice(begin, stop),
             parsed.batch.where(inside),
@@ -134,7 +137,7 @@ class RangeReader:
         """Return a batch of no messages: the unit before it does not end."""
         none = np.zeros(0, np.int64)
         nothing = MessageBatch(pa.py_buffer(b""), none, none, none, none)
-        problems = {-1: located(error, self._files, self._last)}
+        problems = {-1: located(error, self._files, self.last)}
         return OwnedBatch(nothing, NOTHING, none, none.astype(bool), problems)
 
 

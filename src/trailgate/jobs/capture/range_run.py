@@ -102,7 +102,8 @@ class RangeRun:
                 batch = replace(batch, operations=operations, message=message)
         encoded, blamed = encoded_or_blamed(self._encoding, batch.operations, batch.message)
         for at, error in blamed.items():
-            located(error, self._files, place_of(batch.messages, at))
+            place = self._owned.last if at < 0 else place_of(batch.messages, at)
+            located(error, self._files, place)
         bad = {**batch.problems, **blamed}
         if bad and self._stop:
             return bad[min(bad)]
@@ -110,7 +111,7 @@ class RangeRun:
         unit = np.cumsum(batch.starts_unit, dtype=np.int64)  # 0 is the unit that was open before
         kept = self._quarantine_bad(batch, bad, unit)
         operations, message = batch.operations, batch.message
-        good = kept[message]
+        good = np.where(message < 0, 0 not in self._reasons, kept[message])
         if encoded is None or not good.all():
             operations, message = operations.where(good), message[good]
             encoded, _ = encoded_or_blamed(self._encoding, operations, message)

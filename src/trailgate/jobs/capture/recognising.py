@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.addresses import locate, name_of
+from trailgate.storage.files.addresses import LOCAL, locate, name_of
 from trailgate.storage.files.captured import CapturedFile
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.reading.message_files import MessageFile, MessageFiles
@@ -57,7 +58,7 @@ def recognised(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Reco
             counts["skipped"] += 1
             continue
         begin = _begin(messages, file, same_name)
-        left.append(replace(file, begin=begin))
+        left.append(replace(file, begin=begin) if begin else file)
         remembered.append(own)
         counts["continued"] += begin > 0
         counts["changed"] += not begin and bool(same_name)
@@ -67,8 +68,8 @@ def recognised(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Reco
 
 
 def _described(files: Sequence[MessageFile]) -> Iterable[CapturedFile]:
-    if len(files) < 2:
-        return [_description(file) for file in files]
+    if len(files) < 2 or locate(files[0].path)[0] is LOCAL:
+        return map(_description, files)
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(_description, files))
 
@@ -84,11 +85,27 @@ def _description(file: MessageFile) -> CapturedFile:
 
 def _digest(file: MessageFile, size: int) -> str:
     """Return the digest of the ends of a file's first ``size`` bytes."""
+    start = max(END, size - END)
+    store, place = locate(file.path)
+    if store is LOCAL and size <= END:  # a folder may have very many small files
+        return hashlib.sha256(_small(place, size)).hexdigest()
     with OpenedFile(file.path, file.size, "messages") as opened:
         digest = hashlib.sha256(opened.read(0, min(END, size)))
-        start = max(END, size - END)
         digest.update(opened.read(start, max(0, size - start)))
     return digest.hexdigest()
+
+
+def _small(path: str, size: int) -> bytes:
+    """Return the bytes of a small local file."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            return os.read(handle, size)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        problem = f"cannot open the messages: {error.strerror}"
+        raise StorageError(problem, where=Where(source=path)) from error
 
 
 def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:

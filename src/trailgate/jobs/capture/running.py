@@ -105,17 +105,20 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     counts: Counts = {}
     known = job.recognised
+    notes: frozenset[str] = frozenset()
     for report in reports:
-        counts = added(counts, report.counts)
+        counts, notes = added(counts, report.counts), notes | report.notes
+    prefix, options = job.target.prefix, job.options
     return CaptureSummary(
-        target=job.target.prefix,
+        target=prefix,
         counts={table: counts[table] for table in sorted(counts)},
         messages=sum(report.messages for report in reports),
         transactions=sum(report.transactions for report in reports),
         operations=sum(report.operations for report in reports),
         quarantined=sum(report.quarantined for report in reports),
-        dry_run=job.options.dry_run,
-        notes=tuple(sorted({note for report in reports for note in report.notes})),
+        dry_run=options.dry_run,
+        definitions=None if options.trail_format.by_index else f"{prefix}.def",
+        notes=tuple(sorted(job.capture.said(notes))) if reports else (),
         skipped_operations=sum(report.skipped for report in reports),
         late_operations=sum(report.late for report in reports),
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),

@@ -12,6 +12,7 @@ from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.found_trail import FoundTrail
 from trailgate.storage.files.listing import number_digits
 from trailgate.storage.files.trail_files import TrailFile
+from trailgate.storage.reading.notices import is_newer
 from trailgate.trail.annotation.file_header import iso_time
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Finding, Findings
@@ -70,6 +71,8 @@ def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> No
     if header is None:
         return
     trail = header.trail
+    if is_newer(header):
+        findings.add(Finding(kinds.NEWER.name, name, detail=f"level {trail.compatibility}"))
     if trail.file_size not in (None, file.size):
         detail = f"{trail.file_size} bytes there, {file.size} here"
         findings.add(Finding(kinds.SIZE.name, name, detail=detail))

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from trailgate.arrays import Octets
+from trailgate.arrays import PORTION, Octets
 from trailgate.errors import DecodeError, TrailgateError
+from trailgate.jobs.checking.reading import Reading
+from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.found_trail import FoundTrail
 from trailgate.storage.files.trail_files import TrailFile
-from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
 from trailgate.trail.annotation.file_header import header_order
-from trailgate.trail.checking.data import trailing_befores
+from trailgate.trail.checking.data import unfinished
 from trailgate.trail.checking.inspected import Inspected
 from trailgate.trail.checking.records import inspect
 from trailgate.trail.checking.tables import Known, check_tables
@@ -27,8 +29,7 @@ from trailgate.trail.records.record_view import RecordView, view_records
 from trailgate.trail.records.resync import LONGEST, find_good, guess_order
 from trailgate.trail.records.trail_bytes import TrailBytes, trail_bytes
 
-PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
-SIGNATURE_AT: Final = 3 * FRAME  # after the frames of F, its first group and its first leaf
+SIGNATURE_AT: Final = 3 * FRAME  # after the frames of F, its first group and its first field
 AFTER_DAMAGE: Final = 256 << 10  # where there is damage there may be more: less is read in vain
 SHORTER: Final = "the file is shorter than its header or the manifest states"
 UNFINISHED: Final = "the file ends inside a record"
@@ -87,13 +88,20 @@ class _Place:
 
     state: TransactionState
     known: Known = field(default_factory=Known)
+    reading: Reading = field(default_factory=Reading)
     size: int = 0  # that the file should have, as manifest and header say; 0: they do not
 
 
-def steps(trail: FoundTrail, files: tuple[TrailFile, ...]) -> Iterator[Step]:
-    """Yield all that is in these files; damage is reported, not raised. Raises StorageError."""
+def steps(
+    trail: FoundTrail, files: tuple[TrailFile, ...], *, values: bool = False
+) -> Iterator[Step]:
+    """Yield all that is in these files; damage is reported, not raised. Raises StorageError.
+
+    With ``values`` values are decoded as well.
+    """
     elsewhere = bool(files) and (trail.alone or files[0].number > 0)
-    place = _Place(TransactionState(elsewhere=elsewhere))
+    reading = Reading(trail.definitions or Definitions(()), values=values)
+    place = _Place(TransactionState(elsewhere=elsewhere), reading=reading)
     last: TrailFile | None = None
     for number, file in enumerate(files):
         if last is not None and file.number != last.number + 1:
@@ -115,6 +123,8 @@ def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]
     begun, begin = _begin(number, reader)
     yield begun
     said = begun.header.trail.file_size if begun.header is not None else None
+    charset = usual_charset(begun.header, place.reading.definitions)
+    place.reading = replace(place.reading, charset=charset)
     place.size = max(place.size, said or 0)
     if begin > len(begun.raw):
         place.known = replace(place.known, lost=True)
@@ -159,15 +169,17 @@ def _body(
     size, wanted = reader.file.size, PORTION
     while at < size:
         data = reader.read(at, wanted)
-        wanted = min(2 * wanted, PORTION)
+        wanted = PORTION if wanted > PORTION else min(2 * wanted, PORTION)
         places, error = find_sound(data, order)
         problem = error.problem if error is not None else ""
         source = trail_bytes(data, at, order)
         view = view_records(source, places)
         if not problem and at + len(data) < size:
-            # Before images at the end wait for the next portion, where their after images are.
-            befores = trailing_befores(view)
-            view = view.take(slice(len(view) - befores)) if befores < len(view) else view
+            # An operation at the end waits for the next portion, which may have more of it.
+            view = view.take(slice(len(view) - unfinished(view)))
+            if not len(view) and wanted < size:
+                wanted = 4 * wanted
+                continue
         if len(view):
             yield _portion(number, source, view, place)
             at += view.end
@@ -182,11 +194,15 @@ def _body(
 
 
 def _portion(number: int, source: TrailBytes, view: RecordView, place: _Place) -> Portion:
-    found = inspect(source, view)
+    tables = place.known.tables
+    accepted = place.reading.accepts(source, view, tables)
+    found = inspect(source, view, accepted=accepted)
     check_csns(found, place.state.csn)
     followed = follow(found, place.state)
     place.state = followed.state
     place.known = check_tables(found, source, place.known)
+    if not accepted:
+        place.reading.check(found, followed, source, tables)
     return Portion(number, source.base, source.data, found, followed)
 
 

@@ -1,6 +1,6 @@
 """Check whether a trail is whole: its files, headers, records, transactions, definitions and manifest.
 
-Structure is looked at, column values are not decoded.
+Everything that readers refuse is found; values are decoded only where that is asked for.
 """
 
 from __future__ import annotations
@@ -45,13 +45,16 @@ class Report:
         return all(found.severity is not Severity.ERROR for found in self.findings)
 
 
-def check_trail(path: str, definitions: str | None = None) -> Report:
-    """Return what is right and wrong with a trail; raises StorageError where there is none."""
+def check_trail(path: str, definitions: str | None = None, *, values: bool = False) -> Report:
+    """Return what is right and wrong with a trail; raises StorageError where there is none.
+
+    With ``values`` all values are decoded as well, as readers decode them.
+    """
     trail = look_at(path, definitions)
     findings = Findings()
     files = files_to_check(trail, findings)
     reports: list[FileReport] = []
-    for totals, _ in checked(trail, files, findings):
+    for totals, _ in checked(trail, files, findings, values=values):
         reports.append(totals.report())
     return Report(path, tuple(reports), findings.result())
 
@@ -61,6 +64,8 @@ def checked(
     files: tuple[TrailFile, ...],
     findings: Findings,
     watch: Callable[[Step], None] | None = None,
+    *,
+    values: bool = False,
 ) -> Iterator[tuple[FileTotals, FileBegun]]:
     """Yield each file's counts when it is done; findings are added on the way.
 
@@ -70,7 +75,7 @@ def checked(
     begun: FileBegun | None = None
     listed_tables = trail.definitions is not None
     is_open = False
-    for step in steps(trail, files):
+    for step in steps(trail, files, values=values):
         if watch is not None:
             watch(step)
         if isinstance(step, FileBegun):
@@ -127,6 +132,7 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
 
 def _finding(step: Portion, name: str, kind: Kind, row: int) -> Finding:
     found = step.found
+    detail = found.details.get(row, "") if kind is kinds.READING else ""
     at, length = int(found.view.offsets[row]), int(found.view.lengths[row])
     code = int(found.name[row])
     table = found.names[code] if code >= 0 else ""
@@ -136,7 +142,7 @@ def _finding(step: Portion, name: str, kind: Kind, row: int) -> Finding:
         kind=kind.name,
         file=name,
         offset=step.base + at,
-        detail=f"{type_} {table}".strip(),
+        detail=": ".join(filter(None, (f"{type_} {table}".strip(), detail))),
         length=length,
         before=before,
         raw=step.data[at : at + min(SHOWN, length)].tobytes(),

@@ -19,6 +19,7 @@ from trailgate.errors import StorageError, Where
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.reading import read_copybook_split
 from trailgate.storage.files.durable import remove_folder
+from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.reading.record_files import (
     RecordSplit,
     find_record_files,
@@ -44,7 +45,7 @@ class ParquetJob:
         return Path(self.target) / f".staging-{self.run}"
 
 
-def prepare_parquet(path: str, target: str, options: CopybookOptions) -> ParquetJob:
+def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> ParquetJob:
     """Return a job that writes the records at ``path`` into a new folder.
 
     Raises StorageError where the folder is not empty.

@@ -15,6 +15,7 @@ from trailgate.jobs.record_files.keywords import RecordKeywords
 from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
 from trailgate.options import listed
 from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.reading.record_files import (
     RecordSplit,
     find_record_files,
@@ -25,9 +26,9 @@ from trailgate.storage.reading.record_files import (
 
 @listed(RecordKeywords, OPTIONS)
 def read_records(
-    path: Address, copybook: Address | None = None, **options: Unpack[RecordKeywords]
+    path: Addresses, copybook: Address | None = None, **options: Unpack[RecordKeywords]
 ) -> pa.RecordBatchReader:
-    """Return a reader of the records of a file, or of a folder's files by name, as columns.
+    """Return a reader of the records of a file, of a folder's files by name, of a pattern's, or of several of these, as columns.
 
     The options are those of the Spark format ``copybook`` (docs/copybook.md). Raises OptionError, DefinitionError and
     StorageError at once; the reader raises DecodeError with file, record, byte offset, field and raw bytes where a
@@ -36,8 +37,8 @@ def read_records(
     return read_all_records(path, CopybookOptions.of({"copybook": copybook, **options}))
 
 
-def read_all_records(path: Address, options: CopybookOptions) -> pa.RecordBatchReader:
-    """Return a reader of the records of a file or folder."""
+def read_all_records(path: Addresses, options: CopybookOptions) -> pa.RecordBatchReader:
+    """Return a reader of the records of files."""
     splits = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
     decoder = options.decoder()
     return pa.RecordBatchReader.from_batches(decoder.schema, read_splits(splits, options, decoder))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
@@ -24,7 +25,7 @@ from trailgate.storage.files.found_trail import FoundTrail, look_at
 from trailgate.storage.files.listing import files_on_disk
 from trailgate.storage.files.lock import locked
 from trailgate.storage.files.manifest import Manifest, Published, manifest_path, write_manifest
-from trailgate.trail.checking.findings import SEQNO, SIZE, Finding, Findings, Severity
+from trailgate.trail.checking.findings import NOT_READ, SEQNO, SIZE, Finding, Findings, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,12 @@ class Salvaged:
     report: Report
 
 
-def salvage(path: str, out: str, definitions: str | None = None) -> Salvaged:
+def salvage(
+    path: str, out: str, definitions: str | None = None, *, values: bool = False
+) -> Salvaged:
     """Return what of a trail is whole, written to a new trail ``out``.
+
+    With ``values`` transactions of which a value cannot be decoded are left out too.
 
     Raises StorageError where something is there already, and OptionError where ``out`` is not a prefix.
     """
@@ -53,7 +58,7 @@ def salvage(path: str, out: str, definitions: str | None = None) -> Salvaged:
     with locked(prefix), _staging(prefix) as folder:
         _refuse_existing(prefix)
         work = NewTrail(folder, prefix, files)
-        totals = [one for one, _ in checked(trail, files, findings, work.take)]
+        totals = [one for one, _ in checked(trail, files, findings, work.take, values=values)]
         work.selection.finish()
         report = Report(path, tuple(one.report() for one in totals), findings.result())
         return _published(work, trail, report)
@@ -124,9 +129,13 @@ def _published(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
     )
 
 
+# What is filled in when a trail is published; and whole records that readers refuse are saved.
+FILLED_IN: Final = frozenset((SIZE.name, SEQNO.name, NOT_READ.name))
+
+
 def _stays(found: Finding) -> bool:
     """Return whether a finding is an error that stays when sizes and numbers are filled in."""
-    return found.severity is Severity.ERROR and found.kind not in (SIZE.name, SEQNO.name)
+    return found.severity is Severity.ERROR and found.kind not in FILLED_IN
 
 
 def _place(work: NewTrail, definitions: Definitions | None) -> None:

@@ -63,7 +63,10 @@ def show_open(session: Session, _arguments: Arguments) -> Iterator[Result]:
 
 def show_types(_session: Session, _arguments: Arguments) -> Iterator[Result]:
     """List the record types."""
-    yield Listing("Record types", tuple((f"{row.code:>3}", row.name) for row in TYPE_ROWS))
+    yield Listing(
+        "Record types",
+        tuple((f"{row.code:>3}", row.name) for row in TYPE_ROWS),
+    )
 
 
 def _show_filter(session: Session, _arguments: Arguments) -> Iterator[Result]:

@@ -56,8 +56,7 @@ def _table(shown: ShownRecord) -> Iterator[str]:
 
 
 def _reference(shown: ShownRecord) -> Iterator[str]:
-    yield f"Table Name: {shown.name}"
-    yield f"The same definition as TDR {shown.record.metadata_indexes[1]}"
+    yield f"Table Name: {shown.name} (Ref TDR Index: {shown.record.metadata_indexes[1]})"
 
 
 def _partition(shown: ShownRecord) -> Iterator[str]:

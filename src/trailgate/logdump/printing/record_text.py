@@ -12,7 +12,13 @@ from trailgate.logdump.session.results import ShownRecord
 from trailgate.logdump.session.settings import Charset, Detail, Display
 from trailgate.logdump.syntax.times import time_text
 from trailgate.trail.format.record_layout import BEFORE_IMAGE
-from trailgate.trail.format.record_types import IO_METADATA, type_name
+from trailgate.trail.format.record_types import (
+    IO_KEY_UPDATE,
+    IO_LONG_KEY_UPDATE,
+    IO_METADATA,
+    Prefix,
+    type_name,
+)
 from trailgate.trail.format.tokens import (
     DATA,
     GGS_TOKENS,
@@ -32,6 +38,12 @@ INDICATORS: Final = "bmes"  # for TransInd 0 to 3 (trail format §5.1)
 SIGN: Final = 0x80  # Logdump prints the partition byte sign-extended
 INDEX_TITLES: Final = {int(MetadataKind.PARTITION): "TDR/PNR idx:   "}
 INDEX_TITLE: Final = "DDR/TDR index: "
+# Bytes of the length of the key, by type.
+KEY_LENGTHS: Final = {
+    IO_KEY_UPDATE: int(Prefix.SHORT),
+    IO_LONG_KEY_UPDATE: int(Prefix.LONG),
+}
+NEW_COLUMNS: Final = 21  # the first release that is known to print columns in a new form
 
 
 def record_lines(shown: ShownRecord) -> Iterator[str]:
@@ -124,7 +136,11 @@ def _data_lines(shown: ShownRecord) -> Iterator[str]:
         if len(images) > 1:
             kind = "Before" if image.before else "After "
             yield f"{kind} Image Len {image.length:>5} (x{image.length:08x})"
-        yield from _image_lines(image, shown)
+        key = image.before and record.io_type in KEY_LENGTHS
+        if key:
+            length = image.length - KEY_LENGTHS[record.io_type]
+            yield f"KeyLen {length:>5} (x{length:08x})"
+        yield from _image_lines(image, shown, key=key)
     piece = piece_of(record)
     if piece is not None:
         yield (
@@ -133,11 +149,12 @@ def _data_lines(shown: ShownRecord) -> Iterator[str]:
         )
 
 
-def _image_lines(image: RecordImage, shown: ShownRecord) -> Iterator[str]:
+def _image_lines(image: RecordImage, shown: ShownRecord, *, key: bool) -> Iterator[str]:
     settings = shown.settings
     limit = settings.reclen if settings.column_length is None else settings.column_length
+    head = _key_head if key else _new_head if shown.release >= NEW_COLUMNS else _column_head
     for column in image.columns:
-        yield _column_head(column)
+        yield head(column)
         if settings.detail is Detail.DATA:
             yield from dump(column.raw, settings.data_charset, limit)
 
@@ -146,6 +163,17 @@ def _column_head(column: ColumnBytes) -> str:
     """Return the line that is printed before the bytes of a column."""
     size = len(column.raw)
     return f"Column {column.index:>5} (x{column.index:04x}), Len {size:>5} (x{size:04x})"
+
+
+def _key_head(column: ColumnBytes) -> str:
+    """Return the line before the bytes of a key column in the record of a key update."""
+    return _column_head(column).replace("Column", "KeyCol")
+
+
+def _new_head(column: ColumnBytes) -> str:
+    """Return the line before the bytes of a column as Logdump 21.3 prints it (trail format §19)."""
+    size = len(column.raw)
+    return f"Column {column.index} (0x{column.index:04x}), Length {size} (0x{size:04x})."
 
 
 def _token_lines(shown: ShownRecord) -> Iterator[str]:

@@ -49,9 +49,9 @@ def _header(shown: ShownHeader) -> Values:
     except TrailgateError as error:
         return {**values, "error": str(error)}
     values["tokens"] = [
-        {"group": group.code, "id": leaf.code, "info": leaf.info, "hex": leaf.payload.hex()}
-        for group, leaves, _ in found
-        for leaf in leaves
+        {"group": group.code, "id": field.code, "info": field.info, "hex": field.payload.hex()}
+        for group, fields, _ in found
+        for field in fields
     ]
     if shown.header is not None:
         fields = asdict(shown.header)

@@ -36,10 +36,10 @@ GROUP_NAMES: Final = {
     0x33: "ProducerInfo",
     0x34: "ContinunityInfo",  # Logdump's spelling
 }
-LEAF_NAMES: Final = {
-    (group.code, leaf.code): leaf.name.replace("_", " ").title().replace(" ", "")
+FIELD_NAMES: Final = {
+    (group.code, field.code): field.name.replace("_", " ").title().replace(" ", "")
     for group in GROUPS
-    for leaf in group.leaves
+    for field in group.fields
 }
 
 
@@ -88,14 +88,14 @@ def _header_tokens(shown: ShownHeader) -> Iterator[str]:
     except TrailgateError as error:
         yield f"error: {error}"
         return
-    for group, leaves, _ in found:
+    for group, fields, _ in found:
         name = GROUP_NAMES.get(group.code, "unknown")
         head = token_head(group.code, name, group.info, len(group.payload))
         yield head.replace("TokenID", "GroupID", 1)
-        for leaf in leaves:
-            name = LEAF_NAMES.get((group.code, leaf.code), "unknown")
-            yield f" {token_head(leaf.code, name, leaf.info, len(leaf.payload))}"
-            yield from dump(leaf.payload, shown.settings.dump_charset)
+        for field in fields:
+            name = FIELD_NAMES.get((group.code, field.code), "unknown")
+            yield f" {token_head(field.code, name, field.info, len(field.payload))}"
+            yield from dump(field.payload, shown.settings.dump_charset)
     yield token_head(TRAILER, "File Trailer", shown.raw[1], length)
 
 

@@ -50,7 +50,7 @@ class Piece:
 def images_of(record: TrailRecord) -> tuple[RecordImage, ...]:
     """Return the images that the data hold; none where they are not lists of columns."""
     row = RECORD_TYPES.get(record.io_type)
-    data = record.data or b""
+    data = (record.data or b"")[record.syskey_length :]
     if row is None or row.role is not Role.CHANGE or not record.partition & FIELD_COMP:
         return ()
     widths = WIDTHS[row.prefix]

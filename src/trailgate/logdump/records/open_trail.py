@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Octets
+from trailgate.arrays import PORTION, Octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.logdump.records.portions import Portion, sound_records, unsound
 from trailgate.logdump.records.token_columns import UNKNOWN
@@ -16,6 +16,7 @@ from trailgate.logdump.records.transaction_numbers import NONE, open_at
 from trailgate.storage.files.listing import stored_file
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID
 from trailgate.trail.records.framing import (
@@ -30,7 +31,6 @@ from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.records.record_view import view_records
 from trailgate.trail.records.trail_bytes import trail_bytes
 
-PORTION: Final = 4 << 20
 SMALL: Final = 64 << 10  # the first portion of a command that may end at its first record
 SEARCH: Final = 4 << 20
 OVERLAP: Final = 4 * LONGEST  # what a search needs after a place to judge it
@@ -67,6 +67,15 @@ class OpenTrail:
     def read(self, place: int, size: int) -> Octets:
         """Return the bytes from a place on, as far as there are any."""
         return self._reader.read(place, size)
+
+    @cached_property
+    def release(self) -> int:
+        """Return the major release that wrote the file, as its header has it; 0 where that is not known."""
+        raw = self.read(0, self.header_length).tobytes()
+        try:
+            return decode_header(raw)[0].producer.major_version if raw else 0
+        except TrailgateError:
+            return 0
 
     @property
     def header_length(self) -> int:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trailgate.arrays import Mask
+from trailgate.arrays import PORTION, Mask
 from trailgate.logdump.filters.record_tests import RecordTest
 from trailgate.logdump.records.following import exists, next_path
-from trailgate.logdump.records.open_trail import PORTION, SMALL
+from trailgate.logdump.records.open_trail import SMALL
 from trailgate.logdump.records.portions import Portion
 from trailgate.logdump.session.results import Note, Result
 from trailgate.logdump.session.session import Session

@@ -38,6 +38,7 @@ class ShownRecord:
     settings: Settings
     partition: str | None = None
     table: TrailTable | None = None  # that this metadata record defines
+    release: int = 0  # the major release that wrote the file; 0: not known
 
 
 @dataclass(frozen=True, slots=True)

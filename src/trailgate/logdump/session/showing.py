@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.logdump.records.file_header import header_order
 from trailgate.logdump.records.portions import Portion
@@ -19,7 +21,7 @@ def show_record(session: Session, portion: Portion, row: int) -> ShownRecord:
     forward = session.settings.forward
     session.current = record.offset
     session.position = record.offset + record.length if forward else record.offset
-    return _named(session, record)
+    return replace(_named(session, record), release=session.trail.release)
 
 
 def show_file_header(session: Session) -> ShownHeader:

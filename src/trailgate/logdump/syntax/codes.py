@@ -13,7 +13,7 @@ from trailgate.trail.format.tokens import GGS_TOKEN_ROWS
 from trailgate.trail.records.metadata import MetadataKind
 
 RECORD_TYPES: Final[Mapping[str, int]] = MappingProxyType(
-    {row.name.upper(): row.code for row in ROWS}
+    {name.upper(): row.code for row in ROWS for name in (row.name, *row.also)}
 )
 INDICATORS: Final[Mapping[str, int]] = MappingProxyType(
     {"FIRST": 0, "BEGIN": 0, "MIDDLE": 1, "LAST": 2, "END": 2, "ONLY": 3, "WHOLE": 3}

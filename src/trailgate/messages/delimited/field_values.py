@@ -57,9 +57,10 @@ class FieldValues:
         """Return each record's number among the different texts of a field, and those texts."""
         codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
         recent = np.full(kernels.RECENT, -1)
+        recents = (recent, np.empty(kernels.RECENT, np.uint64), recent.copy())
         fields = self.fields
         count = kernels.code_fields(
-            self.data, fields.starts, fields.ends, first, place, codes, known, recent
+            self.data, fields.starts, fields.ends, first, place, codes, known, *recents
         )
         if count < 0:
             return distinct(self.text(first, place))
@@ -101,7 +102,7 @@ class FieldValues:
             values = column(offsets[number], out[base : base + size], mask, text=True)
             if not self.checked:
                 self._check(values, places[number])
-            columns.append(self._plain(values, first + places[number], int(seen[number])))
+            columns.append(self._plain(values, first, places[number], int(seen[number])))
         return columns
 
     @staticmethod
@@ -112,8 +113,8 @@ class FieldValues:
             where = Where(record=error.where.offset, column=place, raw=error.where.raw)
             raise DecodeError(error.problem, where=where, hint=error.hint) from None
 
-    def _plain(self, values: pa.Array, which: Longs, seen: int) -> pa.Array:
-        """Return the values of these fields with the escapes undone (decision 0026).
+    def _plain(self, values: pa.Array, first: Longs, place: int, seen: int) -> pa.Array:
+        """Return the values of the fields ``first + place`` with the escapes undone (decision 0026).
 
         capture properties §6.3: escapes are removed "only in quoted values"; its examples without a quote
         property have them everywhere.
@@ -129,7 +130,7 @@ class FieldValues:
             plain = pc.if_else(literal, options.nullindicator.decode(), plain)
         if plain is values or not options.quote:
             return plain
-        quoted = self.fields.flags[which] & kernels.QUOTED > 0
+        quoted = self.fields.flags[first + place] & kernels.QUOTED > 0
         return plain if quoted.all() else pc.if_else(pa.array(quoted), plain, values)
 
 

@@ -83,3 +83,7 @@ class DelimitedFormat:
     ) -> tuple[Image, Image]:
         """Return before and after of alike records; what is wrong is added to the errors."""
         return self._images.images(records, table, kind, rows, errors)
+
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all its records."""
+        return notes

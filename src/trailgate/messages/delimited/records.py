@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 import pyarrow as pa
 
@@ -11,12 +10,7 @@ from trailgate.arrays import Longs
 from trailgate.columnar.delimited import Fields
 from trailgate.errors import DecodeError
 from trailgate.messages.delimited.field_values import FieldValues
-from trailgate.messages.parsing.records import Records
-
-RETURNS: Final = (
-    "the carriage return before a line feed that ends a record is not part of the record "
-    "(delim.linedelim=\\x0d\\x0a makes both the delimiter)"
-)
+from trailgate.messages.parsing.records import RETURNS, Records
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ class FixedWidthFormat:
             starts=starts,
             ends=ends,
             header=self._header,
+            returns=self.options.framing is not None and self.options.framing.returns,
         )
         self._check_headers(records)
         return records
@@ -105,6 +106,10 @@ class FixedWidthFormat:
         if name not in self._plans:
             self._plans[name] = planned(self._layouts[name], self.options)
         return self._plans[name]
+
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all its records."""
+        return notes
 
 
 def _column(group: RecordGroup[FixedWidthRecords], reader: FieldReader) -> StateColumn:

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, zip_longest
+from typing import Final
 
 from trailgate.cobol.copybook.flat_columns import FlatColumn, flat_columns
 from trailgate.cobol.copybook.layouts import Field, Layout, Usage
 from trailgate.definitions.copybook_tables import column_of
-from trailgate.definitions.defgen.record_layout import complete
+from trailgate.definitions.defgen.record_layout import complete, layout_fault
+from trailgate.errors import DefinitionError, Where
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
+
+_PLACES: Final = (
+    "A column is at its fetch offset (attribute 4) for its external length (attribute 3); "
+    "the record has the record length"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +89,34 @@ def _without_redefinitions(field: Field) -> Field:
 
 
 def from_table(table: Table) -> RecordLayout:
-    """Return a table's record as its definition places the columns."""
+    """Return a table's record as its definition places the columns.
+
+    Raises DefinitionError for a column that overlaps another one or ends after the record.
+    """
     slots = tuple(_slot(column, column.fetch_offset) for column in table.columns)
+    by_place = sorted(slots, key=lambda slot: slot.offset)
+    for slot, after in zip_longest(by_place, by_place[1:]):
+        limit = table.record_length if after is None else after.offset
+        if slot.end > limit:
+            begins = "the record ends" if after is None else f"column {after.column.name} begins"
+            problem = f"the column ends at {slot.end}, and {begins} at {limit}"
+            where = Where(table=table.name, field=slot.column.name)
+            raise DefinitionError(problem, where=where, hint=_PLACES)
     return RecordLayout(table.name, slots, table.record_length, table)
+
+
+def placement_note(layout: RecordLayout) -> str | None:
+    """Return where a definitions file places columns otherwise than Defgen does, or None."""
+    fault = None if layout.defined is None else layout_fault(layout.defined)
+    if layout.defined is None or fault is None:
+        return None
+    what = "the record length"
+    if fault.column is not None:
+        what = f"the offset of {layout.defined.columns[fault.column].name}"
+    return (
+        f"{layout.name}: {what} is {fault.stated} in the definitions, where Defgen would have "
+        f"{fault.computed}; columns are taken where the definitions state them"
+    )
 
 
 def in_a_row(table: Table) -> RecordLayout:

@@ -21,7 +21,7 @@ from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.values.options import Blank, RawForm, ValueOptions
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.messages.fixed_width.layouts import RecordLayout, Slot
+from trailgate.messages.fixed_width.layouts import RecordLayout, Slot, placement_note
 from trailgate.messages.fixed_width.schema import Schema, read_schema
 from trailgate.messages.fixed_width.values import field_reader
 from trailgate.messages.properties.definition_files import DefinitionFiles
@@ -49,6 +49,11 @@ class FixedWidthOptions(MetadataOptions):
     records: tuple[RecordLayout, ...]
     framing: Framing | None
     values: ValueOptions
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return what a run notes once about its definitions."""
+        return frozenset(note for layout in self.records if (note := placement_note(layout)))
 
 
 def fixed_width_setup(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,9 @@ from trailgate.messages.fixed_width.layouts import Slot
 from trailgate.messages.fixed_width.units import MessageUnits
 from trailgate.messages.fixed_width.values import FieldReader
 from trailgate.messages.parsing.bad_messages import BadMessagesError, errors_by_row
-from trailgate.messages.parsing.records import Records
+from trailgate.messages.parsing.records import RETURNS, Records
 
+_RETURN: Final = ord("\r")
 Refuse = Callable[[Longs, Callable[[int], TrailgateError]], object]
 
 
@@ -28,6 +30,14 @@ class FixedWidthRecords(Records):
     starts: Longs
     ends: Longs
     header: Mapping[str, FieldReader]
+    returns: bool = False  # a carriage return may follow a record
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return what a run notes once about such records."""
+        units = self.units.units
+        inside = self.ends[self.ends < len(units)] if self.returns else self.ends[:0]
+        return frozenset({RETURNS} if (units[inside] == _RETURN).any() else ())
 
     @property
     def lengths(self) -> Longs:

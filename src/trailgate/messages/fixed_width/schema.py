@@ -130,7 +130,11 @@ def _of_sourcedefs(read: PropertyReader, files: DefinitionFiles, _: Dialect) -> 
     rest = [table for table in found if table.name != name]
     if not rest:
         raise read.error("no table is defined beside the header", "header")
-    return Schema(header, tuple(_records(rest, userdefs)), found.database, binds=True)
+    try:
+        records = tuple(_records(rest, userdefs))
+    except DefinitionError as error:
+        raise error.located(source=files.chosen("" if entry is None else entry.value)) from None
+    return Schema(header, records, found.database, binds=True)
 
 
 def _records(tables: Iterable[Table], userdefs: tuple[Table, ...]) -> Iterable[RecordLayout]:

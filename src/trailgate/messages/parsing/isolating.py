@@ -33,7 +33,9 @@ def isolate_bad(parser: MessageParser, messages: MessageBatch) -> Isolated:
     bad: dict[int, TrailgateError] = {}
 
     def parse(rows: range) -> None:
-        numbers = np.array([number for number in rows if number not in bad] if bad else rows)
+        numbers = np.arange(rows.start, rows.stop)
+        if bad:
+            numbers = numbers[~np.isin(numbers, list(bad))]
         while len(numbers):
             part = messages.slice(rows.start, rows.stop)
             if len(numbers) < len(part):

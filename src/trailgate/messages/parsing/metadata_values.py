@@ -142,6 +142,8 @@ class MetadataValues:
     def _refuse_times(self, errors: dict[int, DecodeError]) -> NoReturn:
         def placed(row: int) -> DecodeError:
             problem, hint = errors[row].problem, errors[row].hint
+            if hint and not self.options.timestamp_format:
+                hint += ": set timestamp.format where the messages have another form"
             return self.records.error(row, problem, hint, field="timestamp")
 
         self.records.refuse(np.fromiter(errors, np.int64, len(errors)), placed)

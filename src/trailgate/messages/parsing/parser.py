@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,24 +16,24 @@ from trailgate.arrays import Longs, Octets
 from trailgate.columnar.grouping import grouped
 from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError, DefinitionError
+from trailgate.messages.extract.rules import CaptureRules
+from trailgate.messages.extract.selection import MISSING_HINT, TableSelections, excluded
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.key_values import check_keys
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.metadata_values import MetadataValues
 from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.messages.parsing.records import Records
-from trailgate.messages.properties.extract import CaptureRules
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.transactions.block_rows import taken
+from trailgate.messages.transactions.images import with_operation_types
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=Records)
-LEFT_OUT: Final = "a table left out by TABLE is in a transaction that indicators (txind) bound"
-LEFT_OUT_HINT: Final = "Capture all tables of the messages, and select when reading the trail"
 
 
 class MessageFormat(Protocol[R]):
@@ -56,6 +56,10 @@ class MessageFormat(Protocol[R]):
         """Return before and after of alike records; what is wrong is added to the errors."""
         ...
 
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all its records."""
+        ...
+
 
 class MessageParser:
     """Parses batches by one set of options; what a schema decides is made once and kept."""
@@ -73,6 +77,7 @@ class MessageParser:
         self.format, self.options = format_, options
         self.definitions, self.rules = definitions, rules
         self.now, self.first_file = now, first_file
+        self._selections = TableSelections(rules)
 
     def parse(self, messages: MessageBatch) -> RawOperations:
         """Return the operations of the messages.
@@ -83,7 +88,7 @@ class MessageParser:
         sources = MetadataValues(self.options, records, self.now)
         tables, table_of = self._tables(sources)
         kinds = self._codes(sources, self.options.optype, self.options.optype_values, "optype")
-        rows = self._wanted(records, tables, table_of)
+        rows = self._wanted(tables, table_of)
         bare = self._bare(sources, kinds)
         txind, marks = self.options.txind, None
         if txind is not None:
@@ -92,17 +97,26 @@ class MessageParser:
         # The sequence id of a transaction's first operation may be the transaction's id.
         first_id = txid.kind is SourceKind.SEQ_ID
         tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
-        blocks = tuple(self._blocks(records, bare, tables, table_of, rows))
-        every, which = len(rows) == len(table_of), pa.array(rows)
-        return RawOperations(
-            blocks,
-            records.message[rows],
-            None if marks is None else marks[rows],
-            tx_id if every else tx_id.take(which),
-            bare.csn if every else bare.csn.take(which),
-            txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID),
-            records.notes | sources.notes,
-        )
+        left_out = excluded(self.rules, bare.tx_owner, bare.tx_name)
+        blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
+        if marks is not None or len(rows) == len(table_of):
+            # Indicators of records that are not captured matter too.
+            operations = (records.message, marks, tx_id, bare.csn, left_out)
+        else:
+            which = pa.array(rows)
+            blocks = tuple(replace(b, order=np.searchsorted(rows, b.order)) for b in blocks)
+            left_out = None if left_out is None else left_out[rows]
+            operations = (
+                records.message[rows],
+                None,
+                tx_id.take(which),
+                bare.csn.take(which),
+                left_out,
+            )
+        message, marks, tx_id, csn, left_out = operations
+        generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
+        notes = records.notes | sources.notes
+        return RawOperations(blocks, message, marks, tx_id, csn, generated, left_out, notes)
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Return all records as operations, without their tables and images."""
@@ -171,17 +185,11 @@ class MessageParser:
             sources.records.refuse(unknown, error)
         return meant
 
-    def _wanted(self, records: Records, tables: list[Table], table_of: Longs) -> Longs:
+    def _wanted(self, tables: list[Table], table_of: Longs) -> Longs:
         """Return the records whose table is captured."""
-        wanted = np.array([self.rules.wants(t.name) for t in tables] or [True])
+        wanted = np.array([self._selections.of(t) is not None for t in tables] or [True])
         if wanted.all():
             return np.arange(len(table_of))
-        if self.options.txind is not None:
-
-            def error(row: int) -> DecodeError:
-                return records.error(row, LEFT_OUT, LEFT_OUT_HINT, table=tables[table_of[row]].name)
-
-            records.refuse(np.flatnonzero(~wanted[table_of]), error)
         return np.flatnonzero(wanted[table_of])
 
     def _blocks(
@@ -191,8 +199,12 @@ class MessageParser:
         known: list[Table],
         table_of: Longs,
         rows: Longs,
+        left_out: Longs | None,
     ) -> Iterator[ChangeBlock]:
-        """Yield one block for each table, operation type and shape of these records."""
+        """Yield a block for each table, operation type and shape of these records, with those that are captured.
+
+        ``order`` is the number of the record.
+        """
         if not len(rows):
             return
         shape = self.format.layouts(records, known, table_of)
@@ -202,7 +214,31 @@ class MessageParser:
             mine = places if len(rows) == len(keys) else rows[places]
             table, kind = known[table_of[mine[0]]], int(bare.op_type[mine[0]])
             before, after = self.format.images(records, table, kind, mine, errors)
-            check_keys(RecordGroup(records, table, mine, errors), before)
-            yield replace(taken(bare, mine), table=table, order=places, before=before, after=after)
+            block = replace(taken(bare, mine), table=table, order=mine, before=before, after=after)
+            chosen = self._chosen(block, records, left_out, errors)
+            if len(chosen):
+                check_keys(RecordGroup(records, table, chosen.order, errors), chosen.before)
+                yield chosen
         if errors:
             raise BadMessagesError(errors)
+
+    def _chosen(
+        self, block: ChangeBlock, records: Records, left_out: Longs | None, errors: MessageErrors
+    ) -> ChangeBlock:
+        """Return the operations that TABLE statements take; one that a missing column would decide is an error."""
+        selection = self._selections.of(block.table)
+        assert selection is not None
+        if selection.takes_all:
+            return block
+        typed = with_operation_types(block) if selection.asks_types else block
+        found = selection.select(typed)
+        undecided = (
+            found.undecided if left_out is None else found.undecided & (left_out[block.order] < 1)
+        )
+        for at in np.flatnonzero(undecided).tolist():
+            row = int(block.order[at])
+            error = records.error(
+                row, selection.missing(block, at), MISSING_HINT, table=block.table.name
+            )
+            errors.setdefault(int(records.message[row]), error)
+        return taken(block, np.flatnonzero(found.selected))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,11 @@ from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
+
+RETURNS: Final = (
+    "the carriage return before a line feed that ends a record is not part of the record "
+    "(linedelim=\\x0d\\x0a makes both the delimiter)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,16 @@ class MetadataOptions:
     message_id: str | None
 
     @property
+    def notes(self) -> frozenset[str]:
+        """Return what a run notes once about its definitions."""
+        return frozenset()
+
+    @property
+    def spans_messages(self) -> bool:
+        """Return whether a transaction may span messages: operations have an indicator."""
+        return self.txind is not None
+
+    @property
     def gives_ids(self) -> bool:
         """Return whether sequence ids come from the messages; others are generated."""
         by_message = self.seqid.kind is SourceKind.MESSAGE_ID and self.message_id != "time"

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError, TransactionError
+from trailgate.messages.transactions.held import Held
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.messages.transactions.units import UnitMarks, unit_marks
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
@@ -26,12 +27,17 @@ INTERLEAVED = "Transactions must be contiguous: each begins after the one before
 
 @dataclass(frozen=True, slots=True)
 class TransactionState:
-    """What is open after a batch: a transaction, or a unit that is broken already."""
+    """What is open after a batch: a transaction, or a unit that is broken already.
+
+    ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``.
+    """
 
     tx_id: str | None = None
     csn: str | None = None
     broken: bool = False
     id_length: int | None = None
+    held: Held | None = None
+    excluded: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -115,14 +121,14 @@ def _by_message(
     count = len(raw.message)
     new = np.ones(count, bool)
     new[1:] = raw.message[1:] != raw.message[:-1]
-    indicators, tx_id, csn = np.full(count, WHOLE, np.uint8), raw.tx_id, raw.seq_id
+    letters, tx_id, csn = np.full(count, WHOLE, np.uint8), raw.tx_id, raw.seq_id
     if not new.all():
         begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
         _check_ids(raw, begin, bad)
-        indicators = _indicators(new, np.append(new[1:], True))
+        letters = indicators(new, np.append(new[1:], True))
         tx_id, csn = _take(raw.tx_id, begin), _take(raw.seq_id, begin)
     return Transactions(
-        tx_ind=indicators,
+        tx_ind=letters,
         tx_id=tx_id,
         csn=csn,
         kept=_kept(raw, bad),
@@ -132,7 +138,8 @@ def _by_message(
     )
 
 
-def _indicators(first: Mask, last: Mask) -> npt.NDArray[np.uint8]:
+def indicators(first: Mask, last: Mask) -> npt.NDArray[np.uint8]:
+    """Return the indicators of operations that are the first or the last of their transactions."""
     table = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
     return table[first.astype(np.uint8) * 2 + last]
 
@@ -186,7 +193,7 @@ def _by_indicator(
     if not marks.closed:
         after = _open_after(raw, tx_id, csn, unit, bad, before)
     return Transactions(
-        tx_ind=_indicators(walk.opens, walk.closes),
+        tx_ind=indicators(walk.opens, walk.closes),
         tx_id=tx_id,
         csn=csn,
         kept=_kept(raw, bad),

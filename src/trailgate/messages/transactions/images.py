@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.messages.properties.extract import CaptureRules
+from trailgate.columnar.rows import without
+from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.transactions.block_rows import taken
 from trailgate.model.changes import (
     ABSENT,
@@ -42,6 +42,20 @@ def shaped(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
         yield block
 
 
+def with_operation_types(block: ChangeBlock) -> ChangeBlock:
+    """Return a block of one operation type with its updates of keys marked as key updates."""
+    if not len(block) or block.op_type[0] != UPDATE or not _has_befores(block):
+        return block
+    moved = np.zeros(len(block), bool)
+    for key in block.table.marked_keys:
+        moved |= _differs(block.before[key], block.after[key], len(block))
+    return replace(block, op_type=np.where(moved, KEY_UPDATE, block.op_type).astype(np.uint8))
+
+
+def _has_befores(block: ChangeBlock) -> bool:
+    return any(column.values is not None for column in block.before)
+
+
 def image_notes(block: ChangeBlock) -> frozenset[str]:
     """Return what a run notes once about such operations."""
     if int(block.op_type[0]) != UPDATE or block.table.marked_keys:
@@ -58,7 +72,7 @@ def _only(image: Image, columns: tuple[int, ...]) -> Image:
 
 
 def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
-    if all(column.values is None for column in block.before):
+    if not _has_befores(block):
         yield block
         return
     changed = [
@@ -116,5 +130,4 @@ def _mask(column: StateColumn, kept: Mask) -> StateColumn:
     if not kept.any():
         return ABSENT
     missing = ~kept if column.missing is None else ~kept | column.missing
-    nothing = pa.scalar(None, column.values.type)
-    return StateColumn(pc.if_else(pa.array(missing), nothing, column.values), missing)
+    return StateColumn(without(column.values, missing), missing)

@@ -19,8 +19,9 @@ NO_TEXT: Final = pa.array([], pa.string())
 class RawOperations:
     """Operations before their transactions are worked out; members have one slot an operation.
 
-    ``blocks`` hold one operation type each; their ids and indicators are still to be set. ``notes`` are what a run notes
-    once about its messages.
+    ``blocks`` hold one operation type each; their ids and indicators are still to be set. An operation that is not
+    captured is in no block. ``excluded`` is 1 for those of users and transactions that are left out, -1 for those that have
+    no name of their own. ``notes`` are what a run notes once about its messages.
     """
 
     blocks: tuple[ChangeBlock, ...]
@@ -29,6 +30,7 @@ class RawOperations:
     tx_id: pa.Array
     seq_id: pa.Array
     tx_ids_generated: bool
+    excluded: Longs | None = None
     notes: frozenset[str] = frozenset()
 
     @staticmethod
@@ -48,6 +50,7 @@ class RawOperations:
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]
             before += len(raw.message)
         marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
+        excluded = [raw.excluded for raw in parts if raw.excluded is not None]
         return RawOperations(
             tuple(blocks),
             np.concatenate([raw.message for raw in parts]),
@@ -55,5 +58,6 @@ class RawOperations:
             pa.concat_arrays([raw.tx_id for raw in parts]),
             pa.concat_arrays([raw.seq_id for raw in parts]),
             parts[0].tx_ids_generated,
+            np.concatenate(excluded) if excluded else None,
             frozenset().union(*(raw.notes for raw in parts)),
         )

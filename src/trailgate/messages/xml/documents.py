@@ -110,6 +110,15 @@ class Document:
         return self.data[element.inner : end].decode() if element.inner < end else None
 
 
+def names_in(top: Element) -> set[str]:
+    """Return the names of all elements and attributes below an element."""
+    names = set()
+    for element in top.below():
+        names.add(element.name)
+        names.update(attribute.name for attribute in element.attributes)
+    return names
+
+
 def parse_document(body: bytes, limits: Limits | None = None) -> Document:
     """Return a message's document.
 

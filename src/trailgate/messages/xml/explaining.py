@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from trailgate.errors import nearest
 from trailgate.messages.properties.values import ValueSource
-from trailgate.messages.xml.documents import Document, Element, parse_document
+from trailgate.messages.xml.coverage import like
+from trailgate.messages.xml.documents import Document, Element, names_in, parse_document
 from trailgate.messages.xml.matching import Matcher
 from trailgate.messages.xml.options import XmlOptions
-from trailgate.messages.xml.paths import ANY
 from trailgate.messages.xml.rule_matching import Match, RuleMatcher
 from trailgate.messages.xml.rules import Rule, Value
 
@@ -64,23 +63,6 @@ def explain(options: XmlOptions, body: bytes) -> Explanation:
         tuple(_explained(match, document) for match in found),
         tuple(Unmatched(rule.name, str(rule.match or "."), like(rule, names)) for rule in missed),
     )
-
-
-def names_in(top: Element) -> set[str]:
-    """Return the names of all elements and attributes below an element."""
-    names = set()
-    for element in top.below():
-        names.add(element.name)
-        names.update(attribute.name for attribute in element.attributes)
-    return names
-
-
-def like(rule: Rule, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that are most like those of a rule's match which did not occur."""
-    known = set(names)
-    steps = () if rule.match is None else rule.match.steps
-    wanted = {step.name.local for step in steps} - known - {ANY.local}
-    return tuple(sorted({near for name in wanted if (near := nearest(name, known))}))
 
 
 def _reached(rules: Iterable[Rule], seen: set[int]) -> Iterator[Rule]:

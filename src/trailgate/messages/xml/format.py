@@ -15,7 +15,8 @@ from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.messages.xml.automaton import NotForScannerError, compile_rules
-from trailgate.messages.xml.documents import parse_document
+from trailgate.messages.xml.coverage import MOST_NAMES, Coverage
+from trailgate.messages.xml.documents import names_in, parse_document
 from trailgate.messages.xml.findings import Findings, joined
 from trailgate.messages.xml.images import XmlImageReader
 from trailgate.messages.xml.matching import Matcher
@@ -41,26 +42,34 @@ class XmlFormat:
         self._scanner = _scanner(options)
         self._written = written_values(options.all_rules())
         self._images = XmlImageReader(options)
+        self._coverage = Coverage(options.rules)
         self._read = 0  # bytes
 
     def records(self, messages: MessageBatch) -> XmlRecords:
         """Return the operations that the rules find; raises BadMessagesError."""
-        findings = self._findings(messages)
+        findings, names = self._findings(messages)
+        seen = self._coverage.seen(messages, findings, names)
         places = findings.message, findings.start
-        return XmlRecords(messages, *places, self.options, findings, self._written)
+        return XmlRecords(messages, *places, self.options, findings, self._written, seen)
 
-    def _findings(self, messages: MessageBatch) -> Findings:
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end: the rules without a match, and messages without operations."""
+        return self._coverage.said(notes)
+
+    def _findings(self, messages: MessageBatch) -> tuple[Findings, Iterable[str]]:
+        """Return what the rules find, and names that occur in the documents."""
         self._read += int((messages.ends - messages.starts).sum())
         if self._scanner is None or self._read <= INTERPRETED:
             return self.general(messages, range(len(messages)))
         scanned = self._scanner.scan(messages)
         if not scanned.refused:
-            return scanned.findings
-        return joined(scanned.findings, self.general(messages, scanned.refused))
+            return scanned.findings, scanned.names
+        findings, names = self.general(messages, scanned.refused)
+        return joined(scanned.findings, findings), {*scanned.names, *names}
 
-    def general(self, messages: MessageBatch, numbers: Iterable[int]) -> Findings:
-        """Return what the rules find in some of the messages, by their trees; raises BadMessagesError."""
-        collector = Collector()
+    def general(self, messages: MessageBatch, numbers: Iterable[int]) -> tuple[Findings, set[str]]:
+        """Return what the rules find in some of the messages, by their trees, and names there; raises BadMessagesError."""
+        collector, names = Collector(), set[str]()
         errors: dict[int, TrailgateError] = {}
         whole = memoryview(messages.data)
         for number in numbers:
@@ -71,9 +80,11 @@ class XmlFormat:
                 errors[number] = error
             else:
                 collector.add(number, self._matcher.matches(document), document.shift)
+                if len(names) < MOST_NAMES:
+                    names |= names_in(document.top)
         if errors:
             raise BadMessagesError(errors)
-        return collector.findings()
+        return collector.findings(), names
 
     def layouts(
         self,

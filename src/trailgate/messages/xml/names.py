@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,7 +11,17 @@ from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.rows import distinct
 from trailgate.messages.xml.findings import Places
 from trailgate.messages.xml.kernels.cells import word_ids
-from trailgate.messages.xml.kernels.layout import INFO, NAMES, POOL, SPARE, USED
+from trailgate.messages.xml.kernels.layout import (
+    INFO,
+    NAMES,
+    POOL,
+    POOLED,
+    SEEN,
+    SIZE,
+    SPARE,
+    USED,
+    XMLNS,
+)
 from trailgate.messages.xml.kernels.scan import intern
 
 MOST: Final = 1 << 13  # words of a table
@@ -51,6 +62,14 @@ class Names(NamedTuple):
         """Return the number of a word, added if it is new; negative where there is no room."""
         text = np.frombuffer(word + bytes(SPARE), np.uint8)
         return int(intern(text, 0, len(word), *self))
+
+    def seen(self) -> Iterator[str]:
+        """Yield the names, without prefix, of elements and attributes that a scan has seen."""
+        rows = self.info[: INFO * int(self.used[NAMES])].reshape(-1, INFO)
+        for size, start, prefix, local in rows[rows[:, SEEN] >= 0, :4].tolist():
+            own = (start, size) if prefix < 0 else (rows[local, POOLED], rows[local, SIZE])
+            if prefix != XMLNS and own[0] != rows[XMLNS, POOLED]:
+                yield self.pool[own[0] : own[0] + own[1]].tobytes().decode()
 
 
 def numbered_words(text: Octets, places: Places) -> tuple[Longs, list[str]]:

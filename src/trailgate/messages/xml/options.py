@@ -35,6 +35,11 @@ class XmlOptions(MetadataOptions):
     namespaces: Lookup[str, str] = field(default_factory=Lookup)
     limits: Limits = field(default_factory=Limits)
 
+    @property
+    def spans_messages(self) -> bool:
+        """Return whether a transaction may span messages: rules read an indicator."""
+        return any("txind" in rule.values for rule in self.all_rules())
+
     def all_rules(self) -> tuple[Rule, ...]:
         """Return all rules in the order of their numbers."""
         return tuple(rule for top in self.rules for rule in top.all())

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from trailgate.errors import OptionError, did_you_mean
+from trailgate.errors import OptionError, caret_below, did_you_mean
 
 
 class Part(Enum):
@@ -125,7 +125,6 @@ _PREDICATE: Final = re.compile(
     )\s*\]""",
     re.VERBOSE,
 )
-_LINE_ENDS: Final = str.maketrans("\t\r\n", "   ")
 _FUNCTIONS: Final = {part.value[:-2]: part for part in Part if part is not Part.ATTRIBUTE}
 _COMPARED: Final = (Part.TEXT, Part.NAME, Part.POSITION)
 _SUPPORTED: Final = "A path has names, *, /, //, ../, [n], [@a='v'], [text()='v'] and [name()='v']"
@@ -140,9 +139,8 @@ def parse_path(text: str, *, value: bool) -> Path:
 
 
 def pointed(text: str, at: int, problem: str, hint: str = "") -> OptionError:
-    """Return the error of a text, with a caret under the character at fault."""
-    shown = text.translate(_LINE_ENDS)
-    return OptionError(problem, hint=f"{hint}\n  {shown}\n  {' ' * at}^")
+    """Return the error of a text, with a caret below the character at fault."""
+    return OptionError(problem, hint=f"{hint}:{caret_below(text, at)}")
 
 
 class _Parser:

@@ -46,7 +46,13 @@ class XmlRecords(Records):
     options: XmlOptions
     findings: Findings
     written: Written
+    seen: frozenset[str] = frozenset()
     words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return which rules matched, and the names in documents if some did not."""
+        return self.seen
 
     def text(self, name: str) -> pa.Array:
         """Return each operation's value of a property, null where the message has none."""

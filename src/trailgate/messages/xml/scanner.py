@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -70,10 +70,11 @@ _MOST_AT_FIRST: Final = 1 << 20  # records
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """The findings of a batch, and the messages that the scanner does not take."""
+    """The findings of a batch, the messages that the scanner does not take, and names in the others."""
 
     findings: Findings
     refused: list[int]
+    names: Iterable[str]
 
 
 class Scanner:
@@ -171,7 +172,7 @@ class _Scan:
             self.ends = self.ends.copy()
             self.ends[bad] = self.starts[bad]
         self._run()
-        return Scanned(_Finished(self).findings(), self.refused)
+        return Scanned(_Finished(self).findings(), self.refused, self.names.seen())
 
     def _with_forbidden(self) -> list[int]:
         """Return the messages with bytes that are not UTF-8 or that XML forbids."""

@@ -10,8 +10,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.options import COUNT, Kind, Option, Options
-from trailgate.spark.options import read_with_path
-from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.spark.options import one_path, read_with_paths
+from trailgate.storage.files.trail_files import TrailFiles, find_trails
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
 from trailgate.storage.reading.stream import EARLIEST, starting_position
 from trailgate.storage.reading.trails import SPLIT_BYTES, schema_of
@@ -34,7 +34,7 @@ READING: Final = Options("trail", (*OPTIONS, *SPREADING))
 class TrailOptions:
     """What a trail is read by on Spark."""
 
-    path: str
+    paths: tuple[str, ...]
     reading: ReadOptions
     split_bytes: int
     max_files_per_trigger: int | None
@@ -44,18 +44,27 @@ class TrailOptions:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Return the options of Spark's texts; raises OptionError."""
-        path, values = read_with_path(READING, options, '.load("dirdat/ot")')
+        paths, values = read_with_paths(READING, options, '.load("dirdat/ot")')
         own = {row.name: values.pop(row.name) for row in SPREADING}
-        return cls(path, ReadOptions(**values), **own)
+        return cls(paths, ReadOptions(**values), **own)
 
     def with_columns(self, schema: StructType) -> Self:
         """Return the options for the columns of a schema: what the user's does not have is not decoded."""
         return replace(self, reading=replace(self.reading, columns=tuple(schema.names)))
 
-    def trail(self) -> TrailFiles:
-        """Return the trail as it is now."""
-        return find_trail(self.path, self.reading.definitions)
+    @property
+    def path(self) -> str:
+        """Return the only path, which a stream needs; raises OptionError where there are several."""
+        return one_path(self.paths, "a stream of the format trail")
+
+    def trails(self) -> tuple[TrailFiles, ...]:
+        """Return the trails as they are now."""
+        return find_trails(self.paths, self.reading.definitions)
 
     def schema(self) -> StructType:
         """Return the schema of what is read."""
-        return from_arrow_schema(schema_of(self.path, self.reading))
+        return from_arrow_schema(schema_of(self._first(), self.reading))
+
+    def _first(self) -> TrailFiles | str:
+        """Return what the schema is read from; the general shape needs no trail."""
+        return self.paths[0] if self.reading.table is None else self.trails()[0]

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
 from trailgate.options import COUNT, TEXT, Option, Options, choice
-from trailgate.spark.options import read_with_path
+from trailgate.spark.options import one_path, read_with_paths
 from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.storage.writing.table_writing import (
     StagedPart,
@@ -78,10 +78,10 @@ def trail_writer(options: Any, schema: StructType, *, overwrite: bool) -> TrailW
     if overwrite:
         problem = "a trail is never overwritten"
         raise OptionError(problem, hint='Write with .mode("append"), or to another path')
-    path, values = read_with_path(WRITING, options, '.save("dirdat/ot")')
+    paths, values = read_with_paths(WRITING, options, '.save("dirdat/ot")')
     check_columns(schema.names)
     form = TrailFormat.named(
         values["format_release"], values["byte_order"], values["update_format"]
     )
     own = TableOptions(values["definitions"], values["max_bytes"], values["seq_digits"], form)
-    return TrailWriter(prepare_writing(path, own))
+    return TrailWriter(prepare_writing(one_path(paths, "writing a trail"), own))

@@ -14,6 +14,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from trailgate.errors import OptionError
+from trailgate.spark.options import kept_in, with_kept
 from trailgate.spark.trail.options import TrailOptions
 from trailgate.spark.trail.partitions import partitions_of, read_partition
 from trailgate.storage.reading.trails import plan_reading
@@ -29,17 +31,24 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
 
     def schema(self) -> StructType:
         """Return the schema of what the options ask for."""
-        return TrailOptions.of(self.options).schema()
+        return kept_in(TrailOptions.of(self.options).schema(), self.options)
 
     def reader(self, schema: StructType) -> TrailReader:
         """Return the batch reader."""
-        return TrailReader(TrailOptions.of(self.options).with_columns(schema), schema)
+        options = TrailOptions.of(with_kept(self.options, schema))
+        return TrailReader(options.with_columns(schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
         from trailgate.spark.trail.stream import stream_reader  # noqa: PLC0415  not for batches
 
-        return stream_reader(TrailOptions.of(self.options).with_columns(schema), schema)
+        options = TrailOptions.of(with_kept(self.options, schema))
+        if options.reading.open_transactions:
+            problem = "a stream returns complete transactions only"
+            raise OptionError(
+                problem, hint="openTransactions is about reading a trail as it is now"
+            )
+        return stream_reader(options.with_columns(schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the batch writer."""
@@ -61,9 +70,11 @@ class TrailReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types ar
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files split, small ones put together."""
         options = self._options
-        trail = options.trail()
-        splits = plan_reading(trail, options.reading, options.split_bytes)
-        return partitions_of(trail, splits, options.reading)
+        found = []
+        for trail in options.trails():
+            splits = plan_reading(trail, options.reading, options.split_bytes)
+            found += partitions_of(trail, splits, options.reading)
+        return found
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield a partition's batches."""

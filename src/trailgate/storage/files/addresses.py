@@ -12,6 +12,7 @@ from pyarrow import fs
 from trailgate.errors import OptionError, StorageError, Where
 
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+RENAME: Final = "Rename the file, or link to it by another name"
 LOCAL: Final = fs.LocalFileSystem()
 
 Address = str | os.PathLike[str]
@@ -22,6 +23,12 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
     text = os.fspath(address)
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            shown = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            raise OptionError(f"the path {shown} is not UTF-8", hint=RENAME) from None
     if not URI.match(text):
         return LOCAL, text
     try:
@@ -56,6 +63,20 @@ def addresses_like(asked: str, path: str) -> Callable[[str], str]:
         return str
     head, _, tail = asked.partition(path)
     return lambda other: f"{head}{other}{tail}"
+
+
+def listed(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:
+    """Return what is in a folder, if it is there, without names that are not UTF-8, and how many those are."""
+    found = []
+    odd = 0
+    for entry in store.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+        try:
+            entry.path.encode()
+        except UnicodeDecodeError:
+            odd += 1
+        else:
+            found.append(entry)
+    return found, odd
 
 
 def name_of(path: str) -> str:

@@ -63,6 +63,6 @@ def read_checkpoint(prefix: str) -> Checkpoint | None:
         return Checkpoint(**fields, last=TransactionMark(**last) if last else None)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         problem = f"the checkpoint cannot be understood: {error!r}"
         raise StorageError(problem, where=Where(source=str(path)), hint=HINT) from error

@@ -6,13 +6,22 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from pyarrow import fs
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.addresses import LOCAL, Address, addresses_like, locate, name_of
+from trailgate.storage.files.addresses import (
+    LOCAL,
+    Address,
+    addresses_like,
+    listed,
+    locate,
+    name_of,
+)
+from trailgate.storage.files.found_files import WILD, matches
 
 # Only 6 and 9 digits are legal (trail format §1). The longer run wins: t1000000000 is t1 and 9.
 NUMBERED: Final = re.compile(r"(?P<prefix>.*?)(?P<number>\d{9}|\d{6})")
@@ -67,6 +76,21 @@ def list_trail(address: Address) -> Listing:
     return Listing(store, (prefixes or [path])[0], tuple(file for _, file in found), spell)
 
 
+def trails_like(address: str) -> list[str]:
+    """Return the prefixes of the trails that a pattern matches, by name; other addresses as they are."""
+    store, path = locate(address)
+    if not WILD.search(path) or store.get_file_info(path).type != fs.FileType.NotFound:
+        return [address]
+    spell = addresses_like(address, path)
+    found = {
+        place[: -number_digits(place)]
+        for place in matches(store, f"{path}*")
+        if number_digits(place)
+    }
+    named = [prefix for prefix in sorted(found) if fnmatchcase(name_of(prefix), name_of(path))]
+    return [spell(prefix) for prefix in named] or [address]
+
+
 def stored_file(address: str) -> TrailFile:
     """Return a single file, whatever its name; raises StorageError where there is none."""
     store, path = locate(address)
@@ -102,7 +126,7 @@ def _numbered(
         NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
     )
     found = []
-    for entry in store.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+    for entry in listed(store, folder)[0]:
         matched = pattern.fullmatch(entry.base_name)
         if matched and entry.type == fs.FileType.File:
             path = entry.path.removeprefix("./")

@@ -84,7 +84,7 @@ def read_manifest(prefix: str, store: fs.FileSystem = LOCAL) -> Manifest | None:
         fields = json.loads(text)
         files = tuple(Published.of(entry) for entry in fields["files"])
         return Manifest(files, **{name: fields[name] for name in FIELDS if name in fields})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         problem = f"the manifest cannot be understood: {error!r}"
         raise StorageError(problem, where=Where(source=path)) from error
 

@@ -13,10 +13,18 @@ from trailgate.errors import StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, name_of
 from trailgate.storage.files.definitions_file import read_definitions, trail_definitions
-from trailgate.storage.files.listing import HINT, Listing, TrailFile, list_trail, number_digits
+from trailgate.storage.files.found_files import Addresses, addresses_of
+from trailgate.storage.files.listing import (
+    HINT,
+    Listing,
+    TrailFile,
+    list_trail,
+    number_digits,
+    trails_like,
+)
 from trailgate.storage.files.manifest import Published, read_manifest
 
-__all__ = ["TrailFile", "TrailFiles", "TrailPlace", "find_begun_trail", "find_trail"]
+__all__ = ["TrailFile", "TrailFiles", "TrailPlace", "find_begun_trail", "find_trail", "find_trails"]
 
 LAST_LISTED: Final = 16  # files that a writer may have gone through while they were listed
 NO_DEFINITIONS: Final = Definitions(())
@@ -98,6 +106,14 @@ def find_trail(path: Address, definitions: Address | Definitions | None = None) 
     if found is None:
         raise StorageError("no trail files here", where=Where(source=str(path)), hint=HINT)
     return found
+
+
+def find_trails(
+    paths: Addresses, definitions: Address | Definitions | None = None
+) -> tuple[TrailFiles, ...]:
+    """Return the trails at paths, in their order, each once; a path may be a pattern of prefixes, as ``dirdat/*``."""
+    found = {place: None for path in addresses_of(paths) for place in trails_like(path)}
+    return tuple(find_trail(place, definitions) for place in found)
 
 
 def find_begun_trail(

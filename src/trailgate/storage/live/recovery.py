@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Mask, Octets
+from trailgate.arrays import PORTION, Mask, Octets
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
 from trailgate.storage.files.checkpoint import HINT, Checkpoint, TransactionMark
@@ -23,8 +22,6 @@ from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_view import RecordView, view_records
 from trailgate.trail.records.trail_bytes import trail_bytes
 from trailgate.trail.records.transactions import LAST, begins_of, ends_of, is_restart
-
-PORTION: Final = 4 << 20  # read at once: memory stays flat however long a transaction is
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from trailgate.errors import StorageError, Where
 from trailgate.storage.files.even_cuts import even_cuts
-from trailgate.storage.files.found_files import Addresses, addresses_of, find_files
+from trailgate.storage.files.found_files import Addresses, find_files
 
 SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
 LONGEST: Final = 256 << 20  # a message is held in memory: longer ones are an option
@@ -81,10 +80,7 @@ def find_messages(path: Addresses, per_line: bool = False, longest: int = LONGES
 
     Raises StorageError where there are none.
     """
-    found = find_files(path, "no messages here")
-    if not found:
-        where = Where(source=", ".join(addresses_of(path)))
-        raise StorageError("no message files in the folder", where=where)
+    found = find_files(path, "messages", "no messages here")
     files = tuple(_file(file.path, file.size) for file in found)
     return MessageFiles(files, per_line, longest)
 

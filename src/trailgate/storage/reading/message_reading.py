@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import PORTION, Longs
 from trailgate.columnar.delimited import find_all
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.capture import MessageBatch, Problem
@@ -16,7 +16,6 @@ from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.quarantine import read_line
 from trailgate.storage.reading.message_files import START, MessageFiles, MessagePlace
 
-PORTION: Final = 4 << 20  # bytes of a batch: its integer arrays stay in cache
 BATCH_MESSAGES: Final = 1 << 14  # messages of a batch, where each is a file
 NEWLINE: Final = 10
 RETURN: Final = 13

@@ -15,7 +15,8 @@ from trailgate.options import NAMES, TEXT, Kind, Option, Options, choice, instan
 from trailgate.trail.values.charsets import charset_named
 
 ALL_RECORDS: Final = "all"
-OF_OPERATIONS: Final = ("table", "from_csn", "to_csn")
+OF_OPERATIONS: Final = ("table", "from_csn", "to_csn", "undo", "open_transactions")
+EXCLUDE: Final = "exclude"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class ReadOptions:
     from_csn: str | None = None
     to_csn: str | None = None
     columns: tuple[str, ...] | None = None
+    undo: str | None = None
+    open_transactions: bool | None = None
 
     @classmethod
     def of(cls, named: Mapping[str, Any]) -> Self:
@@ -94,5 +97,15 @@ OPTIONS: Final = Options(
             "to_csn", TEXT, "only transactions of this commit sequence number or an earlier one"
         ),
         Option("columns", NAMES, "only these columns, comma-separated; others are not decoded"),
+        Option(
+            "undo",
+            choice({"show": None, EXCLUDE: EXCLUDE}),
+            "exclude: without operations that back out an earlier one (UndoFlag of NonStop)",
+        ),
+        Option(
+            "open_transactions",
+            choice({"hold": None, "show": True}),
+            "show: also the last operation of a transaction that is open at the end, of which more may follow",
+        ),
     ),
 )

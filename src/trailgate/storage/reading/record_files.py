@@ -10,17 +10,16 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import PORTION, Longs
 from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_frames
 from trailgate.columnar.views import octets
-from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
+from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.storage.files.compressed_file import CompressedFile, codec_of
 from trailgate.storage.files.even_cuts import even_step
-from trailgate.storage.files.found_files import Addresses, addresses_of, find_files, folders_in
+from trailgate.storage.files.found_files import Addresses, find_files
 from trailgate.storage.files.opened_file import OpenedFile
 
 SPLIT_BYTES: Final = 64 << 20
-PORTION: Final = 4 << 20  # the arrays of a portion stay in cache
 UNKNOWN: Final = 1 << 62  # the end of a compressed file
 LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is taken to be wrong
 
@@ -59,27 +58,9 @@ class RecordPortion:
 
 
 def find_record_files(path: Addresses) -> tuple[RecordFile, ...]:
-    """Return the files at an address or several, as ``find_files`` does; empty ones are left out.
-
-    Raises StorageError where there is none.
-    """
-    found = find_files(path, "there is no file or folder")
-    if not found:
-        raise _without_files(addresses_of(path)[0])
-    return tuple(
-        RecordFile(file.path, file.size, codec_of(file.path)) for file in found if file.size
-    )
-
-
-def _without_files(address: str) -> StorageError:
-    """Return the error of a folder that has no file of records."""
-    where, folders = Where(source=address), folders_in(address)
-    if not folders:
-        hint = "Names that begin with . or _ are not read"
-        return StorageError("the folder has no file of records", where=where, hint=hint)
-    named = ", ".join(folders[:3]) + (", ..." if len(folders) > 3 else "")
-    problem = f"the folder has no file of records, only folders: {named}"
-    return StorageError(problem, where=where, hint="Name one of them: they are not searched")
+    """Return the files at an address or several, as ``find_files`` does; empty ones are left out."""
+    found = find_files(path, "records", "there is no file or folder")
+    return tuple(RecordFile(f.path, f.size, codec_of(f.path)) for f in found if f.size)
 
 
 def plan_record_splits(

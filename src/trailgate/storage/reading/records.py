@@ -6,25 +6,33 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from trailgate.arrays import PORTION
 from trailgate.errors import TruncatedError
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
-from trailgate.storage.reading import splits
+from trailgate.storage.reading.notices import Notices
+from trailgate.storage.reading.splits import TrailSplit
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.transaction_spans import record_begin
+from trailgate.trail.format.file_header import ORACLE
 from trailgate.trail.reading.record_table import record_table
 from trailgate.trail.records.metadata import NO_TABLES
 from trailgate.trail.records.trail_bytes import trail_bytes
 
 
-def read_records(trail: TrailFiles, split: splits.TrailSplit) -> Iterator[pa.RecordBatch]:
+def read_records(
+    trail: TrailFiles, split: TrailSplit, notices: Notices | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield the records that begin in a split, what a restart undid among them; memory stays flat."""
+    notices = notices or Notices()
     begin = split.start if split.whole else record_begin(trail, split.start)
     for file in trail.following(begin.number):
         start = begin.offset if file.number == begin.number else 0
         if TrailPlace(file.number, start) >= split.end:
             return
         with TrailFileReader(file) as reader:
-            yield from _records(reader, start, _limit(file, split.end), trail.may_grow(file))
+            for batch in _records(reader, start, _limit(file, split.end), trail.may_grow(file)):
+                notices.of_header(file.path, reader.header)
+                yield batch
 
 
 def _limit(file: TrailFile, end: TrailPlace) -> int:
@@ -40,16 +48,20 @@ def _records(
         if may_grow:
             return
         raise
+    header = reader.header
+    oracle = header is not None and header.database.vendor == ORACLE
     tables = reader.tables(place) if place > reader.begin else NO_TABLES
     while place < limit:
-        data = reader.read(place, splits.PORTION)
+        data = reader.read(place, PORTION)
         at_end = place + len(data) >= reader.file.size
         view = reader.view(data, place, finish=at_end and not may_grow)
         own = int((place + view.offsets < limit).sum())
         if not own:
             return
         source = trail_bytes(data, place, reader.order)
-        found = record_table(source, view.take(slice(own)), reader.file.number, tables)
+        found = record_table(
+            source, view.take(slice(own)), reader.file.number, tables, oracle=oracle
+        )
         yield found.batch
         tables = found.tables
         place += view.end

@@ -13,12 +13,14 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Octets
+from trailgate.arrays import PORTION, Octets
 from trailgate.errors import TruncatedError, Where
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.operations_schema import undatable
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.reading.notices import HELD, UNDATABLE, UNPAIRED, Notices
 from trailgate.storage.reading.restarts import Restarts
 from trailgate.storage.reading.tables import EarlierTables
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader, usual_charset
@@ -30,7 +32,6 @@ from trailgate.trail.records.transactions import LAST
 
 LOG: Final = logging.getLogger(__name__)
 SPLIT_BYTES: Final = 64 << 20
-PORTION: Final = 4 << 20  # about 16 k records: the integer arrays of a step stay in cache
 NAMED: Final = 3  # tables in a message
 NOT_UNDERSTOOD: Final = (
     "%s, byte %d: the trail has definitions of %s%s that are not understood; unless definitions are given "
@@ -97,7 +98,8 @@ def _cuts(
 class SplitReader:
     """Reads a split once, from its first transaction to the end of its last.
 
-    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions tell.
+    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions state. ``give_open``: the last
+    operation of a transaction that is open at the trail's end is given, and not left out with a notice.
     """
 
     def __init__(
@@ -106,14 +108,17 @@ class SplitReader:
         split: TrailSplit,
         wanted: Wanted = EVERYTHING,
         charset: str | None = None,
+        *,
+        give_open: bool = False,
+        notices: Notices | None = None,
     ) -> None:
         self._trail = trail
         self._split = split
         self._state = ReaderState(wanted=wanted)
-        self._charset = charset
-        self._announced: set[str] = set()
-        # Columns hold copies, so each portion may overwrite the one before it: fresh memory costs as much as reading.
+        self._charset, self._give_open = charset, give_open
+        self._notices = notices or Notices()
         self._buffer = np.empty(0, np.uint8)
+        self._announced: set[str] = set()
         self.restarts = Restarts(trail)
 
     @property
@@ -143,18 +148,15 @@ class SplitReader:
         place = self._place(reader, begin)
         if place is None:
             return True
+        self._notices.of_header(file.path, reader.header)
         earlier = EarlierTables(reader, place)
         charset = self._charset or usual_charset(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
         size = self._size(reader, place)
         while place < file.size:
-            if size > len(self._buffer):
-                self._buffer = np.empty(size, np.uint8)
-            data = reader.read_into(self._buffer[:size], place)
+            data = reader.read_into(self._room(size), place)
             at_end = place + len(data) >= file.size
-            stretch, last = self._stretch(reader, data, place, finish=at_end and not may_grow)
-            if not at_end and not last:
-                stretch = _to_last_end(stretch)
+            stretch, last = self._stretch(reader, data, place, may_grow=may_grow)
             if not earlier.complete:
                 tables = earlier.needed_by(data, stretch.view, place)
                 self._state = replace(self._state, tables=tables)
@@ -165,17 +167,22 @@ class SplitReader:
                 base_offset=place,
                 state=self._state,
                 finish=last or (at_end and not may_grow),
+                give_open=at_end and self._give_open,
                 records=self.restarts.remaining(stretch, last=last),
             )
             self._announce(file.path, decoded.state)
             self._state = decoded.state
             if decoded.batch.rows:
+                self._note(file.path, decoded.batch)
                 yield decoded.batch
+            left = decoded.consumed < stretch.view.end
             if last or at_end:
-                if not last and decoded.consumed < stretch.view.end:
+                if left and not last:
                     _check_end(stretch, file.path)
+                    held = UNPAIRED if self._give_open else HELD
+                    self._notices.once(held, file.path, place + decoded.consumed)
                 return last
-            if decoded.consumed < stretch.view.end:
+            if left:
                 self.restarts.resume()
             place += decoded.consumed
             # One operation may be longer than a portion: it has pieces of large objects.
@@ -201,6 +208,19 @@ class SplitReader:
             offset = min(known.offset for known in found)
             LOG.warning(NOT_UNDERSTOOD, path, offset, ", ".join(names[:NAMED]), _more(names))
 
+    def _note(self, path: str, batch: ChangeBatch) -> None:
+        """Log times that are not dates, and tables that nothing defines; those not understood are logged already."""
+        if any(undatable(block.op_ts).any() for block in batch.blocks):
+            self._notices.once(UNDATABLE, path)
+        names = {block.table.name for block in batch.blocks if block.table.guessed}
+        self._notices.of_undefined(path, sorted(names - self._announced))
+
+    def _room(self, size: int) -> Octets:
+        """Return memory for a portion, in place of the one before: columns hold copies, and fresh memory costs as much as reading."""
+        if size > len(self._buffer):
+            self._buffer = np.empty(size, np.uint8)
+        return self._buffer[:size]
+
     def _size(self, reader: TrailFileReader, place: int) -> int:
         """Return how much to read: not far into what is most likely another split's."""
         number, limit = self._split.end
@@ -209,7 +229,7 @@ class SplitReader:
         return PORTION
 
     def _stretch(
-        self, reader: TrailFileReader, data: Octets, place: int, *, finish: bool
+        self, reader: TrailFileReader, data: Octets, place: int, *, may_grow: bool
     ) -> tuple[Stretch, bool]:
         """Return the records at a place up to the next split's first transaction, and whether that follows."""
         number, end = reader.file.number, self._split.end
@@ -220,9 +240,24 @@ class SplitReader:
             others = np.flatnonzero(found.bounds.begins & (found.starts >= limit))
             if len(others):
                 return found.take(slice(int(others[0]))), True
-        if finish and view.end < len(data):
+        if place + len(data) < reader.file.size:
+            return _to_last_end(found), False
+        if not may_grow and view.end < len(data):
             reader.view(data, place, finish=True)  # raises
         return found, False
+
+
+def _to_last_end(stretch: Stretch) -> Stretch:
+    """Return records up to the end of the last transaction that ends among them, all where none does.
+
+    The next ones are read again, but nothing is carried over, and it need not be asked whether they are abandoned. The last
+    record is not known to end a transaction: pieces of it may follow.
+    """
+    ends = stretch.bounds.ends[-2::-1]
+    back = int(ends.argmax()) if len(ends) else 0
+    if not len(ends) or not ends[back]:
+        return stretch
+    return stretch.take(slice(len(stretch.bounds) - 1 - back))
 
 
 def _more(names: list[str]) -> str:
@@ -238,16 +273,3 @@ def _check_end(stretch: Stretch, path: str) -> None:
             where=Where(source=path, offset=int(stretch.starts[-1])),
             hint="Is the trail still being written? If not, its end is missing or Continued is damaged",
         )
-
-
-def _to_last_end(stretch: Stretch) -> Stretch:
-    """Return records up to the end of the last transaction that ends among them, all where none does.
-
-    The next ones are read again, but nothing is carried over, and it need not be asked whether they are abandoned. The last
-    record is not known to end a transaction: pieces of it may follow.
-    """
-    ends = stretch.bounds.ends[-2::-1]
-    back = int(ends.argmax()) if len(ends) else 0
-    if not len(ends) or not ends[back]:
-        return stretch
-    return stretch.take(slice(len(stretch.bounds) - 1 - back))

@@ -14,6 +14,7 @@ from trailgate.model.tables import Definitions, Table
 from trailgate.operations.projection import Projection, names_of
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
+from trailgate.storage.reading.notices import Notices
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
 from trailgate.storage.reading.records import read_records
 from trailgate.storage.reading.rows import choosing_columns, chosen_rows, of_tables
@@ -55,6 +56,8 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     from_csn: str | None = None,
     to_csn: str | None = None,
     columns: str | Iterable[str] | None = None,
+    undo: Literal["show", "exclude"] | None = None,
+    open_transactions: Literal["hold", "show"] = "hold",
     limit: int | None = None,
     threads: int | None = None,
 ) -> pa.RecordBatchReader:
@@ -65,7 +68,9 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     ``records="all"`` each record is a row, with its header. ``definitions`` and ``charset`` are needed where the trail
     does not state its own. ``after``, ``from_position`` and ``to_position`` bound positions, ``from_csn`` and
     ``to_csn`` commit sequence numbers, both ends included except for ``after``. ``columns`` names the
-    columns to decode and return. ``limit`` is the most rows; ``threads`` None reads with one thread a core.
+    columns to decode and return. ``undo="exclude"`` leaves out operations that back out an earlier one.
+    ``open_transactions="show"`` gives the last operation of a transaction that is open where a growing trail ends, of which
+    more may follow. ``limit`` is the most rows; ``threads`` None reads with one thread a core.
 
     Raises OptionError, StorageError and DefinitionError at once; the reader raises DecodeError where it meets bytes
     that are not what they should be.
@@ -89,7 +94,7 @@ def read_chosen(
     if many > 1 and limit is None:
         splits = plan_splits(trail, THREAD_BYTES, bounds)
     table = wanted_table(trail, options)
-    read = partial(read_split, trail, options=options, table=table)
+    read = partial(read_split, trail, options=options, table=table, notices=Notices())
     batches = _limited(in_order(read, splits, min(many, len(splits))), limit)
     return pa.RecordBatchReader.from_batches(_schema(options, table), batches)
 
@@ -106,13 +111,15 @@ def read_split(
     split: TrailSplit,
     options: ReadOptions = EVERYTHING,
     table: Table | None = None,
+    notices: Notices | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield what the options ask for of a split; memory stays flat.
 
-    ``table`` is the one that the options name, where it is looked up already.
+    ``table`` is the one that the options name, where it is looked up already. ``notices`` are shared by all splits
+    of a reading, so that each is given once.
     """
     if options.records is not None:
-        yield from _chosen_records(trail, split, options)
+        yield from _chosen_records(trail, split, options, notices)
         return
     projection = Projection.of(table or wanted_table(trail, options), options.columns)
     named = projection.table
@@ -122,11 +129,19 @@ def read_split(
     wanted = Wanted(
         tables,
         projection.needed,
-        tokens="tokens" in projection.schema.names,
+        tokens=not names.isdisjoint(("tokens", "tx_owner", "tx_name")),
         ids=not names.isdisjoint(("tx_id", "csn")),
         positions="position" in names,
+        undone=options.undo is None,
     )
-    reader = SplitReader(trail, split, wanted, options.charset)
+    reader = SplitReader(
+        trail,
+        split,
+        wanted,
+        options.charset,
+        give_open=bool(options.open_transactions),
+        notices=notices,
+    )
     for changes in reader.batches():
         batch = chosen_rows(projection.rows(changes, also), options)
         if batch.num_rows:
@@ -134,11 +149,11 @@ def read_split(
 
 
 def _chosen_records(
-    trail: TrailFiles, split: TrailSplit, options: ReadOptions
+    trail: TrailFiles, split: TrailSplit, options: ReadOptions, notices: Notices | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of records that the options ask for."""
     names = names_of(RECORDS_SCHEMA, options.columns)
-    for batch in read_records(trail, split):
+    for batch in read_records(trail, split, notices):
         chosen = chosen_rows(batch, options)
         if options.tables is not None:
             chosen = chosen.filter(of_tables(chosen["table"], options.tables))

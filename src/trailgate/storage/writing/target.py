@@ -24,6 +24,7 @@ from trailgate.trail.writing.file_beginning import file_begin
 from trailgate.trail.writing.writer import encode
 
 PRODUCER: Final = "TRAILGATE"
+HOLDS_TRAILS: Final = "dirdat"  # below the home folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,19 @@ def tables_of(prefix: str, given: Address | Definitions | None) -> Definitions:
     return tables if existing is None else existing.merged(tables)
 
 
-def file_header(prefix: str, digits: int, now: int) -> FileHeader:
-    """Return the header of all files of a run, but for what publishing fills in."""
+def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:
+    """Return the header of all files of a run, but for what publishing fills in; ``process`` is an Extract group."""
     machine = MachineInfo(*os.uname())
     name = f"{prefix}{0:0{digits}}"
-    trail = TrailInfo(creation_time=now, uri=f"uri:{machine.nodename}:{prefix}", filename=name)
-    return FileHeader(trail, machine, producer=ProducerInfo(name=PRODUCER))
+    trail = TrailInfo(creation_time=now, uri=_uri(machine.nodename, prefix), filename=name)
+    return FileHeader(trail, machine, producer=ProducerInfo(name=process or PRODUCER))
+
+
+def _uri(host: str, prefix: str) -> str:
+    """Return the URI of a trail as headers have it: ``uri:vm4:juliandyke:com::home:oracle:goldengate``.
+
+    That is the host and the home folder of the programs (trail format §4.1): the one above ``dirdat``, else the trail's own.
+    """
+    folder = Path(prefix).absolute().parent
+    home = folder.parent if folder.name == HOLDS_TRAILS else folder
+    return ":".join(["uri", *host.split("."), "", *home.parts[1:]])

@@ -1,4 +1,4 @@
-"""Explain the file header: groups, leaves and their values (trail format §4)."""
+"""Explain the file header: groups, fields and their values (trail format §4)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from trailgate.errors import TrailgateError
 from trailgate.trail.annotation.elements import Area, Bytes, Element, Part, elements, printable
 from trailgate.trail.format import header_fields
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.file_header import GROUPS, Leaf
+from trailgate.trail.format.file_header import GROUPS, HeaderField
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, UNSET
 
-# What TrailAnalyzer's listings call a leaf, by group and id.
+# What TrailAnalyzer's listings call a field, by group and id.
 LABELS: Final[Mapping[tuple[int, int], str]] = MappingProxyType(
     {
         (0x30, 0x33): "Timestamp",
@@ -98,14 +98,14 @@ def _group(token: Element, area: Area) -> Element:
     group = next((group for group in GROUPS if group.code == token.path[-1]), None)
     if group is None:
         return replace(token, name="group not public")
-    parts = elements(area, token.path, lambda leaf, payload: _leaf(leaf, payload, group.leaves))
+    parts = elements(area, token.path, lambda field, payload: _field(field, payload, group.fields))
     return replace(token, name=group.name, parts=tuple(parts))
 
 
-def _leaf(token: Element, area: Area, rows: tuple[Leaf, ...]) -> Element:
+def _field(token: Element, area: Area, rows: tuple[HeaderField, ...]) -> Element:
     row = next((row for row in rows if row.code == token.path[-1]), None)
     if row is None:
-        return replace(token, name="leaf not public")
+        return replace(token, name="field not public")
     if token.frame[1] == UNSET:
         return replace(token, name=row.name, value="not known yet")
     label = LABELS.get((token.path[-2], row.code), "")
@@ -134,7 +134,7 @@ def _string(area: Area, label: str) -> tuple[Part, ...]:
     return (Bytes(area.offset, area.raw, label=label, text=printable(area.raw[2:])),)
 
 
-def _shown(row: Leaf, value: Any) -> str:
+def _shown(row: HeaderField, value: Any) -> str:
     if row.codec is header_fields.TIME:
         return iso_time(value)
     if row.name == "vendor" and 0 < value <= len(VENDORS):

@@ -17,7 +17,9 @@ from trailgate.trail.format.record_layout import (
     FIELD_COMP,
     H_FIXED,
     INDICATOR,
+    ONLY,
     UNIFIED,
+    redo_address,
 )
 from trailgate.trail.format.record_types import IO_METADATA, type_name
 from trailgate.trail.format.times import unix_from_julian
@@ -106,14 +108,28 @@ HEAD_FIELDS: Final = (
     HeadField(1, "Continued", lambda value: f"{value} {'yes' if value else 'no'}"),
     HeadField(1, "RecCount"),
 )
+# As one release has them: TransInd comes first (trail format §5).
+_RBA_AT, _IND_AT = 24, 28  # in GHDR
+_IND = HEAD_FIELDS[10]
+MOVED_FIELDS: Final = (
+    *HEAD_FIELDS[:9],
+    _IND,
+    HeadField(4, "AuditRBA", lambda value: f"{value}, after TransInd here"),
+    *HEAD_FIELDS[11:],
+)
 LENGTH_AT: Final = 4  # in GHDR
 
 
-def explain_record(raw: bytes, offset: int, order: ByteOrder) -> Element:
-    """Return a record whose frame and trailer are right; problems inside are part of it."""
+def explain_record(raw: bytes, offset: int, order: ByteOrder, *, oracle: bool = False) -> Element:
+    """Return a record whose frame and trailer are right; problems inside are part of it.
+
+    With ``oracle``, AuditPos is a place in Oracle's redo log.
+    """
     area = Area(raw[FRAME:-FRAME], offset + FRAME, order)
     head = raw[2 * FRAME : 2 * FRAME + H_FIXED]
-    parts = tuple(elements(area, (RECORD,), lambda token, payload: _part(token, payload, head)))
+    parts = tuple(
+        elements(area, (RECORD,), lambda token, payload: _part(token, payload, head, oracle))
+    )
     return Element(
         offset,
         frame=raw[:FRAME],
@@ -126,11 +142,11 @@ def explain_record(raw: bytes, offset: int, order: ByteOrder) -> Element:
     )
 
 
-def _part(token: Element, area: Area, head: bytes) -> Element:
+def _part(token: Element, area: Area, head: bytes, oracle: bool) -> Element:
     code = token.path[-1]
     token = replace(token, name=PARTS.get(code, "part not public"))
     if code == HEADER:
-        return replace(token, parts=tuple(_header(area)))
+        return replace(token, parts=tuple(_header(area, oracle)))
     if code == DATA and len(head) == H_FIXED:
         stated = area.order.number(head[LENGTH_AT : LENGTH_AT + 2])
         wrong = f"{len(area.raw)} bytes here, RecLength is {stated}"
@@ -144,14 +160,19 @@ def _part(token: Element, area: Area, head: bytes) -> Element:
     return token
 
 
-def _header(area: Area) -> Iterator[Part]:
+def _header(area: Area, oracle: bool) -> Iterator[Part]:
     if len(area.raw) <= H_FIXED:
         yield from area.bytes(problem=f"a record header has more than {H_FIXED} bytes")
         return
     place = 0
-    for row in HEAD_FIELDS:
+    moved = area.order is ByteOrder.BIG and area.raw[_IND_AT] > ONLY >= area.raw[_RBA_AT]
+    sequence = area.number(_RBA_AT + moved, 4)
+    for row in MOVED_FIELDS if moved else HEAD_FIELDS:
         part = area.part(place, place + row.width)
-        note = f"{row.name}: {row.meaning(part.number(0, row.width))}"
+        value = part.number(0, row.width)
+        note = f"{row.name}: {row.meaning(value)}"
+        if oracle and row.name == "AuditPos" and value:
+            note += f", redo log {redo_address(sequence, value)}"
         wrong = row.name == "Hdr-Ind" and part.raw[0] != INDICATOR
         yield from part.bytes("" if wrong else note, problem=note if wrong else "")
         place += row.width

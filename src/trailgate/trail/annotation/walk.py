@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from trailgate.errors import DecodeError
+from trailgate.errors import DecodeError, TrailgateError
 from trailgate.trail.annotation.elements import Damage, Element
 from trailgate.trail.annotation.file_header import explain_header, header_order
 from trailgate.trail.annotation.records import explain_record
 from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.file_header import ORACLE, decode_header
 from trailgate.trail.format.tokens import RECORD
 from trailgate.trail.records.framing import length_at
 from trailgate.trail.records.resync import LONGEST, Read, find_good, guess_order
@@ -53,7 +54,16 @@ def _header(read: Read) -> Element | None:
     return None if order is None else explain_header(head, order)
 
 
+def _is_oracle(read: Read) -> bool:
+    """Return whether the trail's database is Oracle; False where its header cannot be read."""
+    try:
+        return decode_header(read(0, LONGEST).tobytes())[0].database.vendor == ORACLE
+    except TrailgateError:
+        return False
+
+
 def _records(read: Read, offset: int, size: int, order: ByteOrder) -> Iterator[Element | Damage]:
+    oracle = _is_oracle(read)
     while offset < size:
         data = read(offset, WINDOW)
         if not len(data):
@@ -68,7 +78,8 @@ def _records(read: Read, offset: int, size: int, order: ByteOrder) -> Iterator[E
             if length is None:
                 problem = "the file ends inside a record"
                 break
-            yield explain_record(data[at : at + length].tobytes(), offset + at, order)
+            raw = data[at : at + length].tobytes()
+            yield explain_record(raw, offset + at, order, oracle=oracle)
             at += length
         else:
             offset += at

@@ -12,18 +12,32 @@ from trailgate.trail.checking.inspected import Inspected
 from trailgate.trail.format.record_layout import FIELD_COMP
 from trailgate.trail.format.record_types import IO_LARGE_OBJECT, IO_UPDATE, PREFIX_OF, Prefix, Role
 from trailgate.trail.format.tokens import FRAME
+from trailgate.trail.records.kernels import SYSTEM_KEY
 from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes
-from trailgate.trail.records.transactions import begins_of
+from trailgate.trail.records.transactions import LAST, begins_of
 from trailgate.trail.values.cell_places import hold_cells
 
 PIECE_HEAD: Final = 20  # bytes before the data of a piece (trail format §11)
 
 
-def check_data(found: Inspected, source: TrailBytes) -> None:
-    """Note data that are not what the record's type has."""
+def check_data(found: Inspected, source: TrailBytes, *, accepted: bool) -> None:
+    """Note data that are not what the record's type has; of ``accepted`` records readers know that."""
+    if not accepted:
+        _check_contents(found, source)
     view = found.view
+    alone = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
+    if alone.any():
+        found.note(kinds.ORPHAN, alone & begins_of(found.trans_ind))
+    _check_pairs(found)
+
+
+def _check_contents(found: Inspected, source: TrailBytes) -> None:
+    """Note data that are not lists of columns, and pieces that are not as long as they state."""
+    view = found.view
+    # What continues in fragments is looked at as a whole where it is read.
     listed = (view.role == Role.CHANGE) & (view.partition & FIELD_COMP != 0)
+    listed &= (view.continued == 0) & (view.marks & SYSTEM_KEY == 0)
     kinds_of = PREFIX_OF[view.io_type]
     plain = np.flatnonzero(listed & (kinds_of == Prefix.NONE))
     found.note(kinds.COLUMNS, plain[~hold_cells(source, view.data.take(plain))])
@@ -39,10 +53,6 @@ def check_data(found: Inspected, source: TrailBytes) -> None:
         last = np.minimum(view.data.starts[pieces] + PIECE_HEAD - FRAME, view.data.ends[pieces])
         given = words[last]
         found.note(kinds.PIECE, pieces[(size < PIECE_HEAD) | (given + PIECE_HEAD != size)])
-    alone = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
-    if alone.any():
-        found.note(kinds.ORPHAN, alone & begins_of(found.trans_ind))
-    _check_pairs(found)
 
 
 def _two_images(source: TrailBytes, areas: Spans, kind: Prefix) -> Mask:
@@ -75,7 +85,13 @@ def _check_pairs(found: Inspected) -> None:
     found.note(kinds.PAIR, one[~good])
 
 
-def trailing_befores(view: RecordView) -> int:
-    """Return how many records at the end are before images, whose after images follow."""
-    others = np.flatnonzero(~view.is_before | (view.io_type != IO_UPDATE))
-    return len(view) - (int(others[-1]) + 1 if len(others) else 0)
+def unfinished(view: RecordView) -> int:
+    """Return how many records at the end are of an operation that may continue in what follows."""
+    changes = np.flatnonzero(view.role == Role.CHANGE)
+    if not len(changes) or (view.role[changes[-1] :] == Role.REFUSED).any():
+        return 0
+    is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
+    if view.indicator[-1] >= LAST and not view.continued[-1] and not is_before[-1]:
+        return 0
+    paired = len(changes) > 1 and is_before[-2]
+    return len(view) - int(changes[-2 if paired else -1])

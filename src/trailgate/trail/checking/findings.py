@@ -36,7 +36,7 @@ UNREADABLE = Kind("unreadable", ERROR, "the record's header makes no sense")
 PARTS = Kind("parts", ERROR, "the record's parts do not fit into it, or contradict its header")
 EXTRA_PART = Kind("extra part", ERROR, "the record has a part of an unknown id, or one twice")
 TYPE = Kind("type", ERROR, "the record's type (IOType) is not known")
-NOT_READ = Kind("not read", WARNING, "the record's type is known by name only and is not read")
+NOT_READ = Kind("not read", ERROR, "the record's type is known by name only: readers refuse it")
 MISTYPED = Kind(
     "mistyped", ERROR, "the type has no columns, the partition byte is that of a data record"
 )
@@ -44,6 +44,7 @@ IMAGE = Kind("image", ERROR, "BeforeAfter is neither A nor B, or not what the ty
 TRANS_IND = Kind("indicator", ERROR, "TransInd is above 3")
 FORMAT = Kind("format", WARNING, "FormatType is neither R nor F")
 IO_TIME = Kind("io time", WARNING, "the IO time is not between 1990 and 2100")
+SYSTEM_KEY = Kind("system key", ERROR, "the system key does not have 4 or 8 bytes of the data")
 NAME = Kind("name", ERROR, "the table's name or index does not fit its area")
 LAYOUT = Kind("layout", ERROR, "the data are not index, length and value (partition byte)")
 COLUMNS = Kind("columns", ERROR, "the columns do not fill the data, or one is too short")
@@ -60,6 +61,7 @@ UNREAD_TABLE = Kind(
 )
 TABLE = Kind("table", ERROR, "the table has no definition")
 INDEX = Kind("index", ERROR, "no metadata record before it defines the record's table index")
+READING = Kind("reading", ERROR, "readers refuse the record")
 # Transactions.
 UNENDED = Kind("unended", ERROR, "the transaction is not ended when the next one begins")
 HEADLESS = Kind("headless", ERROR, "the record's transaction has no begin")
@@ -81,6 +83,11 @@ DIGITS = Kind("digits", WARNING, "file names differ in their number of digits")
 MANIFEST = Kind("manifest", ERROR, "the manifest does not agree with the files")
 UNLISTED = Kind("unlisted", NOTE, "the manifest does not list the file, so it is not looked at")
 COUNT = Kind("count", ERROR, "the manifest does not say how many operations the file has")
+NEWER = Kind(
+    "newer level",
+    NOTE,
+    "the level is newer than those known: what is new in it may be read wrongly",
+)
 DEFINITIONS = Kind("definitions", ERROR, "the definitions file cannot be read")
 NO_DEFINITIONS = Kind(
     "no definitions", WARNING, "neither a definitions file nor metadata tell of tables"

@@ -32,6 +32,7 @@ class Inspected:
     csn: tuple[Longs, list[str]]
     tx: tuple[Longs, list[str]]
     faults: list[tuple[Kind, Longs]] = field(default_factory=list)
+    details: dict[int, str] = field(default_factory=dict)  # of faults, by record
 
     def __len__(self) -> int:
         return len(self.view)
@@ -42,7 +43,8 @@ class Inspected:
         bad = np.zeros(len(self), bool)
         for kind, rows in self.faults:
             # Where a transaction is not ended it is the one before the record that is not whole.
-            if kind.severity is Severity.ERROR and kind is not kinds.UNENDED:
+            # Records of types that readers refuse are whole.
+            if kind.severity is Severity.ERROR and kind not in (kinds.UNENDED, kinds.NOT_READ):
                 bad[rows] = True
         return bad
 

@@ -38,11 +38,12 @@ _FAULTS: Final = (
     (kinds.IMAGE, problems.IMAGE | problems.IMAGE_OF_TYPE),
     (kinds.TRANS_IND, problems.TRANS_IND),
     (kinds.LAYOUT, problems.LAYOUT),
+    (kinds.SYSTEM_KEY, problems.SYSTEM_KEY_SIZE),
 )
 
 
-def inspect(source: TrailBytes, view: RecordView) -> Inspected:
-    """Return records with what is wrong with them, whatever they hold."""
+def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> Inspected:
+    """Return records with what is wrong with them, whatever they hold; ``accepted``: readers take all of them."""
     names = find_names(source, view)
     csn, tx = (find_token(source, view.tokens, code) for code in (LOGCSN, TRANID))
     csn_texts, tx_texts = (_texts(source, found) for found in (csn, tx))
@@ -64,7 +65,7 @@ def inspect(source: TrailBytes, view: RecordView) -> Inspected:
     faults = np.flatnonzero(csn.faults)
     found.note(kinds.TOKENS, np.concatenate([faults, csn_texts[2], tx_texts[2]]))
     _check_fields(found, source)
-    check_data(found, source)
+    check_data(found, source, accepted=accepted)
     return found
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.inspected import UNKNOWN, Inspected
 from trailgate.trail.format.record_types import Role
 from trailgate.trail.records.transactions import begins_of, ends_of, stands_apart
+
+DIGITS: Final = 19  # that an int64 may not hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +61,9 @@ def follow(found: Inspected, state: TransactionState) -> Followed:
     unended = opens & was_open & ~restart
     found.note(kinds.UNENDED, rows[unended])
     found.note(kinds.ABANDONED, rows[restart & was_open])
-    with_ids = np.union1d(found.csn[0], found.tx[0])
-    has_ids = state.has_ids or bool(len(with_ids))
-    if has_ids:
+    has_ids = state.has_ids or bool(len(found.csn[0]) or len(found.tx[0]))
+    if has_ids and unended.any():
+        with_ids = np.union1d(found.csn[0], found.tx[0])
         found.note(kinds.TORN, np.setdiff1d(rows[unended], with_ids))
     starts = opens | ~was_open | unknown
     csn = found.csn[1][-1] if found.csn[1] else state.csn
@@ -96,7 +101,22 @@ def check_csns(found: Inspected, last: str | None) -> None:
     if not texts:
         return
     before = [] if last is None else [last]
+    numbers = _numbers(before + texts)
+    rows = rows[1 - len(before) :]
+    if numbers is not None:
+        found.note(kinds.CSN_ORDER, rows[np.diff(numbers) < 0])
+        return
     keys = [csn_key(text) for text in before + texts]
-    compared = zip(rows[1 - len(before) :].tolist(), pairwise(keys), strict=True)
+    compared = zip(rows.tolist(), pairwise(keys), strict=True)
     lower = [row for row, (one, two) in compared if one[0] == two[0] and two < one]
     found.note(kinds.CSN_ORDER, np.array(lower, np.int64))
+
+
+def _numbers(csns: list[str]) -> Longs | None:
+    """Return CSNs as numbers; None where some are not digits, or too many of them."""
+    texts = pa.array(csns, pa.string())
+    short = pc.less(pc.binary_length(texts), DIGITS)
+    if not pc.all(pc.and_(pc.ascii_is_decimal(texts), short)).as_py():
+        return None
+    found: Longs = texts.cast(pa.int64()).to_numpy()
+    return found

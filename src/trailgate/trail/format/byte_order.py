@@ -36,7 +36,7 @@ class ByteOrder(Enum):
 
     def number(self, raw: bytes) -> int:
         """Return an unsigned number of any width."""
-        return int.from_bytes(raw, self.label)
+        return int.from_bytes(raw, "big" if self is ByteOrder.BIG else "little")
 
     def raw(self, number: int, width: int) -> bytes:
         """Return an unsigned number as bytes."""

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from trailgate.errors import DecodeError, EncodeError, TrailgateError, TruncatedError, Where
 from trailgate.trail.format import header_fields
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.header_fields import LeafCodec
+from trailgate.trail.format.header_fields import FieldCodec
 from trailgate.trail.format.tokens import (
     FILE_HEADER,
     FRAME,
@@ -23,6 +23,9 @@ from trailgate.trail.format.tokens import (
 
 LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
 SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
+
+
+ORACLE: Final = 7  # a vendor
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class MachineInfo:
 class DatabaseInfo:
     """Group 32. Vendor 7 is Oracle, 19 Generic (trail format §4.3)."""
 
-    vendor: int = 19
+    vendor: int = 19  # generic
     name: str = ""
     instance: str = ""
     charset: int = 0x20000000
@@ -98,11 +101,11 @@ class ContinuityInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownLeaf:
-    """A leaf (or, with ``leaf`` None, a whole group) that the tables do not name, kept as it is."""
+class UnknownField:
+    """A field (or, with ``code`` None, a whole group) that the tables do not name, kept as it is."""
 
     group: int
-    leaf: int | None
+    code: int | None
     info: int
     payload: bytes
 
@@ -119,63 +122,63 @@ class FileHeader:
     database: DatabaseInfo = DatabaseInfo()
     producer: ProducerInfo = ProducerInfo()
     continuity: ContinuityInfo = ContinuityInfo()
-    unknown: tuple[UnknownLeaf, ...] = ()
+    unknown: tuple[UnknownField, ...] = ()
     order: ByteOrder = ByteOrder.BIG
 
 
-class Leaf(NamedTuple):
-    """One leaf: its id, its field and its codec; ``patched``: set when a file is closed.
+class HeaderField(NamedTuple):
+    """One field: its id, its member of the group's class and its codec; ``patched``: set when a file is closed.
 
     ``since`` is the first level with it: older headers hold it only where it has a value.
     """
 
     code: int
     name: str
-    codec: LeafCodec
+    codec: FieldCodec
     patched: bool = False
     since: int = 0
 
 
 class Group(NamedTuple):
-    """One group: its id, its field of FileHeader, its class and its leaves in order."""
+    """One group: its id, its member of FileHeader, its class and its fields in order."""
 
     code: int
     name: str
     kind: type[Any]
-    leaves: tuple[Leaf, ...]
+    fields: tuple[HeaderField, ...]
 
 
-def _leaves(*rows: tuple[str, LeafCodec]) -> tuple[Leaf, ...]:
-    return tuple(Leaf(0x30 + i, name, codec) for i, (name, codec) in enumerate(rows))
+def _fields(*rows: tuple[str, FieldCodec]) -> tuple[HeaderField, ...]:
+    return tuple(HeaderField(0x30 + i, name, codec) for i, (name, codec) in enumerate(rows))
 
 
-TRAIL_LEAVES: Final = (
-    Leaf(0x30, "signature", header_fields.RAW),
-    Leaf(0x31, "compatibility", header_fields.U16),
-    Leaf(0x32, "charset", header_fields.I32),
-    Leaf(0x33, "creation_time", header_fields.TIME),
-    Leaf(0x34, "uri", header_fields.STRING),
-    Leaf(header_fields.HISTORY_ID, "uri_history", header_fields.HISTORY),
-    Leaf(0x36, "filename", header_fields.STRING, patched=True),
-    Leaf(0x37, "multi_part", header_fields.U8),
-    Leaf(0x38, "seqno", header_fields.U32, patched=True),
-    Leaf(0x39, "file_size", header_fields.U64, patched=True),
-    Leaf(0x3A, "first_csn", header_fields.CSN, patched=True),
-    Leaf(0x3B, "last_csn", header_fields.CSN, patched=True),
-    Leaf(0x3C, "first_io_time", header_fields.TIME, patched=True),
-    Leaf(0x3D, "last_io_time", header_fields.TIME, patched=True),
+TRAIL_FIELDS: Final = (
+    HeaderField(0x30, "signature", header_fields.RAW),
+    HeaderField(0x31, "compatibility", header_fields.U16),
+    HeaderField(0x32, "charset", header_fields.I32),
+    HeaderField(0x33, "creation_time", header_fields.TIME),
+    HeaderField(0x34, "uri", header_fields.STRING),
+    HeaderField(header_fields.HISTORY_ID, "uri_history", header_fields.HISTORY),
+    HeaderField(0x36, "filename", header_fields.STRING, patched=True),
+    HeaderField(0x37, "multi_part", header_fields.U8),
+    HeaderField(0x38, "seqno", header_fields.U32, patched=True),
+    HeaderField(0x39, "file_size", header_fields.U64, patched=True),
+    HeaderField(0x3A, "first_csn", header_fields.CSN, patched=True),
+    HeaderField(0x3B, "last_csn", header_fields.CSN, patched=True),
+    HeaderField(0x3C, "first_io_time", header_fields.TIME, patched=True),
+    HeaderField(0x3D, "last_io_time", header_fields.TIME, patched=True),
     # Assumed: laid out as the other CSNs; only its name is public (trail format §4.1).
-    Leaf(0x3E, "log_bsn", header_fields.CSN, patched=True, since=LOGBSN_LEVEL),
+    HeaderField(0x3E, "log_bsn", header_fields.CSN, patched=True, since=LOGBSN_LEVEL),
 )
 _STRING, _U16, _I32 = header_fields.STRING, header_fields.U16, header_fields.I32
-MACHINE_LEAVES: Final = _leaves(
+MACHINE_FIELDS: Final = _fields(
     ("sysname", _STRING),
     ("nodename", _STRING),
     ("release", _STRING),
     ("version", _STRING),
     ("hardware", _STRING),
 )
-DATABASE_LEAVES: Final = _leaves(
+DATABASE_FIELDS: Final = _fields(
     ("vendor", _U16),
     ("name", _STRING),
     ("instance", _STRING),
@@ -190,7 +193,7 @@ DATABASE_LEAVES: Final = _leaves(
     ("ncharset", _I32),
     ("object_metadata", header_fields.COUNTED),
 )
-PRODUCER_LEAVES: Final = _leaves(
+PRODUCER_FIELDS: Final = _fields(
     ("name", _STRING),
     ("data_source", _U16),
     ("major_version", _U16),
@@ -201,15 +204,15 @@ PRODUCER_LEAVES: Final = _leaves(
     ("version_text", _STRING),
 )
 GROUPS: Final = (
-    Group(0x30, "trail", TrailInfo, TRAIL_LEAVES),
-    Group(0x31, "machine", MachineInfo, MACHINE_LEAVES),
-    Group(0x32, "database", DatabaseInfo, DATABASE_LEAVES),
-    Group(0x33, "producer", ProducerInfo, PRODUCER_LEAVES),
-    Group(0x34, "continuity", ContinuityInfo, _leaves(("recovery_mode", header_fields.U32))),
+    Group(0x30, "trail", TrailInfo, TRAIL_FIELDS),
+    Group(0x31, "machine", MachineInfo, MACHINE_FIELDS),
+    Group(0x32, "database", DatabaseInfo, DATABASE_FIELDS),
+    Group(0x33, "producer", ProducerInfo, PRODUCER_FIELDS),
+    Group(0x34, "continuity", ContinuityInfo, _fields(("recovery_mode", header_fields.U32))),
 )
 
 _GROUPS: Final = {group.code: group for group in GROUPS}
-_LEAVES: Final = {group.code: {leaf.code: leaf for leaf in group.leaves} for group in GROUPS}
+_FIELDS: Final = {group.code: {field.code: field for field in group.fields} for group in GROUPS}
 _FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 
 
@@ -218,9 +221,9 @@ def encode_header(header: FileHeader) -> bytes:
     order = header.order
     groups = (token(group.code, _group_payload(header, group), order=order) for group in GROUPS)
     inner = b"".join(groups)
-    for leaf in header.unknown:
-        if leaf.leaf is None:
-            inner += token(leaf.group, leaf.payload, leaf.info, order)
+    for field in header.unknown:
+        if field.code is None:
+            inner += token(field.group, field.payload, field.info, order)
     if len(inner) + 2 * FRAME > MAX_LENGTH:
         raise EncodeError(f"a file header of {len(inner) + 2 * FRAME} bytes is too long")
     return outer_object(FILE_HEADER, inner, NORMAL, order)
@@ -229,15 +232,15 @@ def encode_header(header: FileHeader) -> bytes:
 def header_patches(header: FileHeader) -> list[tuple[int, bytes]]:
     """Return (offset, bytes) to overwrite in an encoded header of the same length.
 
-    These are the leaves that become known when a file is closed or published: file name,
+    These are the fields that become known when a file is closed or published: file name,
     sequence number, size, first and last CSN and IO time. The encoded length must not change:
     a new file name must be as long as the old one.
     """
     patches = []
     offset = 2 * FRAME  # after the frames of F and of group 30, which comes first
-    for leaf in TRAIL_LEAVES:
-        encoded = _encode_leaf(header, header.trail, leaf)
-        if leaf.patched and encoded:
+    for field in TRAIL_FIELDS:
+        encoded = _encode_field(header, header.trail, field)
+        if field.patched and encoded:
             patches.append((offset, encoded))
         offset += len(encoded)
     return patches
@@ -252,11 +255,11 @@ def decode_header(data: Any) -> tuple[FileHeader, int]:
     length, order = _outer_length(view)
     walk = _Walk(view, order)
     values: dict[str, Any] = {}
-    unknown: list[UnknownLeaf] = []
+    unknown: list[UnknownField] = []
     for code, info, start, end in walk.inner_tokens(FRAME, length - FRAME):
         group = _GROUPS.get(code)
         if group is None:
-            unknown.append(UnknownLeaf(code, None, info, bytes(view[start:end])))
+            unknown.append(UnknownField(code, None, info, bytes(view[start:end])))
         else:
             values[group.name] = _decode_group(walk, group, (start, end), unknown)
     return FileHeader(**values, unknown=tuple(unknown), order=order), length
@@ -264,26 +267,26 @@ def decode_header(data: Any) -> tuple[FileHeader, int]:
 
 def _group_payload(header: FileHeader, group: Group) -> bytes:
     value = getattr(header, group.name)
-    known = b"".join(_encode_leaf(header, value, leaf) for leaf in group.leaves)
+    known = b"".join(_encode_field(header, value, field) for field in group.fields)
     more = (
-        token(leaf.leaf, leaf.payload, leaf.info, header.order)
-        for leaf in header.unknown
-        if leaf.group == group.code and leaf.leaf is not None
+        token(field.code, field.payload, field.info, header.order)
+        for field in header.unknown
+        if field.group == group.code and field.code is not None
     )
     return known + b"".join(more)
 
 
-def _encode_leaf(header: FileHeader, values: Any, leaf: Leaf) -> bytes:
-    value, order = getattr(values, leaf.name), header.order
+def _encode_field(header: FileHeader, values: Any, field: HeaderField) -> bytes:
+    value, order = getattr(values, field.name), header.order
     if value is not None:
         try:
-            return token(leaf.code, leaf.codec.encode(value, order), order=order)
+            return token(field.code, field.codec.encode(value, order), order=order)
         except EncodeError as error:
-            raise error.located(field=leaf.name) from None
-    if not leaf.codec.unset or header.trail.compatibility < leaf.since:
+            raise error.located(field=field.name) from None
+    if not field.codec.unset or header.trail.compatibility < field.since:
         return b""
-    # trail format §2: a leaf whose value is not set yet has info FF and zeros (inferred).
-    return token(leaf.code, leaf.codec.unset, UNSET, order)
+    # trail format §2: a field whose value is not set yet has info FF and zeros (inferred).
+    return token(field.code, field.codec.unset, UNSET, order)
 
 
 def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
@@ -335,28 +338,24 @@ class _Walk:
 
 
 def _decode_group(
-    walk: _Walk, group: Group, span: tuple[int, int], unknown: list[UnknownLeaf]
+    walk: _Walk, group: Group, span: tuple[int, int], unknown: list[UnknownField]
 ) -> Any:
-    # A leaf that the file does not hold keeps its default; one that may be unknown is None.
+    # A field that the file does not hold keeps its default; one that may be unknown is None.
     values: dict[str, Any] = {}
-    known = _LEAVES[group.code]
+    known = _FIELDS[group.code]
     for code, info, start, end in walk.inner_tokens(*span):
-        leaf = known.get(code)
+        field = known.get(code)
         payload = bytes(walk.view[start:end])
-        if leaf is None or (info == UNSET and not leaf.codec.unset):
-            unknown.append(UnknownLeaf(group.code, code, info, payload))
+        if field is None or (info == UNSET and not field.codec.unset):
+            unknown.append(UnknownField(group.code, code, info, payload))
         elif info == UNSET:
-            values[leaf.name] = None
+            values[field.name] = None
         else:
-            values[leaf.name] = _decode_leaf(leaf, payload, start, walk.order)
+            try:
+                values[field.name] = field.codec.decode(payload, walk.order)
+            except TrailgateError as error:
+                raise error.located(offset=start, field=field.name, raw=payload) from None
     return group.kind(**values)
-
-
-def _decode_leaf(leaf: Leaf, payload: bytes, offset: int, order: ByteOrder) -> Any:
-    try:
-        return leaf.codec.decode(payload, order)
-    except TrailgateError as error:
-        raise error.located(offset=offset, field=leaf.name, raw=payload) from None
 
 
 def _bad(view: memoryview, offset: int, problem: str, hint: str = "") -> DecodeError:
@@ -365,5 +364,5 @@ def _bad(view: memoryview, offset: int, problem: str, hint: str = "") -> DecodeE
 
 
 def field_names() -> dict[str, tuple[str, ...]]:
-    """Return the fields of every group, for tests that the leaf tables are complete."""
+    """Return the fields of every group, for tests that the field tables are complete."""
     return {group.name: tuple(f.name for f in fields(group.kind)) for group in GROUPS}

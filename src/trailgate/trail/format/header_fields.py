@@ -1,4 +1,4 @@
-"""How the leaves of a file header hold their values: one codec row each, both directions.
+"""How the fields of a file header hold their values: one codec row each, both directions.
 
 A string is a u16 length and its bytes (trail format §4). Numbers are big-endian in every printed
 header; in a little-endian trail they are assumed to be little-endian, as the lengths are.
@@ -17,15 +17,15 @@ from trailgate.trail.format.tokens import FRAME, MAX_LENGTH, token
 CSN_BYTES: Final = 129  # u8 text length, the text, zeros up to 128 (trail format §4.1)
 
 
-class LeafCodec(NamedTuple):
-    """Both directions of one kind of leaf, and its bytes while the value is not known yet."""
+class FieldCodec(NamedTuple):
+    """Both directions of one kind of field, and its bytes while the value is not known yet."""
 
     encode: Callable[[Any, ByteOrder], bytes]
     decode: Callable[[bytes, ByteOrder], Any]
     unset: bytes = b""
 
 
-def _integer(width: int, *, signed: bool = False) -> LeafCodec:
+def _integer(width: int, *, signed: bool = False) -> FieldCodec:
     def encode(value: int, order: ByteOrder) -> bytes:
         try:
             return value.to_bytes(width, order.label, signed=signed)
@@ -33,15 +33,11 @@ def _integer(width: int, *, signed: bool = False) -> LeafCodec:
             raise EncodeError(f"{value} does not fit in {width} bytes") from None
 
     def decode(payload: bytes, order: ByteOrder) -> int:
-        _expect(payload, width)
+        if len(payload) != width:
+            raise DecodeError(f"{width} bytes expected, {len(payload)} found")
         return int.from_bytes(payload, order.label, signed=signed)
 
-    return LeafCodec(encode, decode, bytes(width))
-
-
-def _expect(payload: bytes, width: int) -> None:
-    if len(payload) != width:
-        raise DecodeError(f"{width} bytes expected, {len(payload)} found")
+    return FieldCodec(encode, decode, bytes(width))
 
 
 def _text(raw: bytes) -> str:
@@ -80,7 +76,8 @@ def _encode_csn(value: str, _: ByteOrder) -> bytes:
 
 
 def _decode_csn(payload: bytes, _: ByteOrder) -> str:
-    _expect(payload, CSN_BYTES)
+    if len(payload) != CSN_BYTES:
+        raise DecodeError(f"{CSN_BYTES} bytes expected, {len(payload)} found")
     length = payload[0]
     if length >= CSN_BYTES or any(payload[1 + length :]):
         raise DecodeError("a CSN's length does not agree with its text")
@@ -127,9 +124,9 @@ U8, U16, U32, U64, I32 = (
     _integer(8),
     _integer(4, signed=True),
 )
-STRING: Final = LeafCodec(_encode_string, _decode_string)
-TIME: Final = LeafCodec(_encode_time, _decode_time, bytes(8))
-CSN: Final = LeafCodec(_encode_csn, _decode_csn, bytes(CSN_BYTES))
-HISTORY: Final = LeafCodec(_encode_history, _decode_history)
-COUNTED: Final = LeafCodec(_encode_counted, _decode_counted)
-RAW: Final = LeafCodec(lambda value, _: bytes(value), lambda payload, _: payload)
+STRING: Final = FieldCodec(_encode_string, _decode_string)
+TIME: Final = FieldCodec(_encode_time, _decode_time, bytes(8))
+CSN: Final = FieldCodec(_encode_csn, _decode_csn, bytes(CSN_BYTES))
+HISTORY: Final = FieldCodec(_encode_history, _decode_history)
+COUNTED: Final = FieldCodec(_encode_counted, _decode_counted)
+RAW: Final = FieldCodec(lambda value, _: bytes(value), lambda payload, _: payload)

@@ -54,3 +54,15 @@ FIELD_COMP: Final = 0x04  # the data are index, length, value
 BY_TABLE: Final = 0x08  # the table is named by an index, not by text
 BY_PARTITION: Final = 0x80  # a partition name index is there too
 UNIFIED: Final = 0x40  # seen on a unified key update; its meaning is not public
+
+ONLY: Final = 3  # the greatest TransInd
+REDO_BLOCK: Final = 512  # bytes of a block of Oracle's redo log
+MOVED_AT: Final = (
+    NAME_AT - 10
+)  # where one release has TransInd, and AuditRBA after it (trail format §5)
+
+
+def redo_address(audit_rba: int, audit_pos: int) -> str:
+    """Return sequence, block and offset of a change in Oracle's redo log, in hexadecimal as Oracle prints them (trail format §5.2)."""
+    block, offset = divmod(audit_pos, REDO_BLOCK)
+    return f"0x{audit_rba:06x}.{block:08x}.{offset:04x}"

@@ -16,7 +16,9 @@ from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, TRUNCATE, UPDATE
 class Role(IntEnum):
     """What a record is to those who read operations."""
 
-    REFUSED = 0  # it may change rows in a way that is not public: to pass over it could lose them
+    REFUSED = (
+        0  # it may change or undo rows in a way that is not public: to pass over it could lose that
+    )
     CHANGE = 1  # an operation, or one of the two images of one
     LARGE_OBJECT = 2  # a piece of a column of the change before it
     FRAGMENT = 3  # more of the data of the change before it
@@ -34,6 +36,14 @@ class Prefix(IntEnum):
     EITHER = 6  # not public: the one that fits
 
 
+class Layout(IntEnum):
+    """How the data of a change lie where the partition byte does not have the bit of index, length and value."""
+
+    NONE = 0  # not public
+    WHOLE = 1  # the values of all columns, one after another
+    BY_OFFSET = 2  # offset, length, value
+
+
 class RecordType(NamedTuple):
     """One IOType: its number, Logdump's name, its role, and for a change what it makes."""
 
@@ -43,49 +53,96 @@ class RecordType(NamedTuple):
     op_type: int = 0
     prefix: Prefix = Prefix.NONE
     image: str = "AB"  # what BeforeAfter may be
+    layout: Layout = Layout.NONE
+    also: tuple[str, ...] = ()  # other names that manuals have
 
 
-IO_DELETE, IO_INSERT, IO_FULL_UPDATE, IO_UPDATE = 3, 5, 10, 15
+IO_DELETE, IO_INSERT, IO_FULL_UPDATE, IO_OFFSET_UPDATE, IO_UPDATE = 3, 5, 10, 11, 15
 IO_TRUNCATE, IO_KEY_UPDATE, IO_LARGE_OBJECT, IO_LONG_KEY_UPDATE = 100, 115, 116, 117
 IO_SEQUENCE, IO_UNIFIED_UPDATE, IO_UNIFIED_KEY_UPDATE = 132, 134, 135
 IO_RESTART_ABEND, IO_RESTART_OK, IO_DDL, IO_FRAGMENT, IO_METADATA = 150, 151, 160, 161, 170
+IO_COMMENT: Final = 205
 
 _CHANGE, _NOTE = Role.CHANGE, Role.NOTE
-# trail format §7. Names after 205 and below 20 are those of NonStop systems.
+_WHOLE = Layout.WHOLE
+# trail format §7. Those of NonStop systems alone say something of a transaction, of a file, or nothing of rows.
 ROWS: Final = (
-    RecordType(1, "TMFAbort"),
-    RecordType(2, "TMFCommit"),
-    RecordType(IO_DELETE, "Delete", _CHANGE, DELETE, image="B"),
-    RecordType(IO_INSERT, "Insert", _CHANGE, INSERT, image="A"),
-    RecordType(IO_FULL_UPDATE, "Update", _CHANGE, UPDATE),
+    RecordType(1, "TMFAbort", also=("Abort",)),
+    RecordType(2, "TMFCommit", _NOTE, also=("Commit",)),
+    RecordType(IO_DELETE, "Delete", _CHANGE, DELETE, image="B", layout=_WHOLE),
+    RecordType(4, "EndRollback"),
+    RecordType(IO_INSERT, "Insert", _CHANGE, INSERT, image="A", layout=_WHOLE),
+    RecordType(6, "Prepared", _NOTE),
+    RecordType(7, "TMF-Shutdown", _NOTE, also=("TMFShutdown",)),
+    RecordType(8, "TransBegin", _NOTE),
+    RecordType(9, "TransRelease", _NOTE),
+    RecordType(IO_FULL_UPDATE, "Update", _CHANGE, UPDATE, layout=_WHOLE),
+    RecordType(IO_OFFSET_UPDATE, "UpdateComp", _CHANGE, UPDATE, layout=Layout.BY_OFFSET),
+    RecordType(12, "FileAlter"),
+    RecordType(13, "FileCreate"),
+    RecordType(14, "FilePurge"),
     RecordType(IO_UPDATE, "FieldComp", _CHANGE, UPDATE),
+    RecordType(16, "FileRename"),
+    RecordType(17, "AuxPointer", _NOTE),
+    RecordType(18, "NetworkCommit", _NOTE),
+    RecordType(19, "NetworkAbort"),
     RecordType(89, "SQL/MX DDL"),
-    RecordType(90, "SQLCol"),
-    RecordType(IO_TRUNCATE, "GGSPurgedata", _CHANGE, TRUNCATE),
-    RecordType(101, "Purge"),
-    RecordType(102, "Create"),
-    RecordType(103, "Alter"),
-    RecordType(104, "Rename"),
-    RecordType(105, "Setmode"),
-    RecordType(106, "ChangeLabel"),
-    RecordType(107, "Control"),
-    RecordType(IO_KEY_UPDATE, "GGSPKUpdate", _CHANGE, KEY_UPDATE, Prefix.SHORT, image="A"),
-    RecordType(IO_LARGE_OBJECT, "LargeObject", Role.LARGE_OBJECT),
+    RecordType(90, "SQLCol", also=("GGSSQLCol",)),
+    RecordType(IO_TRUNCATE, "GGSPurgedata", _CHANGE, TRUNCATE, also=("Purgedata",)),
+    RecordType(101, "Purge", also=("GGSPurge", "PurgeFile")),
+    RecordType(102, "Create", also=("GGSCreate", "CreateFile")),
+    RecordType(103, "Alter", also=("GGSAlter", "AlterFile")),
+    RecordType(104, "Rename", also=("GGSRename", "RenameFile")),
+    RecordType(105, "Setmode", also=("GGSSetmode",)),
+    RecordType(106, "ChangeLabel", also=("GGSChangeLabel",)),
+    RecordType(107, "Control", also=("GGSControl",)),
     RecordType(
-        IO_LONG_KEY_UPDATE, "GGSKeyFieldComp32", _CHANGE, KEY_UPDATE, Prefix.LONG, image="A"
+        IO_KEY_UPDATE,
+        "GGSPKUpdate",
+        _CHANGE,
+        KEY_UPDATE,
+        Prefix.SHORT,
+        image="A",
+        also=("GGSKeyFieldComp", "KeyFieldComp"),
     ),
-    RecordType(IO_SEQUENCE, "SequenceOp", _NOTE),
-    RecordType(IO_UNIFIED_UPDATE, "GGSUnifiedUpdate", _CHANGE, UPDATE, Prefix.EITHER, image="A"),
+    RecordType(IO_LARGE_OBJECT, "LargeObject", Role.LARGE_OBJECT, also=("LOB",)),
     RecordType(
-        IO_UNIFIED_KEY_UPDATE, "GGSUnifiedPKUpdate", _CHANGE, KEY_UPDATE, Prefix.EITHER, image="A"
+        IO_LONG_KEY_UPDATE,
+        "GGSKeyFieldComp32",
+        _CHANGE,
+        KEY_UPDATE,
+        Prefix.LONG,
+        image="A",
+        also=("KeyFieldComp32",),
+    ),
+    RecordType(IO_SEQUENCE, "SequenceOp", _NOTE, also=("GGSSequenceOp",)),
+    RecordType(
+        IO_UNIFIED_UPDATE,
+        "GGSUnifiedUpdate",
+        _CHANGE,
+        UPDATE,
+        Prefix.EITHER,
+        image="A",
+        also=("UnifiedUpdate",),
+    ),
+    RecordType(
+        IO_UNIFIED_KEY_UPDATE,
+        "GGSUnifiedPKUpdate",
+        _CHANGE,
+        KEY_UPDATE,
+        Prefix.EITHER,
+        image="A",
+        also=("UnifiedPKUpdate",),
     ),
     RecordType(IO_RESTART_ABEND, "RestartAbend", Role.ABEND),
     RecordType(IO_RESTART_OK, "RestartOK", _NOTE),
-    RecordType(IO_DDL, "DDLOP", _NOTE),
+    RecordType(IO_DDL, "DDLOP", _NOTE, also=("DDL_Op", "DDL")),
     RecordType(IO_FRAGMENT, "RecordFragment", Role.FRAGMENT),
     RecordType(IO_METADATA, "Metadata", Role.METADATA),
-    RecordType(200, "BulkIO"),
-    RecordType(205, "GGSComment", _NOTE),
+    RecordType(200, "BulkIO", also=("GGSUnstructuredBlock",)),
+    *(RecordType(code, f"Trace{code}", _NOTE) for code in range(201, 205)),
+    RecordType(IO_COMMENT, "GGSComment", _NOTE),
+    *(RecordType(code, f"Trace{code}", _NOTE) for code in range(249, 255)),
 )
 RECORD_TYPES: Final[Mapping[int, RecordType]] = MappingProxyType({row.code: row for row in ROWS})
 
@@ -101,6 +158,7 @@ def _by_type(member: str) -> npt.NDArray[np.uint8]:
 OP_TYPE_OF: Final = _by_type("op_type")  # by IOType; 0 where it makes no operation
 ROLE_OF: Final = _by_type("role")  # Role.REFUSED where the type is unknown
 PREFIX_OF: Final = _by_type("prefix")
+LAYOUT_OF: Final = _by_type("layout")
 
 
 def type_name(code: int) -> str:

@@ -23,7 +23,7 @@ NORMAL: Final = 0x00  # info of inner tokens and of the file header
 RECORD_INFO: Final = 0x01  # info of G and its Z (trail format §2)
 # 00 in a sample from before release 10; 03 marks a repaired record, as one decoder has it.
 RECORD_INFOS: Final = frozenset((0x00, RECORD_INFO, 0x03))
-UNSET: Final = 0xFF  # info of a file header leaf whose value is not known yet
+UNSET: Final = 0xFF  # info of a file header field whose value is not known yet
 
 
 class TokenRow(NamedTuple):

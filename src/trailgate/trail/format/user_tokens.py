@@ -12,6 +12,8 @@ from trailgate.errors import EncodeError, Where
 
 MAX_BYTES: Final = 2000  # of all of a record (OGG-01397)
 MAX_NAME: Final = 256
+TX_OWNER: Final = "TX_OWNER"  # tokens that fill the columns tx_owner and tx_name (decision 0021)
+TX_NAME: Final = "TX_NAME"
 UNREAD: Final = "USER"  # what tokens are called that do not fit the assumed layout
 
 

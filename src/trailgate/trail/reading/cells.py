@@ -36,13 +36,22 @@ def read_image(
     found = find_cells(source, table, images.areas)
     columns = zip(table.columns, codecs_of(table), found, strict=True)
     return tuple(
-        _in_states(
-            _values(codec, Cells(source, table.name, column, one.starts, one.lengths)), one, images
+        _column(
+            codec, Cells(source, table.name, column, one.starts, one.lengths), one, images, wanted
         )
         if len(one) and wanted.has_column(column)
         else ABSENT
         for column, codec, one in columns
     )
+
+
+def _column(
+    codec: ValueCodec | None, cells: Cells, found: CellPlaces, images: ImageAreas, wanted: Wanted
+) -> StateColumn:
+    if not wanted.values and codec is not None:
+        codec.check(cells)
+        return ABSENT
+    return _in_states(_values(codec, cells), found, images)
 
 
 def _in_states(values: pa.Array, found: CellPlaces, images: ImageAreas) -> StateColumn:

@@ -12,6 +12,7 @@ import numpy as np
 from trailgate.errors import DecodeError
 from trailgate.trail.format.record_types import PREFIX_OF, Prefix
 from trailgate.trail.reading.grouping import Operations
+from trailgate.trail.records.kernels import UNLISTED
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 from trailgate.trail.values.cell_places import hold_cells
 
@@ -26,6 +27,7 @@ def explained(error: DecodeError, source: TrailBytes, operations: Operations) ->
     """Return the error, with a hint at encryption where the first data areas hold no columns."""
     view = operations.view
     filled = view.data.sizes[operations.first] > 0
+    filled &= view.marks[operations.first] & UNLISTED == 0
     records = operations.first[filled][:LOOKED_AT]
     data = view.data.take(records)
     listed = hold_cells(source, data)

@@ -57,7 +57,10 @@ def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: b
     """
     count = len(view)
     changes = np.arange(count) if view.only_changes else np.flatnonzero(view.role == Role.CHANGE)
-    is_before = (view.is_before & (view.io_type == IO_UPDATE))[dense(changes)]
+    own = dense(changes)
+    is_before = view.is_before[own]
+    if is_before.any():
+        is_before = is_before & (view.io_type[own] == IO_UPDATE)
     if len(changes) and is_before[-1]:
         count = int(changes[-1])
         changes, is_before = changes[:-1], is_before[:-1]

@@ -159,9 +159,17 @@ def _require(
 
 
 def put_in(
-    source: TrailBytes, table: Table, image: Image, placed: tuple[LargeObjects, Longs, int]
+    source: TrailBytes,
+    table: Table,
+    image: Image,
+    placed: tuple[LargeObjects, Longs, int],
+    *,
+    decoded: bool = True,
 ) -> Image:
-    """Return an image of ``count`` rows with the large objects in their rows and columns."""
+    """Return an image of ``count`` rows with the large objects in their rows and columns.
+
+    Without ``decoded`` their columns are checked alone.
+    """
     objects, rows, count = placed
     columns = list(image)
     for index in np.unique(objects.column).tolist():
@@ -177,7 +185,8 @@ def put_in(
         decode = LARGE.get(column.family)
         if decode is None:
             raise cells.error(f"a large object, but {unreadable(column)}", 0)
-        columns[index] = _overlaid(columns[index], rows[chosen], decode(cells), count)
+        if decoded:
+            columns[index] = _overlaid(columns[index], rows[chosen], decode(cells), count)
     return tuple(columns)
 
 

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
-from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, Image
+from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
-from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE, OP_TYPE_OF, PREFIX_OF
+from trailgate.trail.format.record_types import OP_TYPE_OF, PREFIX_OF
+from trailgate.trail.format.user_tokens import TX_NAME, TX_OWNER
+from trailgate.trail.reading import kernels
 from trailgate.trail.reading.cells import ImageAreas, read_image
 from trailgate.trail.reading.encryption import explained
 from trailgate.trail.reading.grouping import Operations
 from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, put_in
+from trailgate.trail.reading.marked_records import mark_tokens
+from trailgate.trail.reading.other_layouts import listed
 from trailgate.trail.reading.record_tokens import token_maps
 from trailgate.trail.reading.two_image_records import both_images
 from trailgate.trail.reading.user_tokens import named_tokens
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
+from trailgate.trail.records.kernels import UNLISTED
 from trailgate.trail.records.metadata import TrailTable
 from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes, dense
 from trailgate.trail.values.undefined_tables import MAX_COLUMNS, columns_used, numbered_table
-
-# By "begins a transaction" + 2 * "ends one".
-INDICATORS: Final = np.array([MIDDLE, BEGIN, END, WHOLE], np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +52,42 @@ def read_blocks(
     if not len(operations):
         return []
     source, view = chunk.source, operations.view
-    maps = None
+    maps = owners = names = None
     if chunk.wanted.tokens:
         user = named_tokens(source, view.user.take(slice(operations.records)))
+        marks = mark_tokens(source, view, operations.records)
+        if marks is not None:
+            user = marks if user is None else marks.and_then(user)
         maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
-    firsts = dense(operations.first)
+        if user is not None:
+            owners, names = (
+                user.texts(name, operations.owner, len(operations)) for name in (TX_OWNER, TX_NAME)
+            )
     positions = pa.nulls(len(operations), pa.string())
     if chunk.wanted.positions:
-        positions = format_positions(chunk.file_number, view.offsets[firsts] + source.base)
-    shared = (*transactions, positions, maps)
-    tables = operations.tables.codes[firsts]
+        offsets = view.offsets[dense(operations.first)] + source.base
+        positions = format_positions(chunk.file_number, offsets)
+    shared = (*transactions, positions, maps, owners, names)
     blocks = []
-    for code, known in enumerate(operations.tables.tables):
-        if not chunk.wanted.has_table(known.name):
+    for known, rows in _by_table(operations):
+        if not chunk.wanted.has_table(known.name) or not len(rows):
             continue
-        rows = np.flatnonzero(tables == code)
-        if len(rows):
-            try:
-                blocks.append(_read_block(chunk, operations, (known, rows), shared))
-            except DecodeError as error:
-                raise explained(error, source, operations) from None
+        try:
+            blocks.append(_read_block(chunk, operations, (known, rows), shared))
+        except DecodeError as error:
+            raise explained(error, source, operations) from None
     return blocks
+
+
+def _by_table(operations: Operations) -> Iterator[tuple[TrailTable, Longs]]:
+    """Yield each table and its operations."""
+    tables = operations.tables
+    if len(tables.tables) == 1:
+        yield tables.tables[0], np.arange(len(operations))
+        return
+    codes = tables.codes[dense(operations.first)]
+    for code, known in enumerate(tables.tables):
+        yield known, np.flatnonzero(codes == code)
 
 
 def _read_block(
@@ -80,69 +97,152 @@ def _read_block(
     shared: tuple[pa.Array | None, ...],
 ) -> ChangeBlock:
     known, rows = chosen
-    view = operations.view
-    own = dense(rows)
-    first, after = operations.first[own], operations.after[own]
-    firsts = dense(first)
+    found = _described(operations, rows)
+    if found.filled >= 0:
+        area = operations.view.data
+        span = (int(area.starts[found.filled]), int(area.ends[found.filled]))
+        problem = "a truncate has no data (trail format §10.5), this one has"
+        raise chunk.source.error(problem, span)
     if len(rows) < len(operations):
         index = pa.array(rows)
         shared = tuple(None if values is None else values.take(index) for values in shared)
-    tx_id, csn, position, maps = shared
-    table, before_image, after_image = _read_images(chunk, view, known, (first, after))
+    tx_id, csn, position, maps, tx_owner, tx_name = shared
+    own = dense(rows)
+    records = operations.first[own], operations.after[own]
+    table, before_image, after_image = _read_images(chunk, operations, known, found, records)
     return ChangeBlock(
         table=table,
-        order=rows + chunk.row,
-        op_type=OP_TYPE_OF[view.io_type[firsts]],
-        op_ts=view.io_time[firsts],
-        tx_ind=INDICATORS[operations.begins[own] + np.uint8(2) * operations.ends[own]],
+        order=rows + chunk.row if chunk.row else rows,
+        op_type=found.op_type,
+        op_ts=found.op_ts,
+        tx_ind=found.tx_ind,
         tx_id=tx_id,
         csn=csn,
         seq_id=None,
         position=position,
         before=before_image,
         after=after_image,
+        tx_owner=tx_owner,
+        tx_name=tx_name,
         tokens=maps,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """Operations of one table in columns, and how many have each image; ``filled`` is a truncate's record with data, or -1."""
+
+    op_type: Octets
+    tx_ind: Octets
+    prefixes: Octets
+    has_before: Octets
+    has_after: Octets
+    op_ts: Longs
+    before: Spans
+    after: Spans
+    befores: int
+    afters: int
+    prefixed: int
+    filled: int
+
+
+def _described(operations: Operations, rows: Longs) -> _Described:
+    view, count = operations.view, len(rows)
+    small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
+    longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
+    befores, afters, prefixed, filled = kernels.describe_operations(
+        rows,
+        operations.first,
+        operations.after,
+        view.io_type,
+        view.io_time,
+        operations.begins,
+        operations.ends,
+        view.data.starts,
+        view.data.ends,
+        OP_TYPE_OF,
+        PREFIX_OF,
+        small,
+        longs,
+    )
+    op_type, tx_ind, prefixes, has_before, has_after = small.reshape(kernels.SMALL_COLUMNS, count)
+    op_ts, *places = longs.reshape(kernels.LONG_COLUMNS, count)
+    return _Described(
+        op_type=op_type,
+        tx_ind=tx_ind,
+        prefixes=prefixes,
+        has_before=has_before,
+        has_after=has_after,
+        op_ts=op_ts.copy(),  # so that what is kept does not keep the places
+        before=Spans(*places[:2]),
+        after=Spans(*places[2:]),
+        befores=befores,
+        afters=afters,
+        prefixed=prefixed,
+        filled=filled,
+    )
+
+
 def _read_images(
-    chunk: Chunk, view: RecordView, known: TrailTable, records: tuple[Longs, Longs]
+    chunk: Chunk,
+    operations: Operations,
+    known: TrailTable,
+    found: _Described,
+    records: tuple[Longs, Longs],
 ) -> tuple[Table, Image, Image]:
     """Return the table and both images of operations (first record, after record)."""
     source = chunk.source
     first, after = records
-    firsts, afterwards = dense(first), dense(after)
-    io_type = view.io_type[firsts]
-    _check_truncates(source, view, first[io_type == IO_TRUNCATE])
-    prefixed = PREFIX_OF[io_type] > 0
-    has_before = (io_type == IO_DELETE) | (first != after) | prefixed
-    has_after = (io_type != IO_DELETE) & (io_type != IO_TRUNCATE)
-    befores, afters = view.data.take(firsts), view.data.take(afterwards)
+    befores, afters = found.before, found.after
     table = known.table or chunk.definitions.get(known.name)
-    if prefixed.any():
+    if found.prefixed:
         columns = len(table.columns) if table is not None else MAX_COLUMNS
-        kinds = PREFIX_OF[io_type]
-        split = both_images(source, befores, kinds, known.name, columns)
-        befores, afters = (
-            split[0],
-            Spans(np.where(kinds > 0, split[1].starts, afters.starts), afters.ends),
-        )
+        befores, split = both_images(source, befores, found.prefixes, known.name, columns)
+        afters = Spans(np.where(found.prefixes > 0, split.starts, afters.starts), afters.ends)
+    view = operations.view
+    if view.has_marks:
+        source, befores = _listed(source, view, (known.name, table), befores, first)
+        source, afters = _listed(source, view, (known.name, table), afters, after)
     if table is None:
         table = _numbered(chunk, known.name, (befores, afters), np.unique(np.append(first, after)))
-    before_image, after_image = (
-        read_image(source, table, _areas(spans, has), chunk.wanted)
-        for spans, has in ((befores, has_before), (afters, has_after))
+    before_image = read_image(
+        source, table, _areas(befores, found.has_before, found.befores), chunk.wanted
+    )
+    after_image = read_image(
+        source, table, _areas(afters, found.has_after, found.afters), chunk.wanted
     )
     if not len(chunk.large):
         return table, before_image, after_image
     # A record of both images has its large objects in the after one.
-    only_before = np.flatnonzero(~has_after | (first != after))
-    rows = np.flatnonzero(has_after)
+    only_before = np.flatnonzero((found.has_after == 0) | (first != after))
+    rows = np.flatnonzero(found.has_after)
     return (
         table,
         _with_large(chunk, table, before_image, (only_before, first)),
         _with_large(chunk, table, after_image, (rows, after)),
     )
+
+
+def _listed(
+    source: TrailBytes,
+    view: RecordView,
+    of: tuple[str, Table | None],
+    areas: Spans,
+    records: Longs,
+) -> tuple[TrailBytes, Spans]:
+    """Return areas as lists of columns, those of NonStop's other layouts too; ``of``: the table's name and definition."""
+    rows = np.flatnonzero(view.marks[records] & UNLISTED)
+    if not len(rows):
+        return source, areas
+    return listed(source, *of, areas, view.io_type[records], rows)
+
+
+def _areas(spans: Spans, chosen: Octets, number: int) -> ImageAreas:
+    """Return the areas of the chosen operations, of which there are so many."""
+    if number == len(chosen):
+        return ImageAreas(spans, None, len(chosen))
+    rows = np.flatnonzero(chosen)
+    return ImageAreas(spans.take(rows), rows, len(chosen))
 
 
 def _numbered(chunk: Chunk, name: str, images: tuple[Spans, Spans], records: Longs) -> Table:
@@ -159,19 +259,5 @@ def _with_large(chunk: Chunk, table: Table, image: Image, side: tuple[Longs, Lon
     objects, at = chunk.large.within(records[rows])
     if not len(objects):
         return image
-    return put_in(chunk.source, table, image, (objects, rows[at], len(records)))
-
-
-def _areas(spans: Spans, chosen: Mask) -> ImageAreas:
-    if chosen.all():
-        return ImageAreas(spans, None, len(chosen))
-    rows = np.flatnonzero(chosen)
-    return ImageAreas(spans.take(rows), rows, len(chosen))
-
-
-def _check_truncates(source: TrailBytes, view: RecordView, records: Longs) -> None:
-    data = view.data.take(records)
-    filled = np.flatnonzero(data.sizes)
-    if len(filled):
-        span = (int(data.starts[filled[0]]), int(data.ends[filled[0]]))
-        raise source.error("a truncate has no data (trail format §10.5), this one has", span)
+    placed = (objects, rows[at], len(records))
+    return put_in(chunk.source, table, image, placed, decoded=chunk.wanted.values)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from trailgate.arrays import PORTION
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
@@ -17,6 +18,7 @@ from trailgate.trail.format.tokens import LOGCSN, TRANID
 from trailgate.trail.reading.fragments import join_fragments
 from trailgate.trail.reading.grouping import Operations, group
 from trailgate.trail.reading.large_objects import LargeObjects, read_large_objects
+from trailgate.trail.reading.marked_records import without_system_keys, without_undone
 from trailgate.trail.reading.non_operations import without_non_operations
 from trailgate.trail.reading.operations import Chunk, read_blocks
 from trailgate.trail.reading.record_tables import find_tables
@@ -30,7 +32,6 @@ from trailgate.trail.records.transactions import LAST
 from trailgate.trail.values.charsets import UTF_8, charset_named
 
 PEEK: Final = 64  # records looked at at once for the end of a chunk
-PORTION: Final = 4 << 20  # bytes decoded at once: the places of what they hold stay in cache
 CHUNK: Final = 1 << 15  # records decoded at once, no fewer than a portion of a file has
 
 
@@ -72,13 +73,14 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     base_offset: int,
     state: ReaderState = ReaderState(),
     finish: bool = False,
+    give_open: bool = False,
     records: RecordView | None = None,
 ) -> Decoded:
     """Return the operations of all complete records of ``data`` (pa.Buffer or bytes).
 
     The data begin at a record, ``base_offset`` bytes into the file. Not consumed: an unfinished last record, a before
     image whose after image is not there yet, and the last operation of an open transaction, of which pieces may follow.
-    With ``finish`` the first two raise TruncatedError. Bad bytes raise DecodeError with their offset in the file.
+    With ``finish`` the first two raise TruncatedError; with ``give_open`` the last one is given. Bad bytes raise DecodeError with their offset in the file.
     ``records`` are the records to be read, where they are known: those left out are as if they were not there.
     """
     source = replace(
@@ -86,14 +88,16 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     )
     context = Chunk(source, definitions, file_number, 0, wanted=state.wanted)
     if records is not None or len(source.data) <= PORTION:
-        return _decode_portion(context, state, records, finish=finish)
+        return _decode_portion(context, state, records, finish=finish, give_open=give_open)
     blocks: list[ChangeBlock] = []
     place, size = 0, PORTION
     while True:
         stop = min(place + size, len(source.data))
         part = replace(context, source=source.part(place, stop))
         is_last = stop == len(source.data)
-        found = _decode_portion(part, state, None, finish=finish and is_last)
+        found = _decode_portion(
+            part, state, None, finish=finish and is_last, give_open=give_open and is_last
+        )
         blocks += found.batch.blocks
         place, state = place + found.consumed, found.state
         context = replace(context, row=context.row + found.batch.rows)
@@ -103,7 +107,12 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
 
 
 def _decode_portion(
-    context: Chunk, state: ReaderState, records: RecordView | None, *, finish: bool
+    context: Chunk,
+    state: ReaderState,
+    records: RecordView | None,
+    *,
+    finish: bool,
+    give_open: bool,
 ) -> Decoded:
     """Return the operations of bytes of which all record places fit in the cache."""
     source = context.source
@@ -113,7 +122,7 @@ def _decode_portion(
     size = CHUNK
     while done < len(view):
         stop = _before_change(view, done + size)
-        more = stop < len(view) or not finish
+        more = stop < len(view) or not (finish or give_open)
         chunk = _read_chunk(source, view.take(slice(done, stop)), state, more=more)
         if not chunk.records:
             if stop >= len(view):
@@ -184,10 +193,12 @@ def _found(source: TrailBytes, finish: bool) -> RecordPlaces:
 
 
 def _read_chunk(source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool) -> _Read:
+    view = view if state.wanted.undone else without_undone(view)
     taken = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
     is_cut = taken.cut < len(view)
     view = taken.view
     require_sound(source, view)
+    view = without_system_keys(source, view)
     role = view.role
     if not view.only_changes and ((role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)).any():
         # What is put together is copied to the end of the bytes: of the chunk's own, not of all.

@@ -17,10 +17,16 @@ from trailgate.arrays import Longs, Mask, Structs
 from trailgate.columnar.gather import gather
 from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
-from trailgate.model.operations_schema import COMMIT_TIME
+from trailgate.model.operations_schema import COMMIT_TIME, undatable
 from trailgate.trail.format.ddl import read_ddl
-from trailgate.trail.format.record_layout import BY_PARTITION, BY_TABLE, H_FIXED, NAME_AT
-from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, type_name
+from trailgate.trail.format.record_layout import (
+    BY_PARTITION,
+    BY_TABLE,
+    H_FIXED,
+    NAME_AT,
+    redo_address,
+)
+from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, Role, type_name
 from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.reading.token_maps import token_columns
 from trailgate.trail.records.metadata import TrailTables
@@ -34,6 +40,7 @@ from trailgate.trail.records.record_problems import (
     NO_INDICATOR,
     PART_OVER,
     SHORT,
+    SYSTEM_KEY_SIZE,
 )
 from trailgate.trail.records.record_view import RecordView, find_names
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes
@@ -41,7 +48,6 @@ from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 _TEXT: Final = pa.string()
 _NUMBER: Final = pa.int32()
 _MAP: Final = pa.map_(pa.string(), pa.string())
-YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000  # what date times can be
 UNSIGNED: Final = pa.decimal128(20, 0)  # Spark has no unsigned integers
 
 RECORDS_SCHEMA: Final = pa.schema(
@@ -58,6 +64,7 @@ RECORDS_SCHEMA: Final = pa.schema(
         ("io_time", COMMIT_TIME),
         ("audit_pos", UNSIGNED),
         ("audit_rba", pa.int64()),
+        ("redo_address", _TEXT),  # of Oracle: sequence, block and offset
         ("partition", _NUMBER),
         ("undo", _NUMBER),
         ("node", _NUMBER),
@@ -90,14 +97,22 @@ class RecordTable:
 
 
 def record_table(
-    source: TrailBytes, view: RecordView, file_number: int, tables: TrailTables
+    source: TrailBytes,
+    view: RecordView,
+    file_number: int,
+    tables: TrailTables,
+    *,
+    oracle: bool = False,
 ) -> RecordTable:
-    """Return these records as rows; ``tables`` are those known before them."""
+    """Return these records as rows; ``tables`` are those known before them.
+
+    With ``oracle``, AuditPos and AuditRBA are places in Oracle's redo log.
+    """
     head = view.headers(source.data, source.order)
     names, index, known = _tables(source, view, tables)
     data, tokens, user = (_whole(view, part) for part in (view.data, view.tokens, view.user))
     token_maps, user_maps, problem = token_columns(source, tokens, user)
-    strange = (view.io_time < YEAR_1) | (view.io_time >= YEAR_10000)
+    strange = undatable(view.io_time)
     has_data = (data.sizes > 0) | (view.problems & EMPTY_DATA != 0)
     columns: dict[str, Any] = {
         "position": format_positions(file_number, view.offsets + source.base),
@@ -110,6 +125,7 @@ def record_table(
         "io_time": pa.array(view.io_time, mask=strange).view(COMMIT_TIME),
         "audit_pos": _unsigned(head["audit_pos"]),
         "audit_rba": pa.array(head["audit_rba"].astype(np.int64)),
+        "redo_address": _redo_addresses(view, head) if oracle else pa.nulls(len(view), _TEXT),
         "tokens": token_maps,
         "user_tokens": user_maps,
         "data": gather(source.buffer, data.starts, data.ends, nulls=~has_data),
@@ -135,6 +151,7 @@ _TEXTS: Final = (
     (HEADER_LENGTH, "the record header's length does not fit its record"),
     (PART_OVER, "a part of the record runs over it"),
     (MISTYPED, "the partition byte is that of a data record, the type is not"),
+    (SYSTEM_KEY_SIZE, "the system key does not have 4 or 8 bytes of the data"),
     (DATA_LENGTH, "the data are not as long as the header states"),
 )
 
@@ -193,6 +210,13 @@ def _partition_index(source: TrailBytes, view: RecordView, head: Structs) -> pa.
     rows = np.flatnonzero(there)
     index[rows] = source.order.words(source.data, "u2")[view.offsets[rows] + NAME_AT + 2]
     return pa.array(index, mask=~there)
+
+
+def _redo_addresses(view: RecordView, head: Structs) -> pa.Array:
+    """Return where changes and their pieces are in Oracle's redo log."""
+    of_changes = (view.role >= Role.CHANGE) & (view.role <= Role.FRAGMENT)
+    rows = zip(of_changes, head["audit_rba"].tolist(), head["audit_pos"].tolist(), strict=True)
+    return pa.array([redo_address(*place) if is_one else None for is_one, *place in rows], _TEXT)
 
 
 def _unsigned(numbers: npt.NDArray[np.uint64]) -> pa.Array:

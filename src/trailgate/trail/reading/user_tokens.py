@@ -24,6 +24,23 @@ class NamedTokens:
     names: pa.Array
     values: pa.Array
 
+    def texts(self, name: str, operation: Longs, operations: int) -> pa.Array | None:
+        """Return a token of each operation, null where it has none; None where none has it.
+
+        ``operation`` names the operation of each record; of several records of one, the first counts.
+        """
+        rows = np.flatnonzero(np.asarray(pc.equal(self.names, name)))
+        rows = rows[operation[self.record[rows]] >= 0]
+        if not len(rows):
+            return None
+        slots = np.full(operations, -1, np.int64)
+        slots[operation[self.record[rows]][::-1]] = rows[::-1]
+        return self.values.take(pa.array(slots, mask=slots < 0))
+
+    def and_then(self, other: NamedTokens) -> NamedTokens:
+        """Return these and others by record; of one record these come first."""
+        return _merged(self, other)
+
 
 def named_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
     """Return the user tokens of records; None where none has any."""

@@ -14,7 +14,8 @@ class Wanted:
     """Which tables, and which columns of them in lower case; None: all.
 
     Cells of other columns are found and checked, but their values are not decoded. So are ``tokens``, the ``ids`` of
-    transactions and ``positions``, each of which may be left out; the latter two are null then.
+    transactions and ``positions``, each of which may be left out; the latter two are null then. Without ``values`` their indicators and lengths are checked, and no value is decoded.
+    Without ``undone`` operations that are the backout of another one are left out.
     """
 
     tables: TablePatterns | None = None
@@ -22,6 +23,8 @@ class Wanted:
     tokens: bool = True
     ids: bool = True
     positions: bool = True
+    values: bool = True
+    undone: bool = True
 
     def has_table(self, name: str) -> bool:
         """Return whether a table's operations are decoded."""

@@ -51,6 +51,7 @@ from trailgate.trail.records.record_problems import (
     PART_OVER,
     REFUSED,
     SHORT,
+    SYSTEM_KEY_SIZE,
     TRANS_IND,
 )
 
@@ -59,9 +60,12 @@ AHEAD: Final = 4096  # bytes
 CACHE_LINE: Final = 64
 MIN_RECORD: Final = 4 * FRAME  # G, H, T or D, Z: less cannot be a record
 # Bits of a record type, by IOType, for ``read_records``.
-KNOWN, CHANGE, NEVER_AFTER, NEVER_BEFORE, WITHOUT_COLUMNS = 1, 2, 4, 8, 16
+KNOWN, CHANGE, NEVER_AFTER, NEVER_BEFORE, WITHOUT_COLUMNS, OTHER_LAYOUT = 1, 2, 4, 8, 16, 32
+# Bits of ``MARKS``: what few records have. Readers look at these alone.
+UNDO, SYSTEM_KEY, UNLISTED = 1, 2, 4
 # Columns that ``read_records`` writes: u8 ones and int64 ones.
-IO_TYPE, IMAGE_CODE, PARTITION, TRANSACTION, CONTINUED = range(5)
+IO_TYPE, IMAGE_CODE, PARTITION, TRANSACTION, CONTINUED, MARKS = range(6)
+UNDO_AT, SYSTEM_KEY_AT = 10, 38  # in a record
 (
     IO_TIME,
     PROBLEMS,
@@ -74,7 +78,7 @@ IO_TYPE, IMAGE_CODE, PARTITION, TRANSACTION, CONTINUED = range(5)
     USER_STOP,
     SAID_LENGTH,
 ) = range(10)
-SMALL_COLUMNS: Final = 5
+SMALL_COLUMNS: Final = 6
 LONG_COLUMNS: Final = 10
 OUTSIDE: Final = -1
 CROWDED: Final = -2
@@ -194,14 +198,29 @@ def _field_problems(data: Octets, at: int, name_end: int, kind: int, data_length
         problems |= IMAGE_OF_TYPE
     if kind & WITHOUT_COLUMNS and partition & FIELD_COMP:
         problems |= MISTYPED
-    if kind & CHANGE and data_length and not partition & FIELD_COMP:
+    unlisted = kind & CHANGE and data_length and not partition & FIELD_COMP
+    if unlisted and not kind & OTHER_LAYOUT:
         problems |= LAYOUT
+    key = data[at + SYSTEM_KEY_AT]
+    if key and kind & CHANGE and (key not in (4, 8) or key > data_length):
+        problems |= SYSTEM_KEY_SIZE
     if partition & BY_TABLE:
         if name_end != at + NAME_AT + (4 if partition & BY_PARTITION else 2):
             problems |= INDEX_AREA
     elif data[name_end - 1] != 0:
         problems |= NAME_END
     return problems
+
+
+@inner
+def _marks(data: Octets, at: int, kind: int, data_length: int) -> int:
+    """Return what a record of rows has that few have."""
+    marks = UNDO if data[at + UNDO_AT] else 0
+    if kind & CHANGE and data[at + SYSTEM_KEY_AT]:
+        marks |= SYSTEM_KEY
+    if kind & CHANGE and data_length and not data[at + 9] & FIELD_COMP:
+        marks |= UNLISTED
+    return marks
 
 
 @inner
@@ -212,6 +231,7 @@ def _read_fields(data: Octets, at: int, big: bool, r: int, small: Octets, longs:
     small[IMAGE_CODE * count + r] = data[at + 11]
     small[PARTITION * count + r] = data[at + 9]
     small[CONTINUED * count + r] = data[at + 40]
+    small[MARKS * count + r] = 0
     indicator = data[at + 36]
     if indicator > 3 and data[at + 32] <= 3:
         indicator = data[at + 32]  # where one printed 11.2.1.0.1 record has it (trail format §5)
@@ -297,6 +317,7 @@ def read_records(
             data_length = longs[SAID_LENGTH * count + r]
             kind = types[small[IO_TYPE * count + r]]
             problems = _field_problems(data, at, name_end, kind, data_length)
+            small[MARKS * count + r] = _marks(data, at, kind, data_length)
             if small[TRANSACTION * count + r] > 3:
                 problems |= TRANS_IND
             if data_length and name_end + FRAME + data_length > limit:

@@ -22,6 +22,9 @@ from trailgate.trail.format.record_layout import (
     FROM_LOG,
     H_FIXED,
     INDICATOR,
+    MOVED_AT,
+    NAME_AT,
+    ONLY,
     RECORD_HEADS,
 )
 from trailgate.trail.format.times import JULIAN_EPOCH
@@ -89,6 +92,7 @@ class TrailRecord:
     order: ByteOrder = ByteOrder.BIG
     offset: int = 0
     length: int = 0
+    moved: bool = False  # TransInd comes before AuditRBA, as one release has them (trail format §5)
 
     @property
     def metadata_indexes(self) -> tuple[int, int]:
@@ -190,6 +194,10 @@ def encode_header_area(record: TrailRecord) -> bytes:
     model["io_time"] = record.io_time + JULIAN_EPOCH
     model["data_length"] = len(record.data or b"")
     fixed = model.tobytes()[-H_FIXED:]
+    if record.moved:
+        at = MOVED_AT - NAME_AT + H_FIXED
+        own = bytes((record.trans_ind,)) + record.audit_rba.to_bytes(4, "big")
+        fixed = fixed[:at] + own + fixed[at + len(own) :]
     if record.name is not None:
         return fixed + record.name.encode() + b"\0" + record.after_name
     area = record.order.raw(record.table_index or 0, 2)
@@ -236,6 +244,9 @@ def _header(payload: bytes, order: ByteOrder, context: tuple[Octets, int, int]) 
         raise _bad("a record header must begin with 45", raw, span, base)
     values: dict[str, Any] = {name: int(head[name]) for name in _FIELDS}
     area = payload[H_FIXED:]
+    own = padded[MOVED_AT : MOVED_AT + 5]
+    if own[-1] > ONLY >= own[0]:
+        values |= {"trans_ind": own[0], "audit_rba": int.from_bytes(own[1:], "big"), "moved": True}
     partition = values["partition"]
     if partition & BY_TABLE:
         width = 4 if partition & BY_PARTITION else 2

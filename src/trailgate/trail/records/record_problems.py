@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 (
     SHORT, NO_HEADER, HEADER_LENGTH, NO_INDICATOR, REFUSED, IMAGE, IMAGE_OF_TYPE, LAYOUT, NAME_END,
-    INDEX_AREA, DATA_OVER, DATA_LENGTH, DATA_INFO, EXTRA_PART, PART_OVER, EMPTY_DATA, TRANS_IND, MISTYPED,
-) = (1 << bit for bit in range(18))  # fmt: skip
+    INDEX_AREA, DATA_OVER, DATA_LENGTH, DATA_INFO, EXTRA_PART, PART_OVER, EMPTY_DATA, TRANS_IND, MISTYPED, SYSTEM_KEY_SIZE,
+) = (1 << bit for bit in range(19))  # fmt: skip
 
 UNREADABLE: Final = SHORT | NO_HEADER | HEADER_LENGTH | NO_INDICATOR  # nothing else is looked at
 
@@ -46,6 +46,7 @@ ROWS: Final = (
     Problem(IMAGE_OF_TYPE, "the record's type and its image (A or B) contradict"),
     # Without this bit the data are laid out in a way that no public dump shows.
     Problem(LAYOUT, "the data are not index, length and value (partition byte)"),
+    Problem(SYSTEM_KEY_SIZE, "a system key must have 4 or 8 bytes of the data"),
     Problem(NAME_END, "a table name must end with a NUL"),
     Problem(INDEX_AREA, "the record header's length does not fit its table index"),
     Problem(DATA_OVER, "the data area runs over its record"),

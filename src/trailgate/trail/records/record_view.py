@@ -20,7 +20,9 @@ from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_layout import (
     BEFORE_IMAGE,
     BY_TABLE,
+    MOVED_AT,
     NAME_AT,
+    ONLY,
     RECORD_HEADS,
     SHORTEST,
 )
@@ -37,6 +39,7 @@ def _types() -> Octets:
     for row in RECORD_TYPES.values():
         table[row.code] |= kernels.KNOWN if row.role is not Role.REFUSED else 0
         table[row.code] |= kernels.CHANGE if row.role is Role.CHANGE else 0
+        table[row.code] |= kernels.OTHER_LAYOUT if row.layout else 0
         table[row.code] |= kernels.NEVER_AFTER if "A" not in row.image else 0
         table[row.code] |= kernels.NEVER_BEFORE if "B" not in row.image else 0
         table[row.code] |= kernels.WITHOUT_COLUMNS if row.role >= Role.METADATA else 0
@@ -62,10 +65,12 @@ class RecordView:
     lengths: Longs
     end: int
     io_type: Octets
+    role: Octets  # of the type; ``Role.REFUSED`` for an unreadable record and one of a damaged type
     image: Octets
     partition: Octets
     indicator: Octets
     continued: Octets
+    marks: Octets  # bits of what few records have: ``kernels.UNDO`` and others
     io_time: Longs  # microseconds since 1970 UTC
     data_length: Longs  # as the header has it
     name_ends: Longs
@@ -78,17 +83,18 @@ class RecordView:
         return len(self.offsets)
 
     @cached_property
-    def role(self) -> Octets:
-        """Return the roles of the records' types; ``Role.REFUSED`` for an unreadable record and one of a damaged type."""
-        found: Octets = ROLE_OF[self.io_type]
-        if self.has_problems:
-            found[self.problems & (UNREADABLE | MISTYPED) != 0] = Role.REFUSED
-        return found
-
-    @cached_property
     def only_changes(self) -> bool:
         """Return whether all records are changes, as most are."""
         return bool((self.role == _CHANGE).all())
+
+    def marked(self, mark: int) -> Longs:
+        """Return the records with a mark."""
+        return np.flatnonzero(self.marks & mark) if self.has_marks else np.zeros(0, np.int64)
+
+    @cached_property
+    def has_marks(self) -> bool:
+        """Return whether any record has something that few have."""
+        return bool(self.marks.any())
 
     @cached_property
     def is_before(self) -> Mask:
@@ -118,10 +124,12 @@ class RecordView:
             lengths=self.lengths[rows],
             end=self._end(rows),
             io_type=self.io_type[rows],
+            role=self.role[rows],
             image=self.image[rows],
             partition=self.partition[rows],
             indicator=self.indicator[rows],
             continued=self.continued[rows],
+            marks=self.marks[rows],
             io_time=self.io_time[rows],
             data_length=self.data_length[rows],
             name_ends=self.name_ends[rows],
@@ -160,11 +168,22 @@ class RecordView:
         layout = RECORD_HEADS[order]
         whole = self.lengths >= SHORTEST
         if whole.all():
-            return rows_at(data, self.offsets, NAME_AT).view(layout).reshape(-1)
+            return _restored(rows_at(data, self.offsets, NAME_AT), layout)
         found = np.zeros(len(self), layout)
-        found[whole] = rows_at(data, self.offsets[whole], NAME_AT).view(layout).reshape(-1)
+        found[whole] = _restored(rows_at(data, self.offsets[whole], NAME_AT), layout)
         found["io_time"][~whole] = JULIAN_EPOCH
         return found
+
+
+def _restored(raw: Octets, layout: np.dtype[np.void]) -> Structs:
+    """Return fixed headers, TransInd and AuditRBA from where one release has them (trail format §5)."""
+    heads: Structs = raw.view(layout).reshape(-1)
+    moved = (heads["trans_ind"] > ONLY) & (raw[:, MOVED_AT] <= ONLY)
+    if moved.any():
+        fields = raw[moved, MOVED_AT : MOVED_AT + 5]
+        heads["trans_ind"][moved] = fields[:, 0]
+        heads["audit_rba"][moved] = np.ascontiguousarray(fields[:, 1:]).view(">u4").reshape(-1)
+    return heads
 
 
 def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
@@ -177,18 +196,24 @@ def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
     )
     if found == kernels.OUTSIDE:
         raise DecodeError(f"a record lies outside the {len(source.data)} bytes read")
-    io_type, image, partition, indicator, continued = small.reshape(kernels.SMALL_COLUMNS, count)
+    columns = small.reshape(kernels.SMALL_COLUMNS, count)
+    io_type, image, partition, indicator, continued, marks = columns
     column = longs.reshape(kernels.LONG_COLUMNS, count)
     column[kernels.IO_TIME] -= JULIAN_EPOCH
+    role = ROLE_OF[io_type]
+    if found:
+        role[column[kernels.PROBLEMS] & (UNREADABLE | MISTYPED) != 0] = Role.REFUSED
     return RecordView(
         offsets=places.offsets,
         lengths=places.lengths,
         end=places.end,
         io_type=io_type,
+        role=role,
         image=image,
         partition=partition,
         indicator=indicator,
         continued=continued,
+        marks=marks,
         io_time=column[kernels.IO_TIME],
         data_length=column[kernels.SAID_LENGTH],
         name_ends=column[kernels.NAME_STOP],

@@ -95,6 +95,17 @@ class TrailBytes:
         where = Where(offset=self.base + self.origins.of(start), table=table, raw=raw)
         return DecodeError(problem, where=where, hint=hint)
 
+    def appended(self, raw: bytes, sizes: Longs, origins: Longs) -> tuple[TrailBytes, Longs]:
+        """Return these bytes with others at the end, and where each run of them begins.
+
+        ``sizes`` are those of the runs, ``origins`` the places of what they were made of.
+        """
+        ends = len(self.data) + np.cumsum(sizes)
+        places = ends - sizes
+        data = np.concatenate([self.data, np.frombuffer(raw + bytes(SPARE), np.uint8)])
+        known = self.origins.and_then(Origins(places, origins))
+        return replace(self, buffer=pa.py_buffer(data), data=data, origins=known), places
+
     def part(self, start: int, end: int) -> TrailBytes:
         """Return the bytes [start, end) on their own."""
         return replace(

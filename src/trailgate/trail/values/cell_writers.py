@@ -84,10 +84,12 @@ class VaryingCells:
     def __init__(self, target: TargetColumn, found: RecordValues, *, counted: bool = True) -> None:
         self.target, self.found, self.counted = target, found, counted
         self.texts, self.states = TextBytes.of(found.values), states_of(found)
+        self.front = VARIABLE_HEAD if counted else INDICATOR_BYTES
+        self.least = _least(found, CELL_HEAD + self.front)
 
     def measure(self, sizes: Longs) -> None:
         """Add the bytes of each record's cell; raises EncodeError for a value that is too long."""
-        front = VARIABLE_HEAD if self.counted else INDICATOR_BYTES
+        front = self.front
         longest, record = add_sizes(
             self.found.rows, self.states, self.texts.offsets, CELL_HEAD + front, True, sizes
         )
@@ -95,7 +97,7 @@ class VaryingCells:
             problem = f"a text of {longest} bytes does not fit in a record"
             raise _text_error(self.target, self.found, record, problem)
 
-    def write(self, body: Octets, places: Longs) -> None:
+    def write(self, body: Octets, places: Longs, following: int) -> None:
         """Write the cells; each place becomes the end of its cell."""
         write_varying(
             body,
@@ -107,6 +109,7 @@ class VaryingCells:
             self.target.index,
             self.counted,
             self.target.order is ByteOrder.BIG,
+            following >= SPARE,
         )
 
 
@@ -129,6 +132,7 @@ class FilledCells:
         self.filling, self.null_filling = octets(filling), octets(null_filling)
         self.texts, self.states = TextBytes.of(found.values), states_of(found)
         self.head = target.head(INDICATOR_BYTES + len(filling))
+        self.least = _least(found, CELL_HEAD + INDICATOR_BYTES + len(filling))
 
     def measure(self, sizes: Longs) -> None:
         """Add the bytes of each record's cell; raises EncodeError for a value that is too long."""
@@ -154,7 +158,7 @@ class FilledCells:
             problem = "a date and a time with a blank in between were expected"
             raise _text_error(self.target, self.found, unparted, problem)
 
-    def write(self, body: Octets, places: Longs) -> None:
+    def write(self, body: Octets, places: Longs, following: int) -> None:
         """Write the cells; each place becomes the end of its cell."""
         write_filled(
             body,
@@ -167,6 +171,7 @@ class FilledCells:
             self.filling,
             self.null_filling,
             self.colon,
+            following >= -len(self.filling) % SPARE,
         )
 
 
@@ -177,16 +182,22 @@ class WordCells:
         self.found, self.words, self.width = found, words, width
         self.states = states_of(found)
         self.head = target.head(INDICATOR_BYTES + width)
+        self.least = _least(found, CELL_HEAD + INDICATOR_BYTES + width)
 
     def measure(self, sizes: Longs) -> None:
         """Add the bytes of each record's cell."""
         size = CELL_HEAD + INDICATOR_BYTES + self.width
         add_sizes(self.found.rows, self.states, NO_OFFSETS, size, False, sizes)
 
-    def write(self, body: Octets, places: Longs) -> None:
+    def write(self, body: Octets, places: Longs, following: int) -> None:  # noqa: ARG002  words end with their cells
         """Write the cells; each place becomes the end of its cell."""
         rows, states = self.found.rows, self.states
         write_words(body, places, rows, states, self.words, self.head, self.width)
+
+
+def _least(found: RecordValues, size: int) -> int:
+    """Return how many bytes every record has, where a record with a value has that many at least."""
+    return size if found.missing is None else 0
 
 
 def _text_error(

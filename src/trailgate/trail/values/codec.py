@@ -99,15 +99,22 @@ class RecordValues:
 class CellWriter(Protocol):
     """Writes the cells of one column: into many records, each at its place."""
 
+    least: int
+    """How many bytes of each record are its cell at least."""
+
     def measure(self, sizes: Longs) -> None:
         """Add the bytes of each record's cell; raises EncodeError for a value that is too long."""
 
-    def write(self, body: Octets, places: Longs) -> None:
-        """Write the cells; each place becomes the end of its cell."""
+    def write(self, body: Octets, places: Longs, following: int) -> None:
+        """Write the cells; each place becomes the end of its cell.
+
+        At least the ``following`` bytes after each cell are its record's, and are written later.
+        """
 
 
 class ValueCodec(NamedTuple):
-    """Both directions of one kind of value."""
+    """Both directions of one kind of value, and a check of indicators and lengths alone, which raises what ``decode`` would."""
 
     decode: Callable[[Cells], pa.Array]
     encode: Callable[[TargetColumn, RecordValues], CellWriter]
+    check: Callable[[Cells], object]

@@ -15,12 +15,15 @@ from trailgate.model.types import Family
 from trailgate.trail.values.charsets import UTF_8, charset_of
 from trailgate.trail.values.codec import Cells, ValueCodec
 from trailgate.trail.values.numbers import (
+    check_float,
+    check_integer,
     decode_float,
     decode_integer,
     encode_float,
     encode_integer,
 )
 from trailgate.trail.values.raw import (
+    check_fixed_bytes,
     decode_fixed_bytes,
     decode_large_bytes,
     decode_variable_bytes,
@@ -29,6 +32,8 @@ from trailgate.trail.values.raw import (
 )
 from trailgate.trail.values.text import (
     UNKNOWN_NATIONAL,
+    check_fixed,
+    check_variable,
     decode_fixed,
     decode_large_text,
     decode_variable,
@@ -36,20 +41,22 @@ from trailgate.trail.values.text import (
     encode_fixed_national,
     encode_national,
     encode_variable,
+    measure_variable,
 )
-from trailgate.trail.values.times import decode_datetime, encode_datetime
+from trailgate.trail.values.times import check_datetime, decode_datetime, encode_datetime
 from trailgate.trail.values.undefined_tables import (
+    check_numbered,
     decode_large_numbered,
     decode_numbered,
     encode_numbered,
 )
-from trailgate.trail.values.zoned_times import decode_zoned, encode_zoned
+from trailgate.trail.values.zoned_times import check_zoned, decode_zoned, encode_zoned
 
 _TEXT, _PADDED = (
-    ValueCodec(decode_variable, encode_variable),
-    ValueCodec(decode_fixed, encode_fixed),
+    ValueCodec(decode_variable, encode_variable, check_variable),
+    ValueCodec(decode_fixed, encode_fixed, check_fixed),
 )
-_INTEGER = ValueCodec(decode_integer, encode_integer)
+_INTEGER = ValueCodec(decode_integer, encode_integer, check_integer)
 
 # Keyed by family and whether the type is of fixed length.
 CODECS: Final[Mapping[tuple[Family, bool], ValueCodec]] = MappingProxyType(
@@ -60,19 +67,21 @@ CODECS: Final[Mapping[tuple[Family, bool], ValueCodec]] = MappingProxyType(
         (Family.NUMBER_TEXT, True): _PADDED,
         (Family.INTEGER, False): _INTEGER,
         (Family.UNSIGNED, False): _INTEGER,
-        (Family.DATETIME, False): ValueCodec(decode_datetime, encode_datetime),
-        (Family.BYTES, False): ValueCodec(decode_variable_bytes, encode_variable_bytes),
-        (Family.BYTES, True): ValueCodec(decode_fixed_bytes, encode_fixed_bytes),
-        (Family.FLOAT, False): ValueCodec(decode_float, encode_float),
-        (Family.NUMBERED, False): ValueCodec(decode_numbered, encode_numbered),
+        (Family.DATETIME, False): ValueCodec(decode_datetime, encode_datetime, check_datetime),
+        (Family.BYTES, False): ValueCodec(
+            decode_variable_bytes, encode_variable_bytes, measure_variable
+        ),
+        (Family.BYTES, True): ValueCodec(decode_fixed_bytes, encode_fixed_bytes, check_fixed_bytes),
+        (Family.FLOAT, False): ValueCodec(decode_float, encode_float, check_float),
+        (Family.NUMBERED, False): ValueCodec(decode_numbered, encode_numbered, check_numbered),
     }
 )
 # Text in another character set than UTF-8 by its definition, by whether its type is of fixed length.
 _NATIONAL: Final = (
-    ValueCodec(decode_variable, encode_national),
-    ValueCodec(decode_fixed, encode_fixed_national),
+    ValueCodec(decode_variable, encode_national, check_variable),
+    ValueCodec(decode_fixed, encode_fixed_national, check_fixed),
 )
-_ZONED: Final = ValueCodec(decode_zoned, encode_zoned)
+_ZONED: Final = ValueCodec(decode_zoned, encode_zoned, check_zoned)
 
 # How the whole bytes of a large object become a value: those families that one can have.
 LARGE: Final[Mapping[Family, Callable[[Cells], pa.Array]]] = MappingProxyType(

@@ -48,6 +48,11 @@ def decode_integer(cells: Cells) -> pa.Array:
     return from_words(found.view(kind[0] + "8"), cells.column.arrow_type, missing)
 
 
+def check_integer(cells: Cells) -> None:
+    """Raise for an integer that is not of the column's width."""
+    null_cells(cells, int(_kind(cells.column)[1:]))
+
+
 def from_words(found: Integers, kind: pa.DataType, nulls: Mask | None) -> pa.Array:
     """Return 64-bit words as Arrow integers, or as unscaled decimals of 128 bits."""
     bitmap = None
@@ -84,6 +89,11 @@ def decode_float(cells: Cells) -> pa.Array:
     if nulls is None:
         return pa.array(found)
     return pa.array(found).take(pa.array(np.cumsum(~nulls) - 1, mask=nulls))
+
+
+def check_float(cells: Cells) -> None:
+    """Raise for a float that is not of the type's width."""
+    null_cells(cells, cells.column.type_row.width or 8)
 
 
 def encode_float(target: TargetColumn, found: RecordValues) -> CellWriter:

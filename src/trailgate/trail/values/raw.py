@@ -37,6 +37,11 @@ def decode_fixed_bytes(cells: Cells) -> pa.Array:
     return to_hex(gather_cells(cells, cells.starts + INDICATOR_BYTES, nulls))
 
 
+def check_fixed_bytes(cells: Cells) -> None:
+    """Raise for bytes that are not of the column's width."""
+    null_cells(cells, fixed_width(cells.column))
+
+
 def decode_large_bytes(cells: Cells) -> pa.Array:
     """Return bytes that fill their cells whole as upper-case hexadecimal digits."""
     return to_hex(gather_cells(cells, cells.starts, None))

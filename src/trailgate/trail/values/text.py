@@ -72,6 +72,18 @@ def decode_fixed(cells: Cells) -> pa.Array:
     return pc.utf8_rtrim(texts, " ")
 
 
+def check_variable(cells: Cells) -> None:
+    """Raise for a text of varying length whose length is wrong, or whose character set is not known."""
+    _charset(cells)
+    measure_variable(cells)
+
+
+def check_fixed(cells: Cells) -> None:
+    """Raise for a blank-padded text whose length is wrong, or whose character set is not known."""
+    _charset(cells)
+    null_cells(cells, fixed_width(cells.column))
+
+
 def decode_large_text(cells: Cells) -> pa.Array:
     """Return texts that fill their cells whole, as large objects do."""
     return _texts(cells, cells.starts, None)
@@ -102,9 +114,7 @@ def _texts(
     cells: Cells, starts: Longs, nulls: Mask | None, offsets: Offsets | None = None
 ) -> pa.Array:
     """Return texts as UTF-8, from the character set of their column or of the source."""
-    charset = charset_of(cells.column, cells.source.charset)
-    if charset is None:
-        raise cells.error(UNKNOWN_NATIONAL, 0)
+    charset = _charset(cells)
     if charset != UTF_8:
         raw = gather_cells(cells, starts, nulls, offsets)
         try:
@@ -116,6 +126,13 @@ def _texts(
     except DecodeError as error:
         bad = starts == error.where.offset
         raise cells.error(error.problem, int(np.argmax(bad))) from None
+
+
+def _charset(cells: Cells) -> str:
+    charset = charset_of(cells.column, cells.source.charset)
+    if charset is None:
+        raise cells.error(UNKNOWN_NATIONAL, 0)
+    return charset
 
 
 UNKNOWN_NATIONAL = "the definitions do not tell the character set of this national text: sub data type 1 is UTF-16BE"

@@ -13,7 +13,7 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.trail.values import read_kernels
 from trailgate.trail.values.cell_writers import FilledCells
 from trailgate.trail.values.codec import Cells, CellWriter, RecordValues, TargetColumn
-from trailgate.trail.values.text import width_error
+from trailgate.trail.values.text import null_cells, width_error
 from trailgate.trail.values.write_kernels import BETWEEN
 
 NULL_TEXT: Final = "1900-01-01:00:00:00.000000000"  # cut to the column's length
@@ -33,6 +33,11 @@ def decode_datetime(cells: Cells) -> pa.Array:
     if bad >= 0:
         raise cells.error("not a date time", bad) if has_width else width_error(cells, width, bad)
     return column(offsets, texts[: offsets[-1]], nulls if null_count else NO_NULLS, text=True)
+
+
+def check_datetime(cells: Cells) -> None:
+    """Raise for a date time that is not of the column's length."""
+    null_cells(cells, cells.column.external_length)
 
 
 def encode_datetime(target: TargetColumn, found: RecordValues) -> CellWriter:

@@ -72,9 +72,7 @@ def columns_used(source: TrailBytes, areas: Spans) -> int:
 
 def decode_numbered(cells: Cells) -> pa.Array:
     """Return what the values of a column look like; NULL is FF FF, whatever follows."""
-    head = words(cells.source.data, "u2")[cells.starts]
-    nulls = np.asarray(head == NULL, bool)
-    cells.require(nulls | (head == 0), "a null indicator must be 00 00 or ff ff")
+    nulls = check_numbered(cells)
     frames = cells.source.order.words(cells.source.data, "u4")[cells.starts]
     counted = frames == cells.source.order.pair(0, cells.lengths - VARIABLE_HEAD)
     ends = cells.starts + cells.lengths
@@ -85,6 +83,14 @@ def decode_numbered(cells: Cells) -> pa.Array:
     slots = pa.array(np.asarray(counted, bool))
     texts = [_shown(raw, cells.source.charset, counted=kind) for kind in (True, False)]
     return pc.if_else(slots, *texts)
+
+
+def check_numbered(cells: Cells) -> Mask:
+    """Return which values are NULL; raises for one without an indicator."""
+    head = words(cells.source.data, "u2")[cells.starts]
+    nulls = np.asarray(head == NULL, bool)
+    cells.require(nulls | (head == 0), "a null indicator must be 00 00 or ff ff")
+    return nulls
 
 
 def decode_large_numbered(cells: Cells) -> pa.Array:

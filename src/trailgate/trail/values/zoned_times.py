@@ -32,15 +32,21 @@ def decode_zoned(cells: Cells) -> pa.Array:
 
     Assumed (trail format §10.2): the text of a date time, then the zone; a shorter zone may make it shorter.
     """
+    nulls = check_zoned(cells)
+    texts = _ascii(cells, nulls)
+    form = pc.match_substring_regex(texts, ZONED)
+    cells.require(form.fill_null(True).to_numpy(zero_copy_only=False), "not a date time")
+    return pc.utf8_rtrim(pc.replace_substring(texts, ":", " ", max_replacements=1), " ")
+
+
+def check_zoned(cells: Cells) -> Mask:
+    """Return which values are NULL; raises for one that is too long or too short."""
     head = words(cells.source.data, "u2")[cells.starts]
     nulls = np.asarray(head == NULL, bool)
     width = cells.column.external_length + INDICATOR_BYTES
     good = nulls | ((head == 0) & (cells.lengths <= width) & (cells.lengths > ZONE_AT))
     cells.require(good, f"a date time with a zone, of at most {width} bytes, was expected")
-    texts = _ascii(cells, nulls)
-    form = pc.match_substring_regex(texts, ZONED)
-    cells.require(form.fill_null(True).to_numpy(zero_copy_only=False), "not a date time")
-    return pc.utf8_rtrim(pc.replace_substring(texts, ":", " ", max_replacements=1), " ")
+    return nulls
 
 
 def _ascii(cells: Cells, nulls: Mask) -> pa.Array:

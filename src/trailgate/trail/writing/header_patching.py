@@ -8,7 +8,7 @@ from typing import Final
 from trailgate.columnar.views import octets
 from trailgate.errors import EncodeError
 from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.file_header import TRAIL_LEAVES, Leaf
+from trailgate.trail.format.file_header import TRAIL_FIELDS, HeaderField
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, NORMAL, UNSET, outer_object, token
 from trailgate.trail.records.record import Token, tokens_between
 
@@ -29,7 +29,7 @@ class HeaderFacts:
 
 
 _FACTS: Final = {field.name for field in fields(HeaderFacts)}
-_LEAVES: Final = {leaf.code: leaf for leaf in TRAIL_LEAVES if leaf.name in _FACTS}
+_FIELDS: Final = {field.code: field for field in TRAIL_FIELDS if field.name in _FACTS}
 
 
 def patched_header(raw: bytes, order: ByteOrder, facts: HeaderFacts) -> bytes:
@@ -40,26 +40,26 @@ def patched_header(raw: bytes, order: ByteOrder, facts: HeaderFacts) -> bytes:
         payload = group.payload
         if group.code == TRAIL_GROUP:
             span = (start, start + len(payload))
-            leaves = tokens_between(data, span, order)
-            payload = b"".join(_leaf(leaf, order, facts) for leaf, _ in leaves)
+            fields = tokens_between(data, span, order)
+            payload = b"".join(_field(field, order, facts) for field, _ in fields)
         inner += token(group.code, payload, group.info, order)
     return outer_object(FILE_HEADER, inner, raw[1], order)
 
 
-def _leaf(found: Token, order: ByteOrder, facts: HeaderFacts) -> bytes:
-    leaf = _LEAVES.get(found.code)
-    if leaf is None:
+def _field(found: Token, order: ByteOrder, facts: HeaderFacts) -> bytes:
+    field = _FIELDS.get(found.code)
+    if field is None:
         return token(found.code, found.payload, found.info, order)
-    payload = _encoded(leaf, order, facts)
+    payload = _encoded(field, order, facts)
     if payload is None:
-        return token(found.code, leaf.codec.unset or found.payload, UNSET, order)
+        return token(found.code, field.codec.unset or found.payload, UNSET, order)
     return token(found.code, payload, NORMAL, order)
 
 
-def _encoded(leaf: Leaf, order: ByteOrder, facts: HeaderFacts) -> bytes | None:
+def _encoded(field: HeaderField, order: ByteOrder, facts: HeaderFacts) -> bytes | None:
     """Return a fact as bytes; None where it is not known, or damaged so that it cannot be written."""
-    value = getattr(facts, leaf.name)
+    value = getattr(facts, field.name)
     try:
-        return None if value is None else leaf.codec.encode(value, order)
+        return None if value is None else field.codec.encode(value, order)
     except EncodeError:
         return None

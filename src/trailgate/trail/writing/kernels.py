@@ -12,7 +12,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import load8, store8
+from trailgate.columnar.kernels.words import load8, move32, store2, store4, store8
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_layout import RECORD_HEADS
 from trailgate.trail.format.tokens import (
@@ -22,7 +22,7 @@ from trailgate.trail.format.tokens import (
     RECORD_INFO,
     TRAILER,
 )
-from trailgate.trail.values.write_kernels import copy_bytes
+from trailgate.trail.values.write_kernels import copy_bytes, ordered_half, ordered_word
 
 PIECE_BYTES: Final = 2000  # of the printed large object, whose odd piece comes first
 PIECE_HEAD: Final = 20  # column, number of pieces, piece, offset in the value, bytes
@@ -58,12 +58,17 @@ def write_heads(
 
     The first ``head`` bytes of the model are all up to the end of the name area; fields that differ are written over them.
     """
+    wide = (head + 31) & ~31  # bytes that copies of 32 write: most records have so many
     for record in range(len(places)):
         at, size = places[record], data_sizes[record]
-        copy_bytes(body, at, model, 0, head)
-        write_number(body, at + LENGTH_AT, lengths[record], 2, big)
-        write_number(body, at + DATA_LENGTH_AT, size, 2, big)
-        write_number(body, at + TIME_AT, times[record], 8, big)
+        if lengths[record] >= wide:
+            for done in range(0, head, 32):
+                move32(body, at + done, model, done)
+        else:
+            copy_bytes(body, at, model, 0, head)
+        write_short(body, at + LENGTH_AT, lengths[record], big)
+        write_short(body, at + DATA_LENGTH_AT, size, big)
+        store8(body, at + TIME_AT, ordered_word(np.uint64(times[record]), big))
         body[at + TYPE_AT] = types[record]
         body[at + INDICATOR_AT] = indicators[record]
         at += head
@@ -77,7 +82,7 @@ def write_heads(
 def write_lengths(body: Octets, places: Longs, lengths: Longs, big: bool) -> None:
     """Write a length of two bytes in each record."""
     for record in range(len(places)):
-        write_number(body, places[record], lengths[record], 2, big)
+        write_short(body, places[record], lengths[record], big)
         places[record] += 2
 
 
@@ -129,9 +134,9 @@ def write_pieces(
             length = head + FRAME + PIECE_HEAD + size + FRAME
             last = piece == count
             copy_bytes(body, at, model, 0, head)
-            write_number(body, at + LENGTH_AT, length, 2, big)
-            write_number(body, at + DATA_LENGTH_AT, PIECE_HEAD + size, 2, big)
-            write_number(body, at + TIME_AT, times[value], 8, big)
+            write_short(body, at + LENGTH_AT, length, big)
+            write_short(body, at + DATA_LENGTH_AT, PIECE_HEAD + size, big)
+            store8(body, at + TIME_AT, ordered_word(np.uint64(times[value]), big))
             body[at + INDICATOR_AT] = last_indicators[value] if last else MIDDLE
             body[at + CONTINUED_AT] = 0 if last else 1
             body[at + COUNT_AT] = min(int(count), MAX_COUNT)
@@ -139,7 +144,7 @@ def write_pieces(
             write_frame(body, at, DATA, NORMAL, PIECE_HEAD + size, big)
             at += FRAME
             for number in (column, count, piece, done, size):
-                write_number(body, at, number, 4, big)
+                write_long(body, at, number, big)
                 at += 4
             whole = size & ~7
             for word in range(0, whole, 8):
@@ -154,15 +159,20 @@ def write_pieces(
 
 
 @inner
-def write_number(body: Octets, at: int, number: int, width: int, big: bool) -> None:
-    """Write the last bytes of a number in the byte order of the trail."""
-    for byte in range(width):
-        body[at + (width - 1 - byte if big else byte)] = (number >> 8 * byte) & 0xFF
+def write_short(body: Octets, at: int, number: int, big: bool) -> None:
+    """Write the last two bytes of a number in the byte order of the trail."""
+    store2(body, at, np.uint64(ordered_half(number, big)))
+
+
+@inner
+def write_long(body: Octets, at: int, number: int, big: bool) -> None:
+    """Write the last four bytes of a number in the byte order of the trail."""
+    first, last = number >> 16 & 0xFFFF, number & 0xFFFF
+    word = ordered_half(first, big) | ordered_half(last, big) << 16 if big else number
+    store4(body, at, np.uint64(word))
 
 
 @inner
 def write_frame(body: Octets, at: int, code: int, info: int, size: int, big: bool) -> None:
     """Write the frame of a token."""
-    body[at] = code
-    body[at + 1] = info
-    write_number(body, at + 2, size, 2, big)
+    store4(body, at, np.uint64(code | info << 8 | ordered_half(size, big) << 16))

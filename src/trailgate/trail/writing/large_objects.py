@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.hexadecimal import from_hex
+from trailgate.columnar.rows import most_bytes
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, StateColumn
 from trailgate.model.tables import Column
@@ -97,8 +98,7 @@ def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Ar
     column = block.table.columns[index]
     if state.values is None or column.family not in LARGE_BYTES or column.type_row.fixed:
         return None
-    longest = pc.max(pc.binary_length(state.values)).as_py() or 0
-    if longest * WIDEST <= _limit(column):
+    if most_bytes(state.values) * WIDEST <= _limit(column):
         return None
     try:
         return LARGE_BYTES[column.family](column, state.values)

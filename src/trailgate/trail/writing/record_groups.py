@@ -140,7 +140,9 @@ def record_groups(
     op_type = block.op_type
     _check_types(block)
     has_before, updates = _has_before(block), op_type == UPDATE
-    unified = has_before & np.isin(op_type, unified_types) & ~(separate & updates)
+    unified = np.zeros(len(block), bool)
+    if unified_types:
+        unified = has_before & np.isin(op_type, unified_types) & ~(separate & updates)
     paired = has_before & updates & ~unified
     whole = _INDICATORS[block.tx_ind]
     tokens = None if block.tokens is None else OperationTokens(block, reference.order)

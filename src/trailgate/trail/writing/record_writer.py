@@ -27,6 +27,9 @@ from trailgate.trail.writing.token_areas import TokenAreas
 # have (trail format §5.2).
 AUDIT_POS: Final = 0
 AUDIT_RBA: Final = 0
+AFTER_CELLS: Final = (
+    2 * FRAME
+)  # bytes after an image: at least an empty T, and the end of the record
 
 
 class ImageWriter:
@@ -43,10 +46,15 @@ class ImageWriter:
                 cells.measure(self.sizes)
                 self.cells.append(cells)
 
-    def write(self, body: Octets, places: Longs) -> None:
-        """Write the image's cells; each place becomes their end."""
+    def write(self, body: Octets, places: Longs, following: int = 0) -> None:
+        """Write the image's cells; each place becomes their end.
+
+        At least the ``following`` bytes after the image are its record's, and are written later.
+        """
+        following += sum(cells.least for cells in self.cells)
         for cells in self.cells:
-            cells.write(body, places)
+            following -= cells.least
+            cells.write(body, places, following)
 
 
 def _cell_writer(group: RecordGroup, index: int, found: RecordValues) -> CellWriter:
@@ -93,7 +101,7 @@ class RecordWriter:
         if self.before is not None:
             write_lengths(body, places, self.before.sizes, big)
             self.before.write(body, places)
-        self.image.write(body, places)
+        self.image.write(body, places, int(self.tokens.sizes.min(initial=SPARE)) + FRAME)
         self.tokens.write(body, places)
         write_trailers(body, places, self.sizes, big)
 

@@ -74,7 +74,7 @@ PREFIX: Final = 2  # the name of its prefix, -1 where there is none
 LOCAL: Final = 3
 ELEMENT: Final = 4  # the number of an element's name in the rules, else 0
 ATTRIBUTE: Final = 5
-SEEN: Final = 6  # the last tag that had it as an attribute
+SEEN: Final = 6  # the last tag that had it as an attribute, 0 for elements alone, -1 before
 BOUND: Final = 7  # how many declarations of it as a prefix are open
 
 # Names that are always there.

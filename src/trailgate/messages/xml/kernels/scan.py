@@ -33,6 +33,7 @@ from trailgate.messages.xml.kernels.layout import (
     POOLED,
     PREFIX,
     REFUSED,
+    SEEN,
     SERIAL,
     SHAPE,
     SIZE,
@@ -232,6 +233,7 @@ def scan(
                 name = name_at(text, at + 1, place, table, keys, info, pool, used)
                 if name < 0:
                     return message, name
+                info[name * INFO + SEEN] = max(info[name * INFO + SEEN], 0)
                 prefix = info[name * INFO + PREFIX]
                 at, count = place + 1, 0
                 if place >= end or (depth + 2) * FRAME > len(frames):

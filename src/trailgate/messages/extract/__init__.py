@@ -1,0 +1,1 @@
+"""Extract parameter files: which operations are captured, and what of them."""

@@ -1,0 +1,232 @@
+"""Operations of a table selected by its TABLE statements, and what these make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask
+from trailgate.errors import OptionError
+from trailgate.messages.extract.rules import CaptureRules, Condition, TableRule, column_index
+from trailgate.model.changes import ABSENT, DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
+from trailgate.model.tables import Table
+from trailgate.operations.expressions.evaluation import Selection, no_rows, selected, texts
+from trailgate.operations.expressions.functions import environment_item
+from trailgate.operations.expressions.values import Surroundings
+
+MISSING_HINT: Final = (
+    "Test that first, as in COLUMN = @PRESENT AND ..., or have all columns in the messages"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSelection:
+    """The statements of one table, bound to its columns; ``dropped`` are the columns that records do not get."""
+
+    table: Table
+    statements: tuple[TableRule, ...]
+    surroundings: Surroundings
+    dropped: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, table: Table, rules: CaptureRules) -> Self | None:
+        """Return how operations of a table are selected, None where it is not captured.
+
+        Raises OptionError where a statement does not fit the table.
+        """
+        statements = rules.of_table(table.name)
+        if not statements:
+            return None
+        found = cls(table, statements, rules.surroundings, _dropped(table, statements[0]))
+        found.check()
+        return found
+
+    @property
+    def takes_all(self) -> bool:
+        """Return whether every operation is captured."""
+        return self.statements[0].takes_all
+
+    @property
+    def asks_types(self) -> bool:
+        """Return whether an expression needs to know which updates are key updates."""
+        return any(item == "OPTYPE" for _, item in _items(self.statements))
+
+    def check(self) -> None:
+        """Raise OptionError where an expression does not fit the table."""
+        nothing = no_rows(self.table)
+        for rule in self.statements:
+            for condition in rule.conditions:
+                self._select(nothing, rule, condition)
+            for token in rule.tokens:
+                try:
+                    texts(token.value, nothing, self.surroundings)
+                except OptionError as error:
+                    raise error.located(line=rule.line or None, field="TOKENS") from None
+
+    def select(self, block: ChangeBlock) -> Selection:
+        """Return the rows that are captured, and those of which a missing column would decide that.
+
+        All rows have the block's first operation type.
+        """
+        rows = len(block)
+        taken, undecided = np.zeros(rows, bool), np.zeros(rows, bool)
+        for rule in self.statements:
+            found = self._of_rule(block, rule)
+            free = ~(taken | undecided)
+            taken |= free & found.selected
+            undecided |= free & found.undecided
+        return Selection(taken, undecided)
+
+    def _of_rule(self, block: ChangeBlock, rule: TableRule) -> Selection:
+        rows = len(block)
+        letter = _letter(block)
+        every = Selection(np.ones(rows, bool), np.zeros(rows, bool))
+        if letter in rule.ignored:
+            return Selection(every.undecided, every.undecided)
+        found = (
+            self._select(block, rule, condition)
+            for condition in rule.conditions
+            if letter in condition.operations
+        )
+        return reduce(_both, found, every)
+
+    def _select(self, block: ChangeBlock, rule: TableRule, condition: Condition) -> Selection:
+        around = replace(self.surroundings, settled=False)
+        try:
+            return selected(condition.expression, block, around)
+        except OptionError as error:
+            raise error.located(line=rule.line or None, field=condition.clause) from None
+
+    def missing(self, block: ChangeBlock, row: int) -> str:
+        """Return what an undecided row lacks, as an error states it."""
+        names: dict[str, None] = {}
+        deletes = block.op_type[row] == DELETE
+        for rule in self.statements:
+            for condition in rule.conditions:
+                for node in condition.expression.columns():
+                    image = node.image or ("BEFORE" if deletes else "AFTER")
+                    columns: Image = block.before if image == "BEFORE" else block.after
+                    if columns[self.table.index(node.name)].is_missing(len(block))[row]:
+                        names["BEFORE." * (node.image == "BEFORE") + node.name] = None
+        clause = (
+            self.statements[0].conditions[0].clause if self.statements[0].conditions else "FILTER"
+        )
+        return f"{clause} cannot be decided: the message does not have {', '.join(names)}"
+
+    def with_tokens(self, block: ChangeBlock) -> ChangeBlock:
+        """Return the block with the user tokens of its table; its transactions must be known."""
+        tokens = self.statements[0].tokens
+        if not tokens:
+            return block
+        values = [texts(token.value, block, self.surroundings) for token in tokens]
+        return replace(block, tokens=_maps([token.name for token in tokens], values))
+
+    def without_columns(self, block: ChangeBlock) -> ChangeBlock:
+        """Return the block with the columns alone that records get (COLS, COLSEXCEPT)."""
+        if not self.dropped:
+            return block
+
+        def kept(image: Image) -> Image:
+            return tuple(ABSENT if i in self.dropped else column for i, column in enumerate(image))
+
+        return replace(block, before=kept(block.before), after=kept(block.after))
+
+
+def _letter(block: ChangeBlock) -> str:
+    kind = int(block.op_type[0]) if len(block) else UPDATE
+    return "U" if kind == KEY_UPDATE else chr(kind)
+
+
+def _both(one: Selection, other: Selection) -> Selection:
+    """Return the rows that two selections share; a row that either drops is dropped."""
+    maybe = (one.selected | one.undecided) & (other.selected | other.undecided)
+    both = one.selected & other.selected
+    return Selection(both, maybe & ~both)
+
+
+def _dropped(table: Table, rule: TableRule) -> frozenset[int]:
+    """Return the columns that COLS does not name, or that COLSEXCEPT does; keys are always kept."""
+    option, names = ("COLS", rule.columns) if rule.columns else ("COLSEXCEPT", rule.without)
+    if not names:
+        return frozenset()
+    named = {column_index(table, name, rule, option) for name in names}
+    every = frozenset(range(len(table.columns)))
+    dropped = every - named if rule.columns else frozenset(named)
+    marked = table.marked_keys
+    for key in marked:
+        if key in dropped:
+            problem = f"the key column {table.columns[key].name} of {table.name} would be left out"
+            raise rule.error(problem, option, "Capture it too, or name another key by KEYCOLS")
+    if not marked:
+        problem = f"{table.name} has no key column, so all its columns identify a row"
+        raise rule.error(problem, option, "Name a key by KEYCOLS")
+    return dropped
+
+
+def _maps(names: list[str], values: Iterable[pa.Array]) -> pa.MapArray:
+    """Return a map for each row; a value that is null has no entry."""
+    columns = list(values)
+    rows, count = len(columns[0]), len(columns)
+    # The entries of a row follow each other: slot row * count + i.
+    slots = np.arange(rows * count).reshape(count, rows, order="F")
+    place = np.empty(rows * count, np.int64)
+    place[slots.ravel()] = np.arange(rows * count)
+    items = pa.concat_arrays(columns).take(pa.array(place))
+    keys = pa.array(names, pa.string()).take(pa.array(np.tile(np.arange(count), rows)))
+    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(count)
+    if items.null_count:
+        valid: Mask = np.asarray(items.is_valid())
+        ends = np.concatenate([[0], np.cumsum(valid)])
+        offsets = ends[offsets].astype(np.int32)
+        keys, items = keys.filter(pa.array(valid)), items.drop_null()
+    return pa.MapArray.from_arrays(pa.array(offsets), keys, items)
+
+
+class TableSelections:
+    """The selections of tables, each bound when it is first asked for."""
+
+    def __init__(self, rules: CaptureRules) -> None:
+        self._rules = rules
+        self._known: dict[str, TableSelection | None] = {}
+
+    def of(self, table: Table) -> TableSelection | None:
+        """Return how operations of a table are selected, None where it is not captured."""
+        if table.name not in self._known:
+            self._known[table.name] = TableSelection.of(table, self._rules)
+        return self._known[table.name]
+
+
+def environment_of(rules: CaptureRules) -> set[tuple[str, str]]:
+    """Return the groups and items that the expressions of the rules ask @GETENV for."""
+    return _items(rules.statements)
+
+
+def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
+    for rule in statements:
+        expressions = [condition.expression for condition in rule.conditions]
+        expressions += [token.value for token in rule.tokens]
+        calls = [call for one in expressions for call in one.calls()]
+        found |= {environment_item(call) for call in calls if call.function == "GETENV"}
+    return found
+
+
+def excluded(rules: CaptureRules, owners: pa.Array | None, names: pa.Array | None) -> Longs | None:
+    """Return for each operation whether its user or transaction name is left out: 1 or 0.
+
+    -1 is an operation without a name, for which that of its transaction counts. None: nothing is left out.
+    """
+    found: Longs | None = None
+    for left_out, values in ((rules.users, owners), (rules.transactions, names)):
+        if left_out and values is not None:
+            known = pa.array([one.lower() for one in left_out], pa.string())
+            mine = np.asarray(pc.is_in(pc.utf8_lower(values), value_set=known)).astype(np.int64)
+            mine[np.asarray(pc.equal(pc.binary_length(values), 0).fill_null(True))] = -1
+            found = mine if found is None else np.where(found == 0, mine, np.maximum(found, mine))
+    return found

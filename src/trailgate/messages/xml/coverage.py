@@ -1,0 +1,69 @@
+"""Which rules match in a run: those without a match are named at its end, and so are messages without operations.
+
+Batches pass this on as notes, one text a fact, which any process can put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from trailgate.errors import nearest
+from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.xml.findings import Findings
+from trailgate.messages.xml.paths import ANY
+from trailgate.messages.xml.rules import Rule
+
+MOST_NAMES: Final = 1000  # that a batch passes on
+_MATCHED, _NAME, _EMPTY = "matched ", "name ", "empty"
+
+
+class Coverage:
+    """Takes down which of some rules match."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = rules
+
+    def seen(
+        self, messages: MessageBatch, findings: Findings, names: Iterable[str]
+    ) -> frozenset[str]:
+        """Return the notes of a batch."""
+        found = (findings.outer.rule, findings.operations.rule, findings.columns.rule)
+        numbers = set(np.unique(np.concatenate(found)).tolist())
+        rules = [rule for top in self.rules for rule in top.all()]
+        notes = {f"{_MATCHED}{rule.name}" for rule in rules if rule.number in numbers}
+        if len(notes) < len({rule.name for rule in rules}):
+            notes.update(f"{_NAME}{name}" for name in sorted(names)[:MOST_NAMES])
+        if len(np.unique(findings.message)) < len(messages):
+            notes.add(_EMPTY)
+        return frozenset(notes)
+
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end."""
+        names = {note.removeprefix(_NAME) for note in notes if note.startswith(_NAME)}
+        said = {note for note in notes if not note.startswith((_MATCHED, _NAME, _EMPTY))}
+        if _EMPTY in notes:
+            said.add("the rules find no operation in some messages; trailgate explain shows why")
+        for rule in self._unmatched(self.rules, notes):
+            near = like(rule, names)
+            there = f"; the messages have {', '.join(near)}" if near else ""
+            said.add(f"the rule {rule.name} never matched: {rule.match or '.'}{there}")
+        return frozenset(said)
+
+    def _unmatched(self, rules: Iterable[Rule], notes: frozenset[str]) -> Iterator[Rule]:
+        """Yield the rules that never matched where the rule above them did."""
+        for rule in rules:
+            if f"{_MATCHED}{rule.name}" in notes:
+                yield from self._unmatched(rule.subrules, notes)
+            else:
+                yield rule
+
+
+def like(rule: Rule, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are most like those of a rule's match which did not occur."""
+    known = set(names)
+    steps = () if rule.match is None else rule.match.steps
+    wanted = {step.name.local for step in steps} - known - {ANY.local}
+    return tuple(sorted({near for name in wanted if (near := nearest(name, known))}))

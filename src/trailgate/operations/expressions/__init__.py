@@ -1,0 +1,1 @@
+"""Expressions of parameter files: text to trees, and trees over blocks of changes to columns."""

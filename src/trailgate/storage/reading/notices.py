@@ -1,0 +1,53 @@
+"""What readers report beside the rows that they return: by the log, which is stderr unless a program handles it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from trailgate.trail.format.file_header import FileHeader
+from trailgate.trail.writing.trail_format import RELEASES
+
+LOG: Final = logging.getLogger(__name__)
+HIGHEST_LEVEL: Final = max(release.level for release in RELEASES.values())
+UNDEFINED: Final = (
+    "%s: nothing defines %s%s: columns are numbered and numbers unscaled; the definitions file of its tables helps "
+    "(--definitions FILE, or PREFIX.def)"
+)
+HELD: Final = (
+    "%s, byte %d: the last operation of an open transaction is left out, since more of it may follow "
+    "(--open-transactions show gives it)"
+)
+UNPAIRED: Final = "%s, byte %d: the last update is left out: its after image is not written yet"
+NEWER: Final = "%s: the trail is of level %d, and levels up to %d are known: what is new in it may be read wrongly"
+UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
+NAMED: Final = 3  # tables in a notice
+
+
+class Notices:
+    """Logs each kind of notice once, however many readers of a trail share it."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def once(self, text: str, *values: object) -> None:
+        """Log a text with its values, unless it was logged before."""
+        if text not in self._given:
+            self._given.add(text)
+            LOG.warning(text, *values)
+
+    def of_header(self, path: str, header: FileHeader | None) -> None:
+        """Log where a file is of a level that is not known."""
+        if header is not None and is_newer(header):
+            self.once(NEWER, path, header.trail.compatibility, HIGHEST_LEVEL)
+
+    def of_undefined(self, path: str, names: list[str]) -> None:
+        """Log where nothing defines tables."""
+        if names:
+            more = f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
+            self.once(UNDEFINED, path, ", ".join(names[:NAMED]), more)
+
+
+def is_newer(header: FileHeader) -> bool:
+    """Return whether a file is of a level that is not known."""
+    return header.trail.compatibility > HIGHEST_LEVEL

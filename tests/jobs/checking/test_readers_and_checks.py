@@ -1,0 +1,122 @@
+"""Whole means whole: what a reader refuses, a check finds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flipped_trails import KINDS, flipped_trails
+from laws import examples
+from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.errors import TrailgateError
+from trailgate.jobs.checking.report import Report, check_trail
+from trailgate.model.tables import Definitions
+from trailgate.storage.reading.trails import read_trail
+
+OF_VALUES = ("not UTF-8", "not a date time")  # what a check without values does not look for
+FILLING = b"dwme"  # the letters of large values: flipping these says little
+
+
+@pytest.fixture(scope="module")
+def trails(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, bytes]]:
+    found = flipped_trails(tmp_path_factory.mktemp("flipped"))
+    return {name: (path, path.read_bytes()) for name, path in found.items()}
+
+
+@cache
+def telling_places(good: bytes) -> npt.NDArray[np.int64]:
+    """Return the bytes that are not filling."""
+    return np.flatnonzero(~np.isin(np.frombuffer(good, np.uint8), list(FILLING)))
+
+
+def refusal(path: Path) -> str:
+    """Return why a reader refuses a trail; empty where it does not."""
+    try:
+        for _ in read_trail(path, threads=1):
+            pass
+    except TrailgateError as error:
+        return str(error)
+    return ""
+
+
+def reported(report: Report) -> str:
+    return "\n".join(str(one) for one in report.findings)
+
+
+def test_the_trails_are_whole_and_read(trails: dict[str, tuple[Path, bytes]]) -> None:
+    for path, _ in trails.values():
+        assert refusal(path) == ""
+        for values in (False, True):
+            report = check_trail(str(path), values=values)
+            assert report.whole, reported(report)
+
+
+@settings(
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(st.data())
+def test_what_a_reader_refuses_a_check_finds(
+    trails: dict[str, tuple[Path, bytes]], data: st.DataObject
+) -> None:
+    name = data.draw(st.sampled_from(sorted(trails)))
+    path, good = trails[name]
+    places = telling_places(good)
+    at = int(places[data.draw(st.integers(0, len(places) - 1))])
+    flip = data.draw(st.integers(1, 255) | st.sampled_from([1 << bit for bit in range(8)]))
+    path.write_bytes(good[:at] + bytes((good[at] ^ flip,)) + good[at + 1 :])
+    try:
+        problem = refusal(path)
+        if not problem:
+            return
+
+        assert not check_trail(str(path), values=True).whole, problem
+        if not any(text in problem for text in OF_VALUES):
+            assert not check_trail(str(path)).whole, problem
+    finally:
+        path.write_bytes(good)
+
+
+def test_a_value_that_is_not_text_is_found_with_values_alone(
+    trails: dict[str, tuple[Path, bytes]],
+) -> None:
+    path, good = trails["level 3"]
+    path.write_bytes(good.replace("née".encode(), b"n\xff\xfee"))
+
+    report = check_trail(str(path), values=True)
+    without = check_trail(str(path))
+    path.write_bytes(good)
+
+    assert without.whole
+    assert [one.kind for one in report.findings] == ["reading"]
+    assert "not UTF-8 (field NAME)" in reported(report)
+    assert report.findings[0].raw[:2] == b"\x47\x01"
+
+
+def test_where_all_records_are_refused_few_are_sought_one_by_one(tmp_path: Path) -> None:
+    path = flipped_trails(tmp_path)["level 3"]
+    good = path.read_bytes()
+    head = int.from_bytes(good[2:4], "big")
+    first = head + int.from_bytes(good[head + 2 : head + 4], "big")
+    path.write_bytes(good[:head] + 300 * good[head:first])
+    wider = tuple(
+        replace(one, external_length=5) if one.name == "CODE" else one for one in KINDS.columns
+    )
+    definitions = write_sourcedefs(Definitions((replace(KINDS, columns=wider),)))
+    Path(f"{str(path)[:-9]}.def").write_bytes(definitions)
+
+    report = check_trail(str(path))
+
+    found = [one for one in report.findings if one.kind == "reading"]
+    assert len(found) + found[-1].more == 300
+    assert found[0].detail == (
+        "Insert S.KINDS: a value of 5 bytes after 00 00 or ff ff was expected (field CODE)"
+    )

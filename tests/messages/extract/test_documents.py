@@ -1,0 +1,35 @@
+"""The page about Extract parameter files names all that the code knows, and of the right kind."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from trailgate.messages.extract.parameter_reasons import NOTED, REFUSED, TRANSACTION_LOG
+from trailgate.messages.extract.parameters import OBEYED
+from trailgate.messages.extract.table_clauses import CLAUSES, REASONS
+from trailgate.operations.expressions.environment import ITEMS
+from trailgate.operations.expressions.functions import FUNCTIONS
+
+PAGE = (Path(__file__).parents[3] / "docs/extract.md").read_text()
+ROWS = re.findall(r"^\| ([A-Z][^|]*) \| (obeyed|noted|refused) \|", PAGE, re.MULTILINE)
+
+
+def words(kind: str) -> set[str]:
+    return {word for names, of in ROWS if of == kind for word in re.findall(r"[A-Z0-9]+", names)}
+
+
+def test_each_parameter_has_its_kind() -> None:
+    assert words("obeyed") >= OBEYED - {"RECOVERYOPTIONS"}
+    assert words("noted") >= set(NOTED) | {"RECOVERYOPTIONS"}
+    assert words("refused") == set(REFUSED)
+    assert words("obeyed") | words("noted") >= set(TRANSACTION_LOG)
+
+
+def test_options_functions_and_items_are_named() -> None:
+    for name in (*CLAUSES, *REASONS):
+        assert re.search(rf"\b{name}\b", PAGE), name
+    for name in FUNCTIONS:
+        assert f"@{name}" in PAGE
+    for group, items in ITEMS.items():
+        assert all(re.search(rf"\b{word}\b", PAGE) for word in (group, *items))

@@ -1,0 +1,56 @@
+"""Rules that never match are named at the end of a run, and messages without operations are noted."""
+
+from __future__ import annotations
+
+from trailgate.jobs.capture.loading import messages_from
+from xml_files import xml_capture
+
+RULES = """xml.rules=tx
+tx.type=tx
+tx.match=/Orders
+tx.subrules=op,other
+op.type=op
+op.match=./order
+op.schemaandtable="OGG.PAIR"
+op.optype="I"
+op.subrules=id,name
+id.type=col
+id.name="ID"
+id.value=@id
+name.type=col
+name.match=./Nam
+name.name="NAME"
+name.value=./text()
+other.type=op
+other.match=./Return
+other.schemaandtable="OGG.PAIR"
+other.optype="D"
+other.subrules=id
+"""
+GOOD = "<Orders><order id='1'><Name>x</Name></order></Orders>"
+
+
+def said(*batches: list[str]) -> set[str]:
+    capture = xml_capture(RULES)
+    notes = [capture.parse(messages_from(bodies)).notes for bodies in batches]
+    return set(capture.said(frozenset().union(*notes)))
+
+
+def test_rules_that_never_match_are_named_with_names_that_occur() -> None:
+    assert said([GOOD]) == {
+        "the rule name never matched: ./Nam; the messages have Name",
+        "the rule other never matched: ./Return",
+    }
+
+
+def test_a_match_in_any_batch_counts() -> None:
+    other = "<Orders><Return id='1'/><order id='2'><Nam>x</Nam></order></Orders>"
+
+    assert said([GOOD], [other], [GOOD]) == set()
+
+
+def test_rules_below_one_that_never_matches_are_not_named() -> None:
+    assert said(["<orders/>"]) == {
+        "the rule tx never matched: /Orders; the messages have orders",
+        "the rules find no operation in some messages; trailgate explain shows why",
+    }

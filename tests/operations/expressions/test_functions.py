@@ -1,0 +1,177 @@
+"""Functions and comparisons, each by a few rows."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from operations.expressions.blocks import MISSING, block_of
+from trailgate.columnar.kernels.hashing import hash_texts
+from trailgate.columnar.rows import text_view
+from trailgate.errors import OptionError
+from trailgate.model.changes import DELETE, KEY_UPDATE
+from trailgate.operations.expressions.environment import ITEMS
+from trailgate.operations.expressions.evaluation import selected, texts
+from trailgate.operations.expressions.parser import parse_condition, parse_value
+from trailgate.operations.expressions.values import Surroundings
+
+COLUMNS: dict[str, list[Any]] = {
+    "ID": [1, 2, 3],
+    "NAME": ["JOE", "Ünal JOE ", None],
+    "CITY": ["ROME", "ROME  ", "OSLO"],
+    "PRICE": [Decimal("1.50"), Decimal(2), None],
+    "AMOUNT": ["1e3", "0001.50", "99999999999999999999999999999999999999.1"],
+    "DAY": ["2026-01-05", "2026-01-06", None],
+    "AT": ["2026-01-05 00:00:00.000000", "2026-01-06 10:00:00.500000", None],
+    "RATE": [1.5, 0.1, None],
+    "RAW": ["00FF", "", None],
+    "BIG": [2**64 - 1, 1, 3],
+}
+BLOCK = block_of(COLUMNS, tx_owner=pa.array(["ann", "bob", None]))
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("CITY = 'ROME'", [0, 1]),
+        ("CITY = 'ROME '", [0, 1]),
+        ("NAME = 'Ünal JOE'", []),
+        ("PRICE = 1.5", [0]),
+        ("PRICE > 1.999999", [1]),
+        ("AMOUNT = 1.5", [1]),
+        ("AMOUNT > 99999999999999999999999999999999999999", [2]),
+        ("BIG = 18446744073709551615", [0]),
+        ("BIG > ID", [0]),
+        ("ID < 1e30", [0, 1, 2]),
+        ("DAY = '2026-01-05'", [0]),
+        ("DAY = AT", [0]),
+        ("AT > '2026-01-06 10:00:00'", [1]),
+        ("RATE = 1.5", [0]),
+        ("RATE < 1", [1]),
+        ("RAW = '00ff'", [0]),
+        ("@STRFIND (NAME, 'JOE') = 6", [1]),
+        ("@STRFIND (NAME, 'JOE', 2) = 6", [1]),
+        ("@STRFIND ('abcabc', 'c', 4) = 6", [0, 1, 2]),
+        ("@STREQ (NAME, 'JOE')", [0]),
+        ("@STREQ (CITY, 'ROME') = 1", [0, 1]),
+        ("@STRCMP (NAME, 'K') = -1", [0]),
+        ("@STRNCMP (NAME, 'JON', 2) = 0", [0]),
+        ("@STRLEN (NAME) = 9", [1]),
+        ("@STRUP (NAME) = 'ÜNAL JOE '", [1]),
+        ("@STRTRIM (NAME) = 'Ünal JOE'", [1]),
+        ("@STREXT (NAME, 2, 3) = 'OE'", [0]),
+        ("@STRCAT (ID, '-', CITY) = '3-OSLO'", [2]),
+        ("@COLTEST (NAME, NULL)", [2]),
+        ("@COLTEST (NAME, PRESENT, MISSING) = 1", [0, 1]),
+        ("@GETENV ('TRANSACTION', 'USERNAME') = 'bob'", [1]),
+        ("GGS_TRANS_TIMESTAMP = '2026-01-05 09:00:00.000000'", [0, 1, 2]),
+        ("@BEFORE (NAME) = @ABSENT", [0, 1, 2]),
+        ("NAME = 'JOE' OR NOT (ID = 1)", [0, 1, 2]),
+        ("ID", [0, 1, 2]),
+        ("'1' = '1'", [0, 1, 2]),
+        ('"ID" = 2', [1]),
+    ],
+)
+def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
+    found = selected(parse_condition(condition), BLOCK)
+
+    assert np.flatnonzero(found.selected).tolist() == rows
+    assert not found.undecided.any()
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "place"),
+    [
+        ("NAME = 5", "the column NAME (text) and a number are not compared", 5),
+        ("ID = 'x'", "'x' is not a number", 3),
+        ("DAY = 'soon'", "'soon' is not a value of the column DAY", 4),
+        ("NAME = DAY", "not compared", 5),
+        ("RAW = 'xyz'", "'xyz' is not hexadecimal", 4),
+        ("ID * 2 > 1", "arithmetic is not supported", 3),
+        ("(ID * 2) > 1", "arithmetic is not supported", 4),
+        ("(ID = 1) = 1", "a condition cannot be compared", 4),
+        ("S.NAME = 'x'", "a column is named without its table", 0),
+        ("@RANGE (4, 3)", "range 4 is not one of 3", 8),
+        ("@STRFIND (NAME, CITY)", "expected a literal", 16),
+        ("@STRFOUND (NAME, 'x')", "unknown function @STRFOUND", 0),
+        ("@GETENV ('TRANSACTION', 'USRNAME') = 'x'", "@GETENV does not know 'USRNAME'", 0),
+        ("@GETENV ('LAG', 'SEC') = 'x'", "@GETENV does not give LAG", 0),
+        ("@GETENV ('GGFILEHEADER', 'COMPATIBILITY') = '4'", "it is valid for Replicat", 0),
+        ("@COLTEST (NAME, EMPTY)", "expected one of PRESENT, NULL, MISSING, INVALID", 16),
+        ("NAME < @NULL", "@NULL is compared by = or <>", 5),
+        ("ID = 1" + "0" * 40, "more than 38 digits", 3),
+    ],
+)
+def test_an_error_has_a_caret_below_its_place(text: str, says: str, place: int) -> None:
+    with pytest.raises(OptionError) as caught:
+        selected(parse_condition(text), BLOCK)
+
+    assert says in caught.value.problem
+    shown, caret = caught.value.hint.splitlines()[-2:]
+    assert caret.index("^") - shown.index(text[:4]) == place
+
+
+def test_columns_of_deletes_are_those_of_the_before_image() -> None:
+    block = block_of({}, {"ID": [7, 8]}, DELETE)
+
+    assert selected(parse_condition("ID = 8"), block).selected.tolist() == [False, True]
+    assert selected(parse_condition("AFTER.ID = 8"), block).undecided.tolist() == [True, True]
+
+
+def test_values_are_text_as_it_is_shown_elsewhere() -> None:
+    found = {name: texts(parse_value(name), BLOCK).to_pylist() for name in COLUMNS}
+
+    assert found["PRICE"] == ["1.50", "2.00", None]
+    assert found["ID"] == ["1", "2", "3"]
+    assert found["NAME"] == COLUMNS["NAME"]
+    assert texts(parse_value("BEFORE.NAME"), BLOCK).to_pylist() == [None] * 3
+
+
+def test_every_item_of_the_environment_gives_text() -> None:
+    around = Surroundings("grp", "host", "user")
+
+    for group, items in ITEMS.items():
+        for item in items:
+            found = texts(parse_value(f"@GETENV ('{group}', '{item}')"), BLOCK, around)
+            assert (len(found), found.type) == (len(BLOCK), pa.string())
+
+
+def test_key_updates_have_their_name() -> None:
+    block = block_of({"ID": [1]}, kind=KEY_UPDATE)
+
+    assert texts(parse_value("GGS_OP_TYPE"), block).to_pylist() == ["PK UPDATE"]
+
+
+def test_ranges_part_all_rows_the_same_way_everywhere() -> None:
+    keys = [str(n) for n in range(1000)]
+    block = block_of({"NAME": keys, "ID": list(range(1000)), "AMOUNT": [f"0{n}.0" for n in keys]})
+    parts = [
+        [
+            selected(parse_condition(f"@RANGE ({i}, 4, {name})"), block).selected
+            for i in (1, 2, 3, 4)
+        ]
+        for name in ("NAME", "ID", "AMOUNT")
+    ]
+
+    for one in parts:
+        assert (np.sum(one, axis=0) == 1).all()
+        assert all(150 < part.sum() < 350 for part in one)
+    # The bytes "1" and "2" always have these numbers.
+    assert _hashes(["1", "2", ""]) == [16777669, 16777670, 1]
+
+
+def _hashes(values: list[str]) -> list[int]:
+    offsets, data = text_view(pa.array(values))
+    found = np.empty(len(values), np.int64)
+    hash_texts(data, offsets, found)
+    return found.tolist()
+
+
+def test_a_missing_key_leaves_the_range_open() -> None:
+    block = block_of({"ID": [1, MISSING]})
+
+    assert selected(parse_condition("@RANGE (1, 2)"), block).undecided.tolist() == [False, True]

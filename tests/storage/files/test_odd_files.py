@@ -1,0 +1,96 @@
+"""Promises about odd names, absurd manifests and impossible times: an error of ours, or output that is valid."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from raw_trail import write_files
+from trail.building import cell, record, text
+from trailgate.cli.main import run
+from trailgate.errors import OptionError, StorageError
+from trailgate.storage.files.found_files import find_files
+from trailgate.storage.files.trail_files import find_trail, find_trails
+from trailgate.storage.reading.trails import read_trail
+
+ODD = os.fsdecode(b"o\xfft")
+
+
+def files_of(*paths: Path | str) -> list[str]:
+    return [Path(found.path).name for found in find_files(paths, "messages", "nothing here")]
+
+
+def test_hidden_files_of_folders_and_patterns_are_left_out(tmp_path: Path) -> None:
+    for name in ("b", "a", ".hidden", "_SUCCESS"):
+        (tmp_path / name).touch()
+    assert files_of(tmp_path) == ["a", "b"]
+    assert files_of(tmp_path / "*") == ["a", "b"]
+    assert files_of(tmp_path / "_*") == ["_SUCCESS"]
+    assert files_of(tmp_path / "_SUCCESS") == ["_SUCCESS"]
+
+
+def test_addresses_count_in_their_order_and_each_file_once(tmp_path: Path) -> None:
+    for name in ("one/a", "one/b", "two/c", "[x]"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert files_of(tmp_path / "two", tmp_path / "one") == ["c", "a", "b"]
+    assert files_of(tmp_path / "one/b", tmp_path / "one") == ["b", "a"]
+    assert files_of(tmp_path / "*/[bc]") == ["b", "c"]
+    assert files_of(tmp_path / "[x]") == ["[x]"]
+    with pytest.raises(StorageError, match="nothing here"):
+        files_of(tmp_path / "one", tmp_path / "x*")
+    with pytest.raises(OptionError, match="list of paths is empty"):
+        files_of()
+
+
+def test_a_pattern_of_trails_is_one_of_prefixes(tmp_path: Path) -> None:
+    for name in ("aa", "ab", "ba"):
+        write_files(tmp_path / name, [[]])
+    found = find_trails(f"{tmp_path}/a?")
+    assert [Path(trail.prefix).name for trail in found] == ["aa", "ab"]
+    assert len(find_trails([f"{tmp_path}/*", f"{tmp_path}/aa"])) == 3
+    with pytest.raises(StorageError, match="no trail files here"):
+        find_trails(f"{tmp_path}/c*")
+
+
+def test_names_that_are_not_utf_8_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"the path .*o\\xfft is not UTF-8"):
+        find_trail(tmp_path / ODD)
+    prefix = write_files(tmp_path / "ot", [[]])
+    try:
+        (tmp_path / ODD).touch()
+    except OSError:
+        pytest.skip("this file system has no such names")
+    assert find_trail(prefix).files
+    with pytest.raises(StorageError, match="1 names that are not UTF-8"):
+        files_of(tmp_path)
+
+
+@pytest.mark.parametrize("manifest", ["[" * 100_000, "[]", "1", "{}", '{"files": [1]}', "\0"])
+def test_a_manifest_that_is_none_is_an_error(tmp_path: Path, manifest: str) -> None:
+    prefix = write_files(tmp_path / "ot", [[]])
+    Path(f"{prefix}.manifest.json").write_text(manifest)
+    with pytest.raises(StorageError, match="the manifest cannot be understood"):
+        find_trail(prefix)
+    assert run(["check", str(prefix)]) == 1
+
+
+@pytest.mark.parametrize("time", [-(2**62), 253_402_300_800_000_000, 2**62])
+def test_times_that_no_date_has_are_null_and_logged(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    time: int,
+) -> None:
+    data = cell(0, b"\0\0" + bytes(8)) + cell(1, text("x"))
+    one = record(5, data, name="MY.ORDERS", trans_ind=3, io_time=time)
+    prefix = write_files(tmp_path / "ot", [[one]])
+    assert read_trail(prefix).read_all()["op_ts"].to_pylist() == [None]
+    assert read_trail(prefix, table="MY.ORDERS").read_all()["_op_ts"].to_pylist() == [None]
+    assert "commit times outside of the years 1 to 9999 are null" in caplog.text
+    assert run(["show", str(prefix), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["op_ts"] is None
+    assert run(["show", str(prefix), "--format", "csv"]) == 0
