@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from trailgate.errors import DecodeError
-from trailgate.messages.xml.documents import parse_document
+from trailgate.messages.xml.tree.documents import parse_document
 
 BOMB = b'<!DOCTYPE a [<!ENTITY a0 "x">%s]><a>&a9;</a>' % b"".join(
     b'<!ENTITY a%d "%s">' % (i, b"&a%d;" % (i - 1) * 10) for i in range(1, 10)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from trailgate.errors import DecodeError
-from trailgate.messages.xml.documents import BLANKS, Document, Element, parse_document
-from trailgate.messages.xml.matching import Matcher
 from trailgate.messages.xml.paths import parse_path
+from trailgate.messages.xml.tree.documents import BLANKS, Document, Element, parse_document
+from trailgate.messages.xml.tree.matching import Matcher
 
 NAMES = st.sampled_from(["a", "b", "c"])
 TEXTS = st.sampled_from(

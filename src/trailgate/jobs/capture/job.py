@@ -18,11 +18,10 @@ from trailgate.jobs.capture.sequence_ids import IdRule
 from trailgate.messages.capture import Capture
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import URI, locate
-from trailgate.storage.files.captured import read_captured
 from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.durable import write_whole, writing
 from trailgate.storage.files.found_files import Addresses
-from trailgate.storage.files.manifest import Manifest, read_manifest, write_manifest
+from trailgate.storage.files.manifest import Manifest, read_captured, read_manifest, write_manifest
 from trailgate.storage.reading.message_files import (
     MessageFiles,
     MessageRange,

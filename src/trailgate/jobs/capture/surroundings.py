@@ -12,7 +12,7 @@ from trailgate.messages.extract.selection import environment_of
 from trailgate.operations.expressions.environment import OS_VARIABLE
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS
 from trailgate.trail.format.user_tokens import MAX_NAME, UNREAD
-from trailgate.trail.reading.marked_records import SYSTEM_KEY_TOKEN, UNDO_TOKEN
+from trailgate.trail.reading.tokens.marked_records import SYSTEM_KEY_TOKEN, UNDO_TOKEN
 from trailgate.trail.writing.operation_tokens import UNNAMED
 
 RESERVED: Final = frozenset(

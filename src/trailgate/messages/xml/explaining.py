@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.xml.coverage import like
-from trailgate.messages.xml.documents import Document, Element, names_in, parse_document
-from trailgate.messages.xml.matching import Matcher
 from trailgate.messages.xml.options import XmlOptions
-from trailgate.messages.xml.rule_matching import Match, RuleMatcher
 from trailgate.messages.xml.rules import Rule, Value
+from trailgate.messages.xml.tree.documents import Document, Element, names_in, parse_document
+from trailgate.messages.xml.tree.matching import Matcher
+from trailgate.messages.xml.tree.rule_matching import Match, RuleMatcher
 
 
 @dataclass(frozen=True, slots=True)

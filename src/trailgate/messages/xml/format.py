@@ -16,14 +16,14 @@ from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.messages.xml.automaton import NotForScannerError, compile_rules
 from trailgate.messages.xml.coverage import MOST_NAMES, Coverage
-from trailgate.messages.xml.documents import names_in, parse_document
 from trailgate.messages.xml.findings import Findings, joined
 from trailgate.messages.xml.images import XmlImageReader
-from trailgate.messages.xml.matching import Matcher
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.records import XmlRecords, written_values
-from trailgate.messages.xml.rule_matching import Collector, RuleMatcher
 from trailgate.messages.xml.scanner import Scanner
+from trailgate.messages.xml.tree.documents import names_in, parse_document
+from trailgate.messages.xml.tree.matching import Matcher
+from trailgate.messages.xml.tree.rule_matching import Collector, RuleMatcher
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 

@@ -13,10 +13,10 @@ from trailgate.messages.properties.reader import PropertyReader
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
 from trailgate.messages.properties.xml_rules import RuleType
-from trailgate.messages.xml.documents import Limits
 from trailgate.messages.xml.paths import Path
 from trailgate.messages.xml.rules import Rule, Value, read_rules
 from trailgate.messages.xml.tables import xml_definitions
+from trailgate.messages.xml.tree.documents import Limits
 from trailgate.model.tables import Definitions
 
 _LETTERS: Final = {"optype": "IUDT", "txind": "BMEW"}

@@ -13,7 +13,6 @@ from trailgate.arrays import Longs, Octets
 from trailgate.columnar.views import octets
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.xml.automaton import KINDS, Automaton
-from trailgate.messages.xml.documents import Limits
 from trailgate.messages.xml.findings import Findings, Found, Places
 from trailgate.messages.xml.kernels.layout import (
     ANCHORS,
@@ -50,6 +49,7 @@ from trailgate.messages.xml.kernels.layout import (
 )
 from trailgate.messages.xml.kernels.scan import scan, survey
 from trailgate.messages.xml.names import Names
+from trailgate.messages.xml.tree.documents import Limits
 
 _DECLARATION: Final = re.compile(
     rb"<\?xml\s+version\s*=\s*(?:\"1\.0\"|'1\.0')"

@@ -12,9 +12,14 @@ from typing import Any
 
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import StorageError
-from trailgate.storage.files.captured import captured_path
 from trailgate.storage.files.durable import sync_folder, write_whole, writing
-from trailgate.storage.files.manifest import Manifest, Published, read_manifest, write_manifest
+from trailgate.storage.files.manifest import (
+    Manifest,
+    Published,
+    captured_path,
+    read_manifest,
+    write_manifest,
+)
 from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.target import Target

@@ -20,11 +20,11 @@ from trailgate.trail.reading.cells import ImageAreas, read_image
 from trailgate.trail.reading.encryption import explained
 from trailgate.trail.reading.grouping import Operations
 from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, put_in
-from trailgate.trail.reading.marked_records import mark_tokens
 from trailgate.trail.reading.other_layouts import listed
-from trailgate.trail.reading.record_tokens import token_maps
+from trailgate.trail.reading.tokens.marked_records import mark_tokens
+from trailgate.trail.reading.tokens.record_tokens import token_maps
+from trailgate.trail.reading.tokens.user_tokens import named_tokens
 from trailgate.trail.reading.two_image_records import both_images
-from trailgate.trail.reading.user_tokens import named_tokens
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.records.kernels import UNLISTED
 from trailgate.trail.records.metadata import TrailTable

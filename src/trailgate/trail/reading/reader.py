@@ -18,11 +18,11 @@ from trailgate.trail.format.tokens import LOGCSN, TRANID
 from trailgate.trail.reading.fragments import join_fragments
 from trailgate.trail.reading.grouping import Operations, group
 from trailgate.trail.reading.large_objects import LargeObjects, read_large_objects
-from trailgate.trail.reading.marked_records import without_system_keys, without_undone
 from trailgate.trail.reading.non_operations import without_non_operations
 from trailgate.trail.reading.operations import Chunk, read_blocks
 from trailgate.trail.reading.record_tables import find_tables
-from trailgate.trail.reading.record_tokens import carried_texts
+from trailgate.trail.reading.tokens.marked_records import without_system_keys, without_undone
+from trailgate.trail.reading.tokens.record_tokens import carried_texts
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.records.framing import RecordPlaces, find_records
 from trailgate.trail.records.metadata import NO_TABLES, TrailTables

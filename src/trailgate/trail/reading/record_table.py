@@ -28,7 +28,7 @@ from trailgate.trail.format.record_layout import (
 )
 from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, Role, type_name
 from trailgate.trail.format.tokens import FRAME
-from trailgate.trail.reading.token_maps import token_columns
+from trailgate.trail.reading.tokens.token_maps import token_columns
 from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_problems import (

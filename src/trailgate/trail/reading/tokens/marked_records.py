@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from trailgate.trail.format.record_types import IO_COMMENT, ROLE_OF
 from trailgate.trail.format.tokens import FRAME
-from trailgate.trail.reading.user_tokens import NamedTokens
+from trailgate.trail.reading.tokens.user_tokens import NamedTokens
 from trailgate.trail.records.kernels import SYSTEM_KEY, SYSTEM_KEY_AT, UNDO, UNDO_AT
 from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes

@@ -9,12 +9,12 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.messages.properties.xml_rules import RuleType
-from trailgate.messages.xml.documents import Document, Element
 from trailgate.messages.xml.findings import Findings, Found, Places
 from trailgate.messages.xml.kernels.layout import SPARE
-from trailgate.messages.xml.matching import Matcher
 from trailgate.messages.xml.paths import Path
 from trailgate.messages.xml.rules import Rule
+from trailgate.messages.xml.tree.documents import Document, Element
+from trailgate.messages.xml.tree.matching import Matcher
 
 Values = dict[str, str]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from trailgate.messages.xml.documents import Attribute, Document, Element
 from trailgate.messages.xml.paths import ANY, Accessor, Name, Part, Path, Predicate, Step
+from trailgate.messages.xml.tree.documents import Attribute, Document, Element
 
 
 class Matcher:

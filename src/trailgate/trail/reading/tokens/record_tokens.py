@@ -15,7 +15,7 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.hexadecimal import LOWER, to_hex
 from trailgate.errors import DecodeError
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, token_name
-from trailgate.trail.reading.user_tokens import NamedTokens
+from trailgate.trail.reading.tokens.user_tokens import NamedTokens
 from trailgate.trail.records import kernels
 from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.token_places import list_tokens

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from trailgate.errors import DecodeError
 from trailgate.trail.format.tokens import GGS_TOKENS_BY_ID, token_name
-from trailgate.trail.reading.record_tokens import token_maps
-from trailgate.trail.reading.user_tokens import named_tokens
+from trailgate.trail.reading.tokens.record_tokens import token_maps
+from trailgate.trail.reading.tokens.user_tokens import named_tokens
 from trailgate.trail.records.record import tokens_between
 from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 

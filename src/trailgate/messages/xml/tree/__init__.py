@@ -1,0 +1,1 @@
+"""XML documents as trees, and rules applied to them: the general way."""
