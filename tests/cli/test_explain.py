@@ -96,7 +96,9 @@ def test_a_message_with_an_error_still_shows_what_matched(
 def test_errors_are_one_line(message: Path, capsys: pytest.CaptureFixture[str]) -> None:
     message.write_text("<a><b></a>")
     assert run(["explain", "--properties", "x.properties", str(message)]) == 1
-    assert "mismatched tag" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "mismatched tag" in err
+    assert f"({message}, line 1" in err
     assert run(["explain", "--properties", "x.properties", "none.xml"]) == 1
     assert "cannot be read" in capsys.readouterr().err
     plain = "parser.type=delim\ndelim.sourcedefs={}\ndelim.header=a,b\ndelim.optype=a\ndelim.schemaandtable=b\n"

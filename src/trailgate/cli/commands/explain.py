@@ -12,7 +12,7 @@ import typer
 
 from trailgate.cli.output import console, printable, quiet_pipe
 from trailgate.cli.row_output import rows
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.capture.loading import load, messages_from
 from trailgate.messages.capture import Parsed
 from trailgate.messages.xml.explaining import Explained, Explanation, explain
@@ -33,7 +33,10 @@ def command(
         hint = "trailgate capture --dry-run checks messages of the other parsers"
         raise OptionError("only XML messages are found by rules", hint=hint)
     body = _read(message)
-    explanation = explain(capture.options, body)
+    try:
+        explanation = explain(capture.options, body)
+    except TrailgateError as error:
+        raise error.located(source=message) from None
     parsed = capture.parse(messages_from([body], message))
     with quiet_pipe():
         if as_json:
