@@ -6,7 +6,8 @@ from itertools import groupby, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.messages.event_publishing.publications import capture_of, parse_all, record
+
+from publication_texts import capture_of, parse_all, record
 
 
 @given(
