@@ -32,7 +32,10 @@ from trailgate.model.changes import (
 
 
 def shaped(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
-    """Yield the blocks that hold what the rules let into the trail; ``block`` has one op type."""
+    """Yield the blocks that hold what the rules let into the trail.
+
+    ``block`` has one operation type, or inserts and updates without before values.
+    """
     kind = int(block.op_type[0])
     if kind == DELETE and rules.compress_deletes:
         yield replace(block, before=_only(block.before, block.table.keys))
@@ -43,7 +46,7 @@ def shaped(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
 
 
 def with_operation_types(block: ChangeBlock) -> ChangeBlock:
-    """Return a block of one operation type with its updates of keys marked as key updates."""
+    """Return a block with its updates of keys marked as key updates; if it has any, it has updates alone."""
     if not len(block) or block.op_type[0] != UPDATE or not _has_befores(block):
         return block
     moved = np.zeros(len(block), bool)
@@ -58,9 +61,7 @@ def _has_befores(block: ChangeBlock) -> bool:
 
 def image_notes(block: ChangeBlock) -> frozenset[str]:
     """Return what a run notes once about such operations."""
-    if int(block.op_type[0]) != UPDATE or block.table.marked_keys:
-        return frozenset()
-    if any(column.values is not None for column in block.before):
+    if block.table.marked_keys or _has_befores(block) or not (block.op_type == UPDATE).any():
         return frozenset()
     name = block.table.name
     lost = "nothing in the trail finds the row that they change"

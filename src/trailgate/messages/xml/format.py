@@ -45,6 +45,11 @@ class XmlFormat:
         self._coverage = Coverage(options.rules)
         self._read = 0  # bytes
 
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return True
+
     def records(self, messages: MessageBatch) -> XmlRecords:
         """Return the operations that the rules find; raises BadMessagesError."""
         findings, names = self._findings(messages)
