@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.columnar.rows import without
+from trailgate.columnar.rows import differing, without
 from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.transactions.block_rows import taken
 from trailgate.model.changes import (
@@ -110,6 +111,8 @@ def _differs(before: StateColumn, after: StateColumn, rows: int) -> Mask:
     """Return the rows where a column changed; one that is missing on one side counts as changed."""
     if before.values is None or after.values is None:
         return np.full(rows, after.values is not None or before.values is not None)
+    if pa.types.is_string(before.values.type) and pa.types.is_string(after.values.type):
+        return differing(before.values, after.values)
     same = pc.equal(before.values, after.values)
     equal = np.asarray(pc.fill_null(same, False) if same.null_count else same)
     if same.null_count:

@@ -24,7 +24,7 @@ from trailgate.messages.xml.records import XmlRecords
 from trailgate.messages.xml.rules import Rule
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Table
-from trailgate.operations.values import Convert, parser_for
+from trailgate.operations.values import Convert, bytes_unchecked, parser_for
 
 _NO_WORDS: Final = np.zeros(0, np.int64)
 _BEFORE, _AFTER = "before.", "after."
@@ -37,7 +37,7 @@ class XmlImageReader:
     def __init__(self, options: XmlOptions) -> None:
         self._rules = options.all_rules()
         self._indexed = any("index" in rule.values for rule in self._rules)
-        self._converters: dict[str, tuple[Convert, ...]] = {}
+        self._converters: dict[str, tuple[_Converter, ...]] = {}
         self._fields: Mapping[str, int] = {}
         self._plans: dict[tuple[str, bool], Longs] = {}
 
@@ -58,9 +58,12 @@ class XmlImageReader:
         after = columns[-len(absent) :] if last > 1 else absent
         return before, after
 
-    def _converters_of(self, table: Table) -> tuple[Convert, ...]:
+    def _converters_of(self, table: Table) -> tuple[_Converter, ...]:
         if table.name not in self._converters:
-            self._converters[table.name] = tuple(map(parser_for, table.columns))
+            self._converters[table.name] = tuple(
+                _Converter(i, bytes_unchecked(column), parser_for(column))
+                for i, column in enumerate(table.columns)
+            )
         return self._converters[table.name]
 
     def _plan(self, found: Found, table: Table, *, deletes: bool) -> Longs:
@@ -74,6 +77,14 @@ class XmlImageReader:
             plan = np.array(rows, np.int64).reshape(-1)
             self._plans[table.name, deletes] = plan
         return plan
+
+
+class _Converter(NamedTuple):
+    """The number of a column, how many bytes text has at most that it takes as it is, and what makes longer text its values."""
+
+    column: int
+    taken: int
+    convert: Convert
 
 
 class _Placed(NamedTuple):
@@ -128,7 +139,7 @@ class _XmlGroup(RecordGroup[XmlRecords]):
                         np.flatnonzero(missing), f"key column {column.name} is missing", column.name
                     )
 
-    def columns(self, placed: _Placed, converters: Sequence[Convert]) -> Image:
+    def columns(self, placed: _Placed, converters: Sequence[_Converter]) -> Image:
         """Return the columns of images in three states, one image after the other: all are gathered together."""
         rows, count = len(self.rows), len(converters)
         text, bits = self.findings.text, (rows + 7) // 8
@@ -143,7 +154,8 @@ class _XmlGroup(RecordGroup[XmlRecords]):
         kernels.copy_cells(text, rows, *placed, offsets, totals, out)
         buffers = pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(out)
         found = []
-        for i, (length, nulls, gone, begin) in enumerate(totals.reshape(count, -1).tolist()):
+        for i, own in enumerate(totals.reshape(count, -1).tolist()):
+            length, nulls, gone, begin, longest = own
             if gone == rows:
                 found.append(ABSENT)
                 continue
@@ -153,19 +165,20 @@ class _XmlGroup(RecordGroup[XmlRecords]):
                 buffers[2].slice(begin, length),
             ]
             values = pa.Array.from_buffers(pa.string(), rows, parts, nulls)
-            own = missing[i * rows : (i + 1) * rows] if gone else None
-            found.append(self._column(i % len(self.table.columns), values, own, converters[i]))
+            mask = missing[i * rows : (i + 1) * rows] if gone else None
+            if longest <= converters[i].taken:
+                found.append(StateColumn(values, mask))
+            else:
+                found.append(self._column(values, mask, converters[i]))
         return tuple(found)
 
-    def _column(
-        self, i: int, text: pa.Array, missing: Mask | None, convert: Convert
-    ) -> StateColumn:
+    def _column(self, text: pa.Array, missing: Mask | None, converter: _Converter) -> StateColumn:
         try:
-            return StateColumn(convert(text), missing)
+            return StateColumn(converter.convert(text), missing)
         except DecodeError as error:
-            errors = errors_by_row(convert, text, error)
+            errors = errors_by_row(converter.convert, text, error)
         for at, found in errors.items():
-            self._add(at, found, self.table.columns[i].name)
+            self._add(at, found, self.table.columns[converter.column].name)
         return ABSENT
 
     def _add(self, at: int, error: DecodeError, name: str) -> None:
