@@ -60,6 +60,7 @@ NAMED = int(What.NAME)
 POSITION = int(What.POSITION)
 LITERAL = int(What.LITERAL)
 TEXTUAL = int(What.TEXT)
+EXACT = int(What.EXACT_TEXT)
 CONTENT = int(What.CONTENT)
 DIGITS = 20
 
@@ -238,15 +239,18 @@ def end_element(
     frame = depth * FRAME
     start, end = frames[frame + TEXT_START], frames[frame + TEXT_END]
     kind = frames[frame + TEXT]
+    exact, exact_end = start, end
     if kind == PLAIN:
         while start < end and is_blank(text[start]):
             start += 1
         while end > start and is_blank(text[end - 1]):
             end -= 1
     elif kind != NOTHING and kind != SECTION:
+        exact = side
         side, start, end = joined_pieces(text, frames, frame, pieces, side)
         if side < 0:
             return FULL
+        exact_end = side
     for number in range(first, last):
         row = number * ACTION
         what, slot = actions[row], actions[row + SLOT]
@@ -254,6 +258,9 @@ def end_element(
         if what == TEXTUAL:
             if kind != NOTHING:
                 store(records, shape, actions[row + KIND], record, slot, start, end - start)
+        elif what == EXACT:
+            size = exact_end - exact if kind != NOTHING else 0
+            store(records, shape, actions[row + KIND], record, slot, exact if size else 0, size)
         elif what == CONTENT:
             within = frames[frame + INNER]
             if tag > within:

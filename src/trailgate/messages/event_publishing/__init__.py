@@ -1,0 +1,1 @@
+"""Event publications of IBM Q Replication and Classic CDC, delimited and XML."""

@@ -1,0 +1,55 @@
+"""XML publications to records and images, a batch at a time (event publishing §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trailgate.arrays import Longs
+from trailgate.messages.event_publishing.xml.bodies import as_utf8
+from trailgate.messages.event_publishing.xml.controls import said
+from trailgate.messages.event_publishing.xml.images import PublicationImageReader
+from trailgate.messages.event_publishing.xml.reading import PublicationReader
+from trailgate.messages.event_publishing.xml.records import XmlPublicationRecords
+from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.model.changes import Image
+from trailgate.model.tables import Definitions, Table
+
+
+class XmlPublicationFormat:
+    """Reads XML publications."""
+
+    def __init__(self, page: str | None = None, definitions: Definitions | None = None) -> None:
+        self._page = page
+        self._reader = PublicationReader(definitions=definitions)
+        self._images = PublicationImageReader()
+
+    def records(self, messages: MessageBatch) -> XmlPublicationRecords:
+        """Return the rows of the messages; raises BadMessagesError."""
+        return self._reader.records(as_utf8(messages, self._page))
+
+    def layouts(
+        self,
+        records: XmlPublicationRecords,  # noqa: ARG002  columns are found by name
+        tables: Sequence[Table],  # noqa: ARG002
+        table_of: Longs,
+    ) -> Longs:
+        """Return the same number for all rows: each has the columns that are found."""
+        return np.zeros(len(table_of), np.int64)
+
+    def images(
+        self,
+        records: XmlPublicationRecords,
+        table: Table,
+        kind: int,
+        rows: Longs,
+        errors: MessageErrors,
+    ) -> tuple[Image, Image]:
+        """Return before and after of rows of one type; what is wrong is added to the errors."""
+        return self._images.images(records, table, kind, rows, errors)
+
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all its records."""
+        return said(notes)

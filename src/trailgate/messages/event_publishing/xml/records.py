@@ -1,0 +1,81 @@
+"""The rows of a batch of XML publications as records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.gather import take_text
+from trailgate.columnar.rows import strings_of
+from trailgate.messages.event_publishing.xml.cells import Cells
+from trailgate.messages.event_publishing.xml.envelopes import Envelopes
+from trailgate.messages.parsing.records import Records
+from trailgate.messages.xml.findings import Places
+from trailgate.messages.xml.names import numbered_words
+
+_SHOWN: Final = 4096  # bytes of a row that an error may need
+_LETTERS: Final = ("I", "U", "D")
+
+
+@dataclass(frozen=True, slots=True)
+class XmlPublicationRecords(Records):
+    """Rows as records, each with its envelope; ``text`` has the values of all.
+
+    ``letters`` are operation types, ``rows`` where the attributes of rows are.
+    """
+
+    buffer: Octets
+    envelopes: Envelopes
+    around: Longs
+    end: Longs
+    letters: Octets
+    rows: dict[str, Places]
+    cells: Cells
+    seen: frozenset[str] = frozenset()
+    words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return what control messages report."""
+        return self.seen
+
+    def text(self, name: str) -> pa.Array:
+        """Return each row's text of a header field, null where it has none."""
+        if name == "optype":
+            return strings_of(self.letters.reshape(-1, 1))
+        if name in ("schema", "table"):
+            codes, words = self.codes(name)
+            return pa.array(words, pa.string()).take(pa.array(codes))
+        if name == "name":
+            given = self.envelopes.texts("plan"), self.envelopes.texts("correlation")
+            return take_text(pc.coalesce(*given), self.around)
+        found = self.envelopes.texts(name)
+        if name == "time":  # commit times are GMT (event publishing §3.1)
+            found = pc.utf8_rtrim(found, "Z")
+        return take_text(found, self.around)
+
+    def codes(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each row's number among the different texts of a header field, and those texts."""
+        if name == "optype":
+            table = np.zeros(256, np.int64)
+            table[[ord(letter) for letter in _LETTERS]] = range(len(_LETTERS))
+            return table[self.letters], list(_LETTERS)
+        if name in ("schema", "table"):
+            if name not in self.words:
+                codes, words = numbered_words(self.buffer, self.rows[name])
+                self.words[name] = codes, [word.strip() for word in words]
+            return self.words[name]
+        return Records.codes(self, name)
+
+    def raw(self, row: int) -> bytes:
+        """Return the beginning of a row's element."""
+        begin = int(self.messages.starts[self.message[row]])
+        start, end = int(self.offset[row]), int(self.end[row])
+        return bytes(
+            memoryview(self.messages.data)[begin + start : begin + min(end, start + _SHOWN)]
+        )
