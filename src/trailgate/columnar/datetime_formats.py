@@ -97,6 +97,11 @@ def compile_format(text: str) -> DateFormat:
     return DateFormat(text, tuple(layouts))
 
 
+def format_of(given: str | DateFormat) -> DateFormat:
+    """Return a format that is given as text, or compiled already; raises OptionError."""
+    return given if isinstance(given, DateFormat) else compile_format(given)
+
+
 def _any_width(first: int) -> tuple[int, ...]:
     others = (n for n in range(1, MOST_FRACTION_DIGITS + 1) if n != first)
     return (first, *others)
@@ -187,3 +192,20 @@ def _default() -> DateFormat:
 
 
 DEFAULT_FORMAT: Final = _default()
+
+
+def _db2() -> DateFormat:
+    """Return Db2's ISO forms: a date, or a timestamp with 0 to 12 fraction digits, and its variants.
+
+    Db2 writes YYYY-MM-DD-HH.MM.SS.ffffff; a blank or T before the time, and colons within it, are taken as well.
+    """
+    layouts = []
+    for shape in ("YYYY-MM-DD-HH.MI.SS.FFFFFF", "YYYY-MM-DD-HH.MI.SS", "YYYY-MM-DD"):
+        for layout in compile_format(shape).layouts:
+            allowed = {10: b"- T", 13: b".:", 16: b".:"}
+            literals = tuple((at, allowed.get(at, text)) for at, text in layout.literals)
+            layouts.append(layout._replace(literals=literals))
+    return DateFormat("YYYY-MM-DD-HH.MI.SS.FFFFFF", tuple(layouts))
+
+
+DB2_FORMAT: Final = _db2()

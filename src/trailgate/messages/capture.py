@@ -31,6 +31,7 @@ from trailgate.messages.transactions.bounds import (
     chain,
     open_at_end,
 )
+from trailgate.messages.transactions.by_id import chain_by_id
 from trailgate.messages.transactions.held import Held
 from trailgate.messages.transactions.images import (
     image_notes,
@@ -137,11 +138,12 @@ class Capture:
         be ``unreadable`` already and have empty bodies.
         """
         isolated = isolate_bad(self._parser, messages)
-        raw = RawOperations.joined(isolated.parts, indicated=self.options.txind is not None)
+        indicated, by_id = self.options.txind is not None, self.options.by_id
+        raw = RawOperations.joined(isolated.parts, indicated=indicated, by_id=by_id)
         problems = (*unreadable, *isolated.problems)
         state = state or TransactionState()
-        done = chain(raw, len(messages), problems, state)
-        hold = self.spans_messages and not self.rules.takes_all
+        done = (chain_by_id if by_id else chain)(raw, len(messages), problems, state)
+        hold = by_id or (self.spans_messages and not self.rules.takes_all)
         return self._finished(raw, done, remaining(raw, done, state, hold=hold), messages)
 
     def _finished(
@@ -183,8 +185,17 @@ class Capture:
         return self._parser.format.said(notes) | self.options.notes
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
-        """Return the error of a transaction that the input's end leaves open, if one is."""
-        return open_at_end(state)
+        """Return the error of a transaction that the input's end leaves open, if one is.
+
+        Where transactions are known by their ids alone, the input's end is that of the last one: see ``ended``.
+        """
+        return None if self.options.by_id else open_at_end(state)
+
+    def ended(self, state: TransactionState) -> ChangeBatch:
+        """Return the operation that was held until the end of the input, if one was."""
+        if not self.options.by_id or state.held is None or state.broken:
+            return ChangeBatch((), 0)
+        return ChangeBatch(tuple(self._shaped(state.held.released(last=True))), 1)
 
 
 def _placed(
@@ -192,11 +203,13 @@ def _placed(
 ) -> ChangeBlock:
     """Return operations with what is known of their transactions."""
     own_csn = done.csn is raw.seq_id
+    given = block.seq_id
     return replace(
         block,
         tx_ind=rest.tx_ind[block.order],
         tx_id=take_text(done.tx_id, block.order),
-        csn=block.seq_id if own_csn else take_text(done.csn, block.order),
+        csn=given if own_csn else take_text(done.csn, block.order),
+        seq_id=given if done.seq_id is None else take_text(done.seq_id, block.order),
     )
 
 

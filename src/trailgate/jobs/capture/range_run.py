@@ -94,7 +94,7 @@ class RangeRun:
         """Write a batch's good units, quarantine the others; return the error that stops the run."""
         if self._ids is not None:
             try:
-                fresh = self._ids.fresh(batch)
+                fresh = self._ids.fresh(batch, self._owned.last)
             except TransactionError as disorder:
                 return disorder
             if not fresh.all():
@@ -111,13 +111,16 @@ class RangeRun:
         unit = np.cumsum(batch.starts_unit, dtype=np.int64)  # 0 is the unit that was open before
         kept = self._quarantine_bad(batch, bad, unit)
         operations, message = batch.operations, batch.message
-        good = np.where(message < 0, 0 not in self._reasons, kept[message])
+        good = np.append(kept, 0 not in self._reasons)[message]  # -1 is the last slot
         if encoded is None or not good.all():
             operations, message = operations.where(good), message[good]
             encoded, _ = encoded_or_blamed(self._encoding, operations, message)
         assert encoded is not None
+        written = EncodedOperations(encoded, operations)
         if len(unit):
-            self._keep(batch, EncodedOperations(encoded, operations), message, unit)
+            self._keep(batch, written, message, unit)
+        else:
+            self._write(written, 0, operations.rows)
         return None
 
     def _keep(

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles, with_userdefs
 from trailgate.messages.properties.file import Properties
 from trailgate.messages.properties.metadata import MetadataOptions, metadata
@@ -35,7 +36,7 @@ class DelimitedOptions(MetadataOptions):
     hasnames: bool
     afterfirst: bool
     isgrouped: bool
-    date_format: str | None
+    date_format: str | DateFormat | None
     table_date_formats: Lookup[str, str]
     column_date_formats: Lookup[tuple[str, str], str]
     userdefs: tuple[Table, ...] = ()

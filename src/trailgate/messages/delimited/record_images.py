@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.datetime_formats import DateFormat, format_of
 from trailgate.columnar.rows import distinct
-from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.delimited.column_pairing import ColumnPairing, FieldNumber
 from trailgate.messages.delimited.options import DelimitedOptions
@@ -102,12 +102,12 @@ class ImageReader:
     def _date_format(self, table: str, column: str) -> DateFormat | None:
         """Return a column's date format: its own, its table's, the global one, or none."""
         options = self.options
-        text = (
+        given = (
             options.column_date_formats.get((table.upper(), column.upper()))
             or options.table_date_formats.get(table.upper())
             or options.date_format
         )
-        return compile_format(text) if text else None
+        return format_of(given) if given else None
 
 
 class _DelimitedGroup(RecordGroup[DelimitedRecords]):

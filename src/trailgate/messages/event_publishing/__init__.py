@@ -1,1 +1,1 @@
-"""Event publications of IBM Q Replication and Classic CDC, delimited and XML."""
+"""IBM event publications: delimited and XML messages of Q Replication and Classic CDC."""

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.datetime_formats import format_of
 from trailgate.columnar.rows import distinct
-from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, compile_format, parse_timestamps
+from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, parse_timestamps
 from trailgate.errors import DecodeError
 from trailgate.messages.parsing.bad_messages import errors_by_row
 from trailgate.messages.parsing.records import Records
@@ -108,10 +109,10 @@ class MetadataValues:
             times[rows] = self._formatted(values.take(pa.array(rows)), rows, given)
         return times
 
-    def _formatted(self, values: pa.Array, rows: Longs, given: str | None) -> Longs:
+    def _formatted(self, values: pa.Array, rows: Longs, given: str | DateFormat | None) -> Longs:
         """Return the times of these records' values, of one format or of the default ones."""
         if given:
-            return self._times(values, rows, compile_format(given))
+            return self._times(values, rows, format_of(given))
         digits = self._in_digits(values, rows)
         if digits.all() or not digits.any():
             return self._times(values, rows, DEFAULT_FORMAT if not digits.any() else None)

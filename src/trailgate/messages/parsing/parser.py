@@ -99,8 +99,8 @@ class MessageParser:
         tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
         left_out = excluded(self.rules, bare.tx_owner, bare.tx_name)
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
-        if marks is not None or len(rows) == len(table_of):
-            # Indicators of records that are not captured matter too.
+        if marks is not None or self.options.by_id or len(rows) == len(table_of):
+            # Indicators and ids of records that are not captured matter too.
             operations = (records.message, marks, tx_id, bare.csn, left_out)
         else:
             which = pa.array(rows)
@@ -116,7 +116,8 @@ class MessageParser:
         message, marks, tx_id, csn, left_out = operations
         generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
-        return RawOperations(blocks, message, marks, tx_id, csn, generated, left_out, notes)
+        by_id = self.options.by_id
+        return RawOperations(blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id)
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Return all records as operations, without their tables and images."""

@@ -29,7 +29,8 @@ INTERLEAVED = "Transactions must be contiguous: each begins after the one before
 class TransactionState:
     """What is open after a batch: a transaction, or a unit that is broken already.
 
-    ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``.
+    ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``. ``count`` is how many
+    operations it has so far, where transactions are known by their ids.
     """
 
     tx_id: str | None = None
@@ -38,6 +39,7 @@ class TransactionState:
     id_length: int | None = None
     held: Held | None = None
     excluded: bool = False
+    count: int = 0
 
     @property
     def is_open(self) -> bool:
@@ -47,15 +49,23 @@ class TransactionState:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A message that cannot be captured; -1 is the unit that was open before the batch."""
+    """A message that cannot be captured; -1 is the unit that was open before the batch.
+
+    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same.
+    """
 
     message: int
     error: TrailgateError
+    ids: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """The work of ``chain``: per operation indicator and ids, and which operations are kept."""
+    """The work of ``chain``: per operation indicator and ids, and which operations are kept.
+
+    ``seq_id`` is None where the operations have theirs already. ``ended_before``: the transaction that was open before has
+    ended, without another operation.
+    """
 
     tx_ind: npt.NDArray[np.uint8]
     tx_id: pa.Array
@@ -64,6 +74,8 @@ class Transactions:
     marks: UnitMarks
     problems: tuple[Problem, ...]
     state: TransactionState
+    seq_id: pa.Array | None = None
+    ended_before: bool = False
 
 
 def open_at_end(state: TransactionState) -> TrailgateError | None:
@@ -82,14 +94,14 @@ def chain(
     """Return the operations' transactions; problems found are added to those of the parser."""
     bad = {problem.message: problem for problem in problems}
     unreadable = np.fromiter(bad, np.int64, len(bad))
-    length = _check_lengths(raw, bad, state.id_length)
+    length = check_lengths(raw, bad, state.id_length)
     if raw.tx_ind is None:
         return _by_message(raw, messages, bad, TransactionState(id_length=length))
     marks = unit_marks(raw.tx_ind, raw.message, messages, unreadable, is_open=state.is_open)
     return _by_indicator(raw, marks, bad, state, length)
 
 
-def _check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | None) -> int | None:
+def check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | None) -> int | None:
     """Note every message with a sequence id of another length than the first: order needs it."""
     if not len(raw.message):
         return length
@@ -109,7 +121,8 @@ def _note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
         bad[message] = Problem(message, error)
 
 
-def _kept(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
+def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
+    """Return the operations whose messages are good."""
     if not bad:
         return np.ones(len(raw.message), bool)
     return ~np.isin(raw.message, np.fromiter(bad, np.int64))
@@ -131,7 +144,7 @@ def _by_message(
         tx_ind=letters,
         tx_id=tx_id,
         csn=csn,
-        kept=_kept(raw, bad),
+        kept=kept_operations(raw, bad),
         marks=UnitMarks.of_single(messages),
         problems=tuple(bad[m] for m in sorted(bad)),
         state=state,
@@ -196,7 +209,7 @@ def _by_indicator(
         tx_ind=indicators(walk.opens, walk.closes),
         tx_id=tx_id,
         csn=csn,
-        kept=_kept(raw, bad),
+        kept=kept_operations(raw, bad),
         marks=marks,
         problems=tuple(bad[m] for m in sorted(bad)),
         state=after,

@@ -89,10 +89,17 @@ def _file(path: str, size: int) -> MessageFile:
     return MessageFile(path, size, path.casefold().endswith(".jsonl"))
 
 
-def plan_ranges(messages: MessageFiles, split_bytes: int = SPLIT_BYTES) -> tuple[MessageRange, ...]:
-    """Return consecutive ranges of about one size that cover everything; only files of lines are split."""
+def plan_ranges(
+    messages: MessageFiles, split_bytes: int = SPLIT_BYTES, *, apart: bool = True
+) -> tuple[MessageRange, ...]:
+    """Return consecutive ranges of about one size that cover everything; only files of lines are split.
+
+    There is one range where messages cannot be read ``apart`` from those before them.
+    """
     if not messages.files:
         return ()
+    if not apart:
+        return (MessageRange(messages.start, messages.end),)
     cuts = [messages.start]
     sizes = [max(file.size - file.begin, 1) for file in messages.files]
     for number, offset in even_cuts(sizes, split_bytes):
