@@ -320,7 +320,9 @@ def test_both_ways_give_operations_together() -> None:
     form = XmlFormat(given)
     found = form.records(batch_of(bodies)).findings
 
-    assert operations(found) == operations(form.reader.general(batch_of(bodies), range(len(bodies)))[0])
+    assert operations(found) == operations(
+        form.reader.general(batch_of(bodies), range(len(bodies)))[0]
+    )
 
 
 def test_names_that_occur_are_known() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,13 +11,15 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs
 from trailgate.messages.delimited.format import DelimitedFormat
 from trailgate.messages.delimited.records import DelimitedRecords
-from trailgate.messages.event_publishing.options import EventPublishingOptions
+from trailgate.messages.event_publishing.options import (
+    AUTHORIZATION,
+    TRANSACTION,
+    EventPublishingOptions,
+)
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Table
-
-TRANSACTION: Final = "transaction"  # what is one for all records of a transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class PublicationRecords(DelimitedRecords):
 
     def text(self, name: str) -> pa.Array:
         """Return each record's text of a header field; ``TRANSACTION`` is the commit LSN and the transaction's id."""
+        if name == AUTHORIZATION:
+            return pa.nulls(len(self.message), pa.string())
         if name != TRANSACTION:
             return DelimitedRecords.text(self, name)
         lsn, own = self.text("commit_lsn"), self.text("transaction_identifier")

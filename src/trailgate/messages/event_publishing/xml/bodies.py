@@ -23,7 +23,8 @@ from trailgate.messages.event_publishing.rfh2 import without_headers
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 
-UTF_8: Final = 1208
+_CCSID_UTF_8: Final = 1208
+_UNICODE: Final = {1200: "utf-16-be", 13488: "utf-16-be", 1202: "utf-16-le"}
 _DECLARATION: Final = re.compile(r"<\?xml\s[^>]*?\?>")
 _DECLARED: Final = re.compile(r"<\?xml\s[^>]*?encoding\s*=\s*[\"']([A-Za-z][\w.\-]*)[\"']")
 _LESS: Final = 0x3C
@@ -69,12 +70,12 @@ def _plain(messages: MessageBatch) -> bool:
 def _document(body: bytes, page: str | None) -> bytes:
     at, character_set = without_headers(body)
     own = body[at:]
-    if page is None and character_set not in (None, UTF_8):
-        page = str(character_set)
+    if page is None and character_set not in (None, _CCSID_UTF_8):
+        page = _UNICODE.get(character_set, str(character_set))
     if page is None and own.lstrip(_EBCDIC_BLANKS)[:1] == bytes([_EBCDIC_LESS]):
         page = _declared_ebcdic(own)
-    if page is None or page == str(UTF_8):
-        return own if page is None else _undeclared(_decoded(own, code_page("utf-8"), at)).encode()
+    if page is None:
+        return own
     return _undeclared(_decoded(own, code_page(page), at)).encode()
 
 

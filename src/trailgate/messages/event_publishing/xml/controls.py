@@ -55,7 +55,8 @@ class Controls:
             except DecodeError as error:
                 errors.setdefault(number, error)
         if beats:
-            parts = _place(messages, beats[0]), str(len(beats)), last
+            place = f"{messages.files[beats[0]]}.{messages.offsets[beats[0]]}"
+            parts = place, str(len(beats)), last
             found.add(_BEATS + "\0".join(parts))
         return frozenset(found)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trailgate.arrays import Longs
+from trailgate.messages.event_publishing.options import UTF_8, EventPublishingOptions
 from trailgate.messages.event_publishing.xml.bodies import as_utf8
 from trailgate.messages.event_publishing.xml.controls import said
 from trailgate.messages.event_publishing.xml.images import PublicationImageReader
@@ -14,16 +15,20 @@ from trailgate.messages.event_publishing.xml.reading import PublicationReader
 from trailgate.messages.event_publishing.xml.records import XmlPublicationRecords
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.messages.properties.values import Lookup
 from trailgate.model.changes import Image
-from trailgate.model.tables import Definitions, Table
+from trailgate.model.tables import Table
 
 
-class XmlPublicationFormat:
-    """Reads XML publications."""
+class XmlPublications:
+    """Reads XML publications by one set of options."""
 
-    def __init__(self, page: str | None = None, definitions: Definitions | None = None) -> None:
-        self._page = page
-        self._reader = PublicationReader(definitions=definitions)
+    def __init__(self, options: EventPublishingOptions) -> None:
+        self._page = page_of(options)
+        words = Lookup(
+            tuple((letter, word.decode()) for word, letter in options.optype_values.items())
+        )
+        self._reader = PublicationReader(words, options.definitions)
         self._images = PublicationImageReader()
 
     def records(self, messages: MessageBatch) -> XmlPublicationRecords:
@@ -53,3 +58,8 @@ class XmlPublicationFormat:
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all its records."""
         return said(notes)
+
+
+def page_of(options: EventPublishingOptions) -> str | None:
+    """Return the code page that is given for all documents, or None: each has its own, which is mostly UTF-8."""
+    return None if options.codepage == UTF_8 else options.codepage

@@ -21,17 +21,17 @@ _ENVELOPE: Final = re.compile(
 _COMMIT: Final = re.compile(rb"cmitLSN\s*=\s*[\"']([^\"']*)")
 
 
-def complete(messages: MessageBatch) -> int:
-    """Return how many of the messages, in UTF-8, wait for no other one."""
+def complete(messages: MessageBatch) -> tuple[int, str | None]:
+    """Return how many of the messages, in UTF-8, wait for no other one, and the commit LSN of the first that does."""
     count, commit = len(messages), None
     if not count:
-        return count
-    whole = memoryview(messages.data)[int(messages.starts[0]) : int(messages.ends[-1])]
-    if not _has_large(bytes(whole)):
-        return count
+        return count, None
+    whole = memoryview(messages.data)
+    if not _has_large(bytes(whole[messages.starts[0] : messages.ends[-1]])):
+        return count, None
     found = count
     for number in reversed(range(count)):
-        body = bytes(whole.obj[messages.starts[number] : messages.ends[number]])  # type: ignore[index]
+        body = bytes(whole[messages.starts[number] : messages.ends[number]])
         envelope = _ENVELOPE.search(body, 0, _HEAD)
         if envelope is None:
             continue
@@ -41,7 +41,17 @@ def complete(messages: MessageBatch) -> int:
         commit = b"" if own is None else own[1]
         if _has_large(body):
             found = number
-    return found
+    known = found < count and commit is not None and b"&" not in commit
+    return found, commit.decode().strip() if known and commit else None
+
+
+def continues(messages: MessageBatch) -> bool:
+    """Return whether none of the messages, in UTF-8, has rows."""
+    whole = memoryview(messages.data)
+    bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
+    return not any(
+        _ENVELOPE.search(bytes(whole[start : min(end, start + _HEAD)])) for start, end in bounds
+    )
 
 
 def _has_large(data: bytes) -> bool:

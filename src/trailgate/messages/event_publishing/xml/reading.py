@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -32,12 +32,14 @@ _ROW_VALUES = ("schema", "table", "row", "large")
 
 
 class PublicationReader:
-    """Reads batches of XML publications in UTF-8."""
+    """Reads batches of XML publications in UTF-8.
 
-    def __init__(
-        self, limits: Limits | None = None, definitions: Definitions | None = None
-    ) -> None:
-        limits = limits or Limits()
+    ``words`` are what the options call each operation type; schema messages are compared with ``definitions``.
+    """
+
+    def __init__(self, words: Mapping[str, str], definitions: Definitions | None = None) -> None:
+        limits = Limits()
+        self._words = words
         self.rules = RuleReader(RULES, limits)
         self._controls = Controls(limits, definitions)
 
@@ -47,7 +49,7 @@ class PublicationReader:
         errors: dict[int, TrailgateError] = {}
         envelopes = envelopes_of(messages, findings, errors)
         notes = self._controls.notes(messages, envelopes, errors)
-        found = _Found(messages, findings, envelopes, errors).records(notes)
+        found = _Found(messages, findings, envelopes, errors).records(self._words, notes)
         if errors:
             raise BadMessagesError(errors)
         return found
@@ -100,8 +102,8 @@ class _Found:
         if message not in self.errors:
             self.errors[message] = DecodeError(problem, where=Where(offset=offset), hint=hint)
 
-    def records(self, notes: frozenset[str]) -> XmlPublicationRecords:
-        """Return the records."""
+    def records(self, words: Mapping[str, str], notes: frozenset[str]) -> XmlPublicationRecords:
+        """Return the records; ``words`` are what the options call operation types."""
         self._check_counts()
         for name, written in (("schema", "srcOwner"), ("table", "srcName")):
             for row in np.flatnonzero(self.values[name].lengths < 0).tolist():
@@ -123,6 +125,7 @@ class _Found:
             self.around,
             self.end,
             self.letters,
+            words,
             self.values,
             cells,
             notes,
