@@ -7,6 +7,8 @@ from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import OptionError, did_you_mean
+from trailgate.messages.event_publishing.delimited.writer import DelimitedWriter
+from trailgate.messages.event_publishing.delimited.writer_options import DelimitedPublishOptions
 from trailgate.messages.publishing.messages import MessageWriter
 from trailgate.messages.publishing.options import PublishOptions
 
@@ -20,7 +22,9 @@ class Publication(NamedTuple):
     writer: Callable[[Any], MessageWriter]
 
 
-PUBLICATIONS: Final[tuple[Publication, ...]] = ()
+PUBLICATIONS: Final = (
+    Publication("delimited", "event_publishing", DelimitedPublishOptions, DelimitedWriter),
+)
 
 
 def publication(name: str) -> Publication:
