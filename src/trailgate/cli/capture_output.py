@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from trailgate.cli.output import console, plain_table
+from trailgate.cli.output import console, plain_table, say
 from trailgate.jobs.capture.loading import Loaded
 from trailgate.jobs.capture.options import CaptureSummary
 
@@ -55,11 +55,8 @@ def print_notes(loaded: Loaded) -> None:
     lines = [f"{name}: {reason}" for name, reason in loaded.notes]
     if loaded.extract is not None:
         lines += [f"line {line}, {text}: {why}" for line, text, why in loaded.extract.unused]
-    if not lines:
-        return
-    terminal = console(wrap=False, stderr=True)
     for line in lines:
-        terminal.print(f"note: {line}", style="dim", markup=False)
+        say(f"note: {line}", "dim", stderr=True)
 
 
 def print_summary(summary: CaptureSummary) -> None:
@@ -67,19 +64,18 @@ def print_summary(summary: CaptureSummary) -> None:
     present = {kind for counts in summary.counts.values() for kind in counts}
     kinds = {kind: name for kind, name in KINDS.items() if kind in present}
     table = plain_table()
-    table.add_column("table")
+    table.add_column("table", overflow="fold")
     for name in (*kinds.values(), "all"):
         table.add_column(name, justify="right")
     for name, counts in summary.counts.items():
         cells = [f"{counts.get(kind, 0):,}" for kind in kinds]
         table.add_row(name, *cells, f"{sum(counts.values()):,}")
-    terminal = console(wrap=False)
     if summary.counts:
-        terminal.print(table)
+        console().print(table)
     for line in _sentences(summary):
-        terminal.print(line, markup=False)
+        say(line)
     for note in summary.notes:
-        console(wrap=False, stderr=True).print(f"note: {note}", markup=False)
+        say(f"note: {note}", stderr=True)
 
 
 def _sentences(summary: CaptureSummary) -> Iterator[str]:

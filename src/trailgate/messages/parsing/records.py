@@ -46,6 +46,14 @@ class Records(ABC):
         """Return which records end their transaction, where the format states that and it is known by its id."""
         return None
 
+    def tokens(self) -> pa.Array | None:
+        """Return each record's user tokens as a map of names to texts, or None where there are none."""
+        return None
+
+    def times(self) -> Longs | None:
+        """Return each record's commit time in microseconds since 1970 UTC, or None where it is a header field's text."""
+        return None
+
     @property
     def notes(self) -> frozenset[str]:
         """Return what a run notes once about such records."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -13,9 +15,11 @@ from trailgate.messages.xml.coverage import Coverage
 from trailgate.messages.xml.images import XmlImageReader
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.reading import RuleReader
-from trailgate.messages.xml.records import XmlRecords, written_values
+from trailgate.messages.xml.records import RuleValues, XmlRecords
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class XmlFormat:
@@ -24,7 +28,7 @@ class XmlFormat:
     def __init__(self, options: XmlOptions) -> None:
         self.options = options
         self.reader = RuleReader(options.rules, options.limits, options.namespaces)
-        self._written = written_values(options.all_rules())
+        self._values = RuleValues.of(options.all_rules())
         self._images = XmlImageReader(options)
         self._coverage = Coverage(options.rules)
 
@@ -32,8 +36,7 @@ class XmlFormat:
         """Return the operations that the rules find; raises BadMessagesError."""
         findings, names = self.reader.findings(messages)
         seen = self._coverage.seen(messages, findings, names)
-        places = findings.message, findings.start
-        return XmlRecords(messages, *places, self.options, findings, self._written, seen)
+        return XmlRecords.of(messages, self.options, findings, self._values, seen)
 
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end: the rules without a match, and messages without operations."""

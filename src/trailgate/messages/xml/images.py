@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import Longs
 from trailgate.messages.parsing.record_groups import MessageErrors
-from trailgate.messages.xml.cell_groups import CellGroup, Side
-from trailgate.messages.xml.findings import Places
+from trailgate.messages.properties.values import ValueSource
+from trailgate.messages.xml.cell_columns import UNNAMED, CellColumns, columns_by_name
+from trailgate.messages.xml.cell_groups import CellGroup, Placed
+from trailgate.messages.xml.findings import Findings, Found
 from trailgate.messages.xml.kernels import cells as kernels
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.records import XmlRecords
@@ -19,29 +21,20 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
 from trailgate.model.tables import Table
 from trailgate.operations.values import Convert, parser_for
 
-
-class _Pass(NamedTuple):
-    """A property, the rules that an image uses it of, and what it means where it is found; None for a value."""
-
-    name: str
-    by: Mask
-    meaning: int | None
-
-
-_MEANINGS: Final = (("value", None), ("isnull", kernels.NULL), ("ismissing", kernels.MISSING))
+_NO_WORDS: Final = np.zeros(0, np.int64)
+_BEFORE, _AFTER = "before.", "after."
+_SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # the images that others than updates have
 
 
 class XmlImageReader:
     """Reads images by one set of options; what a table's columns decide is made once and kept."""
 
     def __init__(self, options: XmlOptions) -> None:
-        rules = options.all_rules()
-        self._passes = {
-            (image, shared): _passes(rules, image, shared=shared)
-            for image in ("before.", "after.")
-            for shared in (False, True)
-        }
+        self._rules = options.all_rules()
+        self._indexed = any("index" in rule.values for rule in self._rules)
         self._converters: dict[str, tuple[Convert, ...]] = {}
+        self._fields: Mapping[str, int] = {}
+        self._plans: dict[tuple[str, bool], Longs] = {}
 
     def images(
         self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
@@ -50,22 +43,16 @@ class XmlImageReader:
         absent = (ABSENT,) * len(table.columns)
         if kind == TRUNCATE:
             return absent, absent
+        first, last = _SIDES.get(kind, (0, 2))
         group = _XmlGroup(records, table, rows, errors)
-        operation = records.findings.operation
-        group.find_cells(operation, records.column_words("name"), records.column_words("index"))
-        sides = []
-        for image, wanted in (("before.", kind != INSERT), ("after.", kind != DELETE)):
-            shared = (image == "before.") == (kind == DELETE)
-            found = group.side(self._passes[image, shared]) if wanted else None
-            sides.append(found)
-        keyed = sides[0] if kind == DELETE else sides[1]
-        assert keyed is not None
-        group.check_keys(keyed)
-        converters = self._converters_of(table)
-        before, after = (
-            absent if side is None else group.image(side, records.findings.text, converters)
-            for side in sides
+        plan = self._plan(records.findings.columns, table, deletes=kind == DELETE)
+        placed = group.placed(plan, (first, last), indexed=self._indexed)
+        group.check_keys(placed, 0 if kind == DELETE else last - first - 1)
+        columns = group.columns(
+            placed, records.findings.text, self._converters_of(table) * (last - first)
         )
+        before = columns[: len(absent)] if first == 0 else absent
+        after = columns[-len(absent) :] if last > 1 else absent
         return before, after
 
     def _converters_of(self, table: Table) -> tuple[Convert, ...]:
@@ -73,36 +60,73 @@ class XmlImageReader:
             self._converters[table.name] = tuple(map(parser_for, table.columns))
         return self._converters[table.name]
 
+    def _plan(self, found: Found, table: Table, *, deletes: bool) -> Longs:
+        """Return what each rule gives, as ``place_cells`` takes it."""
+        if self._fields is not found.fields:
+            self._fields, self._plans = found.fields, {}
+        plan = self._plans.get((table.name, deletes))
+        if plan is None:
+            known = columns_by_name(table)
+            rows = [_planned(rule, found.fields, known, deletes=deletes) for rule in self._rules]
+            plan = np.array(rows, np.int64).reshape(-1)
+            self._plans[table.name, deletes] = plan
+        return plan
+
 
 class _XmlGroup(CellGroup[XmlRecords]):
-    """Operations whose images are made by rules."""
+    """Operations of one table and type."""
 
-    def side(self, passes: Sequence[_Pass]) -> Side:
-        """Return the cells of an image."""
-        count = len(self.cells)
-        start, length = np.zeros(count, np.int64), np.full(count, kernels.MISSING)
-        columns = self.records.findings.columns
-        for name, by, meaning in passes:
-            places = columns.values.get(name)
-            if meaning is None:
-                own = places or Places(*np.full((2, len(columns)), -1))
-                kernels.put_values(
-                    self.cells, columns.rule, by, own.starts, own.lengths, start, length
-                )
-            elif places is not None:
-                kernels.mark_cells(self.cells, columns.rule, by, places.lengths, meaning, length)
-        return self.placed(start, length)
+    @property
+    def findings(self) -> Findings:
+        """Return what was found in the batch."""
+        return self.records.findings
+
+    def placed(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> Placed:
+        """Return the places of the cells of some images; add errors for those that have none."""
+        size = (sides[1] - sides[0]) * len(self.rows) * len(self.table.columns)
+        starts, lengths = np.zeros(size, np.int32), np.full(size, kernels.MISSING, np.int32)
+        found = self.findings.columns
+        cells: CellColumns | None = None
+        if indexed:
+            columns = np.arange(len(self.table.columns))
+            cells = CellColumns(self)
+            words = cells.of_all()
+            plan = plan.copy()
+            plan[kernels.COLUMN :: kernels.PLAN] = UNNAMED
+        else:
+            words, names = self.records.cell_words("name") or (_NO_WORDS, [])
+            known = columns_by_name(self.table)
+            columns = np.array([known.get(name.casefold(), UNNAMED) for name in names], np.int64)
+        refused = kernels.place_cells(
+            self.rows, self.records.cell_bounds(), found.records, found.width, plan, words,
+            columns, *sides, starts, lengths,
+        )  # fmt: skip
+        if refused:
+            cells = CellColumns(self) if cells is None else cells
+            cells.refuse_again(plan, sides)
+        return Placed(starts, lengths)
 
 
-def _passes(rules: Sequence[Rule], image: str, *, shared: bool) -> tuple[_Pass, ...]:
-    """Return how an image is made of its own properties; with ``shared`` of those without prefix too."""
-    there = [set(rule.values) for rule in rules]
+def _planned(
+    rule: Rule, fields: Mapping[str, int], columns: Mapping[str, int], *, deletes: bool
+) -> list[int]:
+    """Return what a rule gives: fields for each image, and the column that it names itself.
+
+    What has no prefix is of the before image of deletes, and of the after image of others; conditions without one are of both.
+    """
+
+    def field(names: Sequence[str], never_found: int) -> int:
+        own = next((name for name in names if name in rule.values), None)
+        return kernels.NO_FIELD if own is None else fields.get(own, never_found)
+
     found = []
-    for what, meaning in _MEANINGS:
-        own = np.array([image + what in names for names in there])
-        found.append(_Pass(image + what, own, meaning))
-        if shared or meaning is not None:
-            found.append(_Pass(what, np.array([what in names for names in there]) & ~own, meaning))
-    valued = {image + "value", "value"} if shared else {image + "value"}
-    with_value = np.array([not names.isdisjoint(valued) for names in there])
-    return tuple(each._replace(by=each.by & with_value) for each in found if each.by.any())
+    for image in (_BEFORE, _AFTER):
+        names = (image + "value", "value") if (image == _BEFORE) == deletes else (image + "value",)
+        found.append(field(names, kernels.NEVER_FOUND))
+        conditions = ((image + what, what) for what in ("isnull", "ismissing"))
+        found += [field(names, kernels.NO_FIELD) for names in conditions]
+    name = rule.values.get("name")
+    written = (
+        columns.get(name.name.casefold(), UNNAMED) if isinstance(name, ValueSource) else UNNAMED
+    )
+    return [*found, written]

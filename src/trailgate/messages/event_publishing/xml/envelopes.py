@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +21,7 @@ from trailgate.messages.event_publishing.xml.vocabulary import (
     TRANSACTION,
 )
 from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.xml.findings import Findings, Places
+from trailgate.messages.xml.findings import Findings, Found, Places
 from trailgate.messages.xml.names import numbered_words
 
 _NAMES: Final[Mapping[str, str]] = {
@@ -57,7 +57,7 @@ class Envelopes:
     text: Octets
     message: Longs
     kind: Longs
-    values: Mapping[str, Places]
+    values: Values
     number: Longs
     last: Mask
     segment: Longs
@@ -77,10 +77,10 @@ def envelopes_of(
     messages: MessageBatch, findings: Findings, errors: dict[int, TrailgateError]
 ) -> Envelopes:
     """Return the envelopes of messages, and add the errors of those that are not publications."""
-    text, values = findings.text, Absent(findings.outer.values, len(findings.outer))
+    text, values = findings.text, Values(findings.outer)
     message = findings.outer_message
     count = np.bincount(message, minlength=len(messages))
-    codes, words = numbered_words(text, values["kind"])
+    codes, words = values.words(text, "kind")
     numbers = [KINDS.index(word) if word in KINDS else -1 for word in words]
     kind = np.array([*numbers, -1], np.int64)[codes]
     place = np.full(len(messages), -1)
@@ -115,15 +115,32 @@ def envelopes_of(
     return found
 
 
-class Absent(dict[str, Places]):
-    """Places by name; those of a name that is not there are of no value."""
+class Values(Mapping[str, Places]):
+    """The places of records' values by name; those of a name that is not there are of no value."""
 
-    def __init__(self, values: Mapping[str, Places], count: int) -> None:
-        super().__init__(values)
-        self.count = count
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self._places: dict[str, Places] = {}
 
-    def __missing__(self, name: str) -> Places:
-        return Places(np.zeros(self.count, np.int64), np.full(self.count, -1))
+    def __getitem__(self, name: str) -> Places:
+        if name not in self._places:
+            count = len(self.found)
+            none = Places(np.zeros(count, np.int64), np.full(count, -1))
+            self._places[name] = self.found.places(name) or none
+        return self._places[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.found.fields)
+
+    def __len__(self) -> int:
+        return len(self.found.fields)
+
+    def words(self, text: Octets, name: str) -> tuple[Longs, list[str]]:
+        """Return the number of each record's word, -1 where it has none, and the words."""
+        field = self.found.fields.get(name)
+        if field is None:
+            return np.full(len(self.found), -1), []
+        return numbered_words(text, self.found, field)
 
 
 def add_errors(

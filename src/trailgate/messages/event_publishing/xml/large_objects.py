@@ -7,14 +7,14 @@ That order is inferred: IBM's pages give the fields alone (event publishing §3)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import TrailgateError
-from trailgate.messages.event_publishing.xml.cells import Cells
+from trailgate.messages.event_publishing.xml.cells import Cells, Side
 from trailgate.messages.event_publishing.xml.envelopes import Envelopes, add_errors, whole_numbers
 from trailgate.messages.event_publishing.xml.vocabulary import (
     LARGE_OBJECT,
@@ -22,10 +22,8 @@ from trailgate.messages.event_publishing.xml.vocabulary import (
     OF_ROWS,
     TYPES,
 )
-from trailgate.messages.xml.findings import Places
 from trailgate.messages.xml.kernels.cells import MISSING
 from trailgate.messages.xml.kernels.layout import SPARE
-from trailgate.messages.xml.names import numbered_words
 from trailgate.model.changes import DELETE
 
 _LARGE: Final = np.array([row.large for row in TYPES])
@@ -126,7 +124,7 @@ class _Gathered:
         """Yield message, transaction and number of rows with large objects, and of each message of rows row -1."""
         envelopes, rows = self.envelopes, self.rows
         of_rows = np.flatnonzero(envelopes.of(*OF_ROWS))
-        transaction, _ = numbered_words(self.text, envelopes.values["commit"])
+        transaction, _ = envelopes.values.words(self.text, "commit")
         large = np.flatnonzero(rows.large)
         around = rows.around[large]
         events = [
@@ -254,21 +252,22 @@ class _Cells:
         """Return cells with these, without the values of those that were empty in their rows."""
         if not self.found:
             return cells
-        after = replace(cells.after, lengths=cells.after.lengths.copy())
-        after.lengths[dropped] = MISSING
-        types, starts, lengths = np.array(self.places, np.int64).T
+        lengths = cells.after.lengths.copy()
+        lengths[dropped] = MISSING
+        types, starts, sizes = np.array(self.places, np.int64).T
         rows = np.array([row for row, _ in self.found], np.int64)
         names = [name for _, name in self.found]
+        operation = np.concatenate([cells.operation, rows])
+        order = np.argsort(operation, kind="stable")
+        none = Side.empty(len(rows))
+        after = cells.after.starts, lengths
+        mine = starts.astype(np.int32), sizes.astype(np.int32)
         return Cells(
-            np.concatenate([cells.operation, rows]),
-            np.concatenate([cells.names, np.arange(len(names)) + len(cells.words)]),
+            operation[order],
+            np.concatenate([cells.names, np.arange(len(names)) + len(cells.words)])[order],
             [*cells.words, *names],
-            np.concatenate([cells.types, types]),
-            Places(
-                np.concatenate([cells.before.starts, np.zeros(len(rows), np.int64)]),
-                np.concatenate([cells.before.lengths, np.full(len(rows), MISSING)]),
-            ),
-            Places(
-                np.concatenate([after.starts, starts]), np.concatenate([after.lengths, lengths])
-            ),
+            np.concatenate([cells.types, types])[order],
+            Side(*(np.concatenate(both)[order] for both in zip(cells.before, none, strict=True))),
+            Side(*(np.concatenate(both)[order] for both in zip(after, mine, strict=True))),
+            cells.rows,
         )

@@ -11,8 +11,8 @@ from trailgate.errors import DecodeError, TrailgateError, Where, did_you_mean
 from trailgate.messages.event_publishing.xml.cells import Cells, cells_of
 from trailgate.messages.event_publishing.xml.controls import Controls
 from trailgate.messages.event_publishing.xml.envelopes import (
-    Absent,
     Envelopes,
+    Values,
     envelopes_of,
     whole_numbers,
 )
@@ -23,12 +23,9 @@ from trailgate.messages.event_publishing.xml.vocabulary import OF_ROWS, OPERATIO
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.xml.findings import Findings
-from trailgate.messages.xml.names import numbered_words
 from trailgate.messages.xml.reading import RuleReader
 from trailgate.messages.xml.tree.documents import Limits
 from trailgate.model.tables import Definitions
-
-_ROW_VALUES = ("schema", "table", "row", "large")
 
 
 class PublicationReader:
@@ -71,18 +68,14 @@ class _Found:
         rows = np.flatnonzero(self.numbers >= 0)
         self.message, self.around = findings.message[rows], findings.around[rows]
         self.start, self.end = findings.start[rows], findings.end[rows]
-        own = Absent(findings.operations.values, len(findings.operations))
         whole = len(rows) == len(findings.message)
-        self.values = {name: own[name] if whole else own[name].taken(rows) for name in _ROW_VALUES}
+        self.values = Values(findings.operations if whole else findings.operations.taken(rows))
 
     def _rows(self) -> tuple[Longs, Octets]:
         """Return the number of each element that is a row, -1 for others, and the operation type of each row."""
         findings = self.findings
         of_rows = self.envelopes.of(*OF_ROWS)
-        codes, words = numbered_words(
-            findings.text,
-            Absent(findings.operations.values, len(findings.message))["operation"],
-        )
+        codes, words = Values(findings.operations).words(findings.text, "operation")
         letters = np.array([ord(OPERATIONS.get(word, "?")) for word in words] or [0], np.uint8)
         own: Octets = letters[codes]
         rows = of_rows[findings.around] if len(of_rows) else np.zeros(len(own), bool)
@@ -147,21 +140,17 @@ class _Found:
             self._add(message, 0, f"a {OF_ROWS[1]} message has more than one row")
 
     def _cells(self) -> Cells:
-        findings = self.findings
-        values = Absent(findings.columns.values, len(findings.columns))
-        operation = findings.operation
-        if len(self.message) < len(findings.message):
-            operation = self.numbers[operation] if len(operation) else operation
+        found, operation = self.findings.columns, self.findings.operation
+        if len(self.message) < len(self.numbers):
+            operation = self.numbers[operation]
             kept = np.flatnonzero(operation >= 0)
-            values = Absent({n: p.taken(kept) for n, p in values.items()}, len(kept))
-            operation = operation[kept]
+            found, operation = found.taken(kept), operation[kept]
 
         def refuse(cells: Longs, problem: Callable[[int], tuple[str, str]]) -> None:
             for cell in cells.tolist():
                 self.refuse(int(operation[cell]), *problem(cell))
 
-        kinds = self.letters[operation] if len(operation) else np.zeros(0, np.uint8)
-        return cells_of(findings.text, values, operation, kinds, refuse)
+        return cells_of(self.findings.text, found, operation, self.letters, refuse)
 
     def _large_rows(self) -> Rows:
         text, large = self.findings.text, np.zeros(len(self.message), bool)
@@ -184,9 +173,7 @@ class _Found:
 
     def _tables(self) -> tuple[list[tuple[str, str]], Longs]:
         text = self.findings.text
-        (a, owners), (b, names) = (
-            numbered_words(text, self.values[n]) for n in ("schema", "table")
-        )
+        (a, owners), (b, names) = (self.values.words(text, n) for n in ("schema", "table"))
         pairs = [(owner.strip(), name.strip()) for owner in (*owners, "") for name in (*names, "")]
         return pairs, np.where(a < 0, len(owners), a) * (len(names) + 1) + np.where(
             b < 0, len(names), b

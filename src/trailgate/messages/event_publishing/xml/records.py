@@ -24,10 +24,8 @@ from trailgate.messages.event_publishing.options import (
     TRANSACTION,
 )
 from trailgate.messages.event_publishing.xml.cells import Cells
-from trailgate.messages.event_publishing.xml.envelopes import Envelopes
+from trailgate.messages.event_publishing.xml.envelopes import Envelopes, Values
 from trailgate.messages.parsing.records import Records
-from trailgate.messages.xml.findings import Places
-from trailgate.messages.xml.names import numbered_words
 
 _SHOWN: Final = 4096  # bytes of a row that an error may need
 _OF_ROWS: Final = MappingProxyType({OWNER: "schema", NAME_OF_TABLE: "table"})
@@ -49,7 +47,7 @@ class XmlPublicationRecords(Records):
     end: Longs
     letters: Octets
     operations: Mapping[str, str]
-    rows: dict[str, Places]
+    rows: Values
     cells: Cells
     seen: frozenset[str] = frozenset()
     words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
@@ -80,7 +78,7 @@ class XmlPublicationRecords(Records):
             return table[self.letters], list(self.operations.values())
         if name in _OF_ROWS:
             if name not in self.words:
-                codes, words = numbered_words(self.buffer, self.rows[_OF_ROWS[name]])
+                codes, words = self.rows.words(self.buffer, _OF_ROWS[name])
                 self.words[name] = codes, [word.strip() for word in words]
             return self.words[name]
         return Records.codes(self, name)

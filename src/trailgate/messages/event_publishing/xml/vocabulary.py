@@ -127,6 +127,9 @@ _COLUMN: Final[Mapping[str, str | Path]] = {
     },
 }  # fmt: skip
 
+# The values of a cell, in the order that ``kernels.cells`` has them in.
+CELL_VALUES: Final = tuple(_COLUMN)
+
 _OF_COLUMNS: Final = _rule(2, COLUMN, RuleType.COLUMN, match="./*", below=())
 _OF_OPERATIONS: Final = _rule(
     1, "row", RuleType.OPERATION, match="./*", below=(_OF_COLUMNS,)
