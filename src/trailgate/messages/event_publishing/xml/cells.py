@@ -31,7 +31,7 @@ _WORD: Final = octets(COLUMN.encode())
 _FLAG_HINT: Final = "Correct the source's data, or the code page of the publishing queue map; see ON CODEPAGE ERROR of CREATE PUBQMAP"
 _PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {
-        kernels.NOT_COLUMN: (f"an element of a row is not {COLUMN}", ""),
+        kernels.NOT_COLUMN: (f"{{1}} is in a row, where {COLUMN} is expected", ""),
         kernels.NO_NAME: ("a column has no name", ""),
         kernels.NO_TYPE: ("column {} has no value: an element of its type is expected in it", ""),
         kernels.SEVERAL: ("column {} has more than one value", ""),
@@ -117,7 +117,7 @@ def cells_of(
 
         def problem(cell: int) -> tuple[str, str]:
             said, hint = _PROBLEMS[int(problems[cell])]
-            return said.format(cells.name(cell)), hint
+            return said.format(cells.name(cell), _word(text, found, cell)), hint
 
         refuse(np.flatnonzero(problems), problem)
     if -1 in numbers:
@@ -134,3 +134,10 @@ def cells_of(
 def _words(text: Octets, found: Found, name: str) -> tuple[Longs, list[str]]:
     field = found.fields.get(name)
     return (np.full(len(found), -1), []) if field is None else numbered_words(text, found, field)
+
+
+def _word(text: Octets, found: Found, cell: int) -> str:
+    """Return the name of a cell's element."""
+    field = found.fields["element"]
+    start, size = found.rows[cell, field : field + 2].tolist()
+    return text[start : start + size].tobytes().decode()
