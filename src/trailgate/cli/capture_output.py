@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from trailgate.cli.output import console, plain_table
+from trailgate.cli.output import console, plain_table, say
 from trailgate.jobs.capture.loading import Loaded
 from trailgate.jobs.capture.options import CaptureSummary
 
@@ -55,22 +55,18 @@ def print_notes(loaded: Loaded) -> None:
     lines = [f"{name}: {reason}" for name, reason in loaded.notes]
     if loaded.extract is not None:
         lines += [f"line {line}, {text}: {why}" for line, text, why in loaded.extract.unused]
-    if not lines:
-        return
-    terminal = console(wrap=False, stderr=True)
     for line in lines:
-        terminal.print(f"note: {line}", style="dim", markup=False)
+        say(f"note: {line}", "dim", stderr=True)
 
 
 def print_summary(summary: CaptureSummary) -> None:
     """Print operations by table and kind, and what was written; on stderr what is worth a note."""
-    terminal = console(wrap=False)
     if summary.counts:
-        terminal.print(counts_table(summary.counts))
+        console().print(counts_table(summary.counts))
     for line in _sentences(summary):
-        terminal.print(line, markup=False)
+        say(line)
     for note in summary.notes:
-        console(wrap=False, stderr=True).print(f"note: {note}", markup=False)
+        say(f"note: {note}", stderr=True)
 
 
 def counts_table(operations: Mapping[str, Mapping[str, int]]) -> Any:
@@ -78,7 +74,7 @@ def counts_table(operations: Mapping[str, Mapping[str, int]]) -> Any:
     present = {kind for counts in operations.values() for kind in counts}
     kinds = {kind: name for kind, name in KINDS.items() if kind in present}
     table = plain_table()
-    table.add_column("table")
+    table.add_column("table", overflow="fold")
     for name in (*kinds.values(), "all"):
         table.add_column(name, justify="right")
     for name, counts in operations.items():

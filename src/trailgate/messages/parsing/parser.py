@@ -142,6 +142,7 @@ class MessageParser:
             after=(),
             tx_owner=sources.optional(options.txowner, position),
             tx_name=sources.optional(options.txname, position),
+            tokens=records.tokens(),
         )
 
     def _tables(self, sources: MetadataValues) -> tuple[list[Table], Longs]:

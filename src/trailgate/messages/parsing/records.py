@@ -42,6 +42,14 @@ class Records(ABC):
         """Return the records of each format of timestamps, or None where all have that of the options."""
         return None
 
+    def tokens(self) -> pa.Array | None:
+        """Return each record's user tokens as a map of names to texts, or None where there are none."""
+        return None
+
+    def times(self) -> Longs | None:
+        """Return each record's commit time in microseconds since 1970 UTC, or None where it is a header field's text."""
+        return None
+
     @property
     def notes(self) -> frozenset[str]:
         """Return what a run notes once about such records."""
