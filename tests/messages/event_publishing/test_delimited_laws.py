@@ -80,7 +80,12 @@ def transactions(draw: st.DrawFn) -> list[dict[str, Any]]:
         for i, fields in enumerate(own):
             last = i == len(own) - 1
             mark = ("W" if last else "B") if not i else "E" if last else "M"
-            ids = {"tx_id": f"t{number}", "csn": csn, "seq_id": f"{csn}.{i:010}", "tx_ind": mark}
+            ids: dict[str, Any] = {
+                "tx_id": f"t{number}",
+                "csn": csn,
+                "seq_id": f"{csn}.{i:010}",
+                "tx_ind": mark,
+            }
             ids |= {"position": f"{len(rows):020}", "tx_name": draw(st.sampled_from([None, "P"]))}
             rows.append(fields | ids | {"op_ts": time})
     return rows
