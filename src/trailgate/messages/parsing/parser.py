@@ -30,7 +30,7 @@ from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.transactions.block_rows import taken
 from trailgate.messages.transactions.images import with_operation_types
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.model.changes import INSERT, UPDATE, ChangeBlock, Image
+from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=Records)
@@ -101,6 +101,9 @@ class MessageParser:
         txind, marks = self.options.txind, None
         if txind is not None:
             marks = self._codes(sources, txind, self.options.txind_values, "txind")
+        ends = records.transaction_ends()
+        if marks is None and ends is not None:
+            marks = np.where(ends, END, MIDDLE).astype(np.uint8)
         txid = self.options.txid
         # The sequence id of a transaction's first operation may be the transaction's id.
         first_id = txid.kind is SourceKind.SEQ_ID
