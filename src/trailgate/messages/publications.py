@@ -7,6 +7,8 @@ from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import OptionError, did_you_mean
+from trailgate.messages.json_operations.writer import JsonWriter
+from trailgate.messages.json_operations.writer_options import JsonPublishOptions
 from trailgate.messages.publishing.messages import MessageWriter
 from trailgate.messages.publishing.options import PublishOptions
 
@@ -20,7 +22,7 @@ class Publication(NamedTuple):
     writer: Callable[[Any], MessageWriter]
 
 
-PUBLICATIONS: Final[tuple[Publication, ...]] = ()
+PUBLICATIONS: Final = (Publication("json", "json", JsonPublishOptions, JsonWriter),)
 
 
 def publication(name: str) -> Publication:
