@@ -142,7 +142,11 @@ class Capture:
         raw = RawOperations.joined(isolated.parts, indicated=indicated, by_id=by_id)
         problems = (*unreadable, *isolated.problems)
         state = state or TransactionState()
-        done = (chain_by_id if by_id else chain)(raw, len(messages), problems, state)
+        if by_id:
+            own = self.options.operation_ids
+            done = chain_by_id(raw, len(messages), problems, state, operation_ids=own)
+        else:
+            done = chain(raw, len(messages), problems, state)
         hold = by_id or (self.spans_messages and not self.rules.takes_all)
         return self._finished(raw, done, remaining(raw, done, state, hold=hold), messages)
 
