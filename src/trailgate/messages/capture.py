@@ -173,7 +173,10 @@ class Capture:
         raw = RawOperations.joined(isolated.parts, indicated=indicated, by_id=by_id)
         problems = (*unreadable, *isolated.problems)
         if by_id:
-            done = chain_by_id(raw, len(messages), problems, state, following)
+            own = self.options.operation_ids
+            done = chain_by_id(
+                raw, len(messages), problems, state, following=following, operation_ids=own
+            )
         else:
             done = chain(raw, len(messages), problems, state)
         hold = by_id or (self.spans_messages and not self.rules.takes_all)
