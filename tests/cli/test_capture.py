@@ -58,6 +58,25 @@ def test_a_trail_of_another_format_is_read_alike(capsys: pytest.CaptureFixture[s
     assert (header.trail.compatibility, header.order.label) == (5, "little")
 
 
+@pytest.mark.parametrize(
+    ("good", "bad", "configured"),
+    [
+        ("2026-01-05 09:12:28", "2026-13-05 09:12:28", "delim.dateformat in line 21"),
+        ("2026-01-05 09:12:30", "05.01.2026", "delim.timestamp.format in line 13"),
+    ],
+)
+def test_a_bad_date_is_shown_as_text_with_its_form_and_where_that_is_configured(
+    capsys: pytest.CaptureFixture[str], good: str, bad: str, configured: str
+) -> None:
+    message = Path("messages/0002-orders.txt")
+    message.write_text(message.read_text().replace(good, bad))
+    assert run([*GIVEN, "--to", "dirdat/ot"]) == 1
+    error = capsys.readouterr().err
+    assert f"text '{bad}', bytes {bad.encode().hex(' ')}" in error
+    assert "not a date in the form YYYY-MM-DD HH:MI:SS" in error
+    assert f"The form is that of {configured} of dirprm/shop.properties" in error
+
+
 def test_a_bad_message_stops_with_1_or_is_set_aside(capsys: pytest.CaptureFixture[str]) -> None:
     Path("messages/0007.txt").write_text("I,NO.TABLE,2026-01-01 00:00:00,T-9\n")
     assert run([*GIVEN, "--to", "dirdat/ot"]) == 1

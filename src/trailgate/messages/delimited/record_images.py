@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import distinct
-from trailgate.columnar.temporal import DateFormat, compile_format
+from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.delimited.column_pairing import ColumnPairing, FieldNumber
 from trailgate.messages.delimited.options import DelimitedOptions
@@ -102,12 +102,11 @@ class ImageReader:
     def _date_format(self, table: str, column: str) -> DateFormat | None:
         """Return a column's date format: its own, its table's, the global one, or none."""
         options = self.options
-        text = (
+        return (
             options.column_date_formats.get((table.upper(), column.upper()))
             or options.table_date_formats.get(table.upper())
             or options.date_format
         )
-        return compile_format(text) if text else None
 
 
 class _DelimitedGroup(RecordGroup[DelimitedRecords]):

@@ -6,6 +6,7 @@ are the same whenever the same messages are captured again.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NoReturn
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import distinct
-from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, compile_format, parse_timestamps
+from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, parse_timestamps
 from trailgate.errors import DecodeError
 from trailgate.messages.parsing.bad_messages import errors_by_row
 from trailgate.messages.parsing.records import Records
@@ -108,10 +109,10 @@ class MetadataValues:
             times[rows] = self._formatted(values.take(pa.array(rows)), rows, given)
         return times
 
-    def _formatted(self, values: pa.Array, rows: Longs, given: str | None) -> Longs:
+    def _formatted(self, values: pa.Array, rows: Longs, given: DateFormat | None) -> Longs:
         """Return the times of these records' values, of one format or of the default ones."""
         if given:
-            return self._times(values, rows, compile_format(given))
+            return self._times(values, rows, given)
         digits = self._in_digits(values, rows)
         if digits.all() or not digits.any():
             return self._times(values, rows, DEFAULT_FORMAT if not digits.any() else None)
@@ -144,7 +145,9 @@ class MetadataValues:
             problem, hint = errors[row].problem, errors[row].hint
             if hint and not self.options.timestamp_format:
                 hint += ": set timestamp.format where the messages have another form"
-            return self.records.error(row, problem, hint, field="timestamp")
+            error = self.records.error(row, problem, hint, field="timestamp")
+            error.where = replace(error.where, raw=errors[row].where.raw)
+            return error
 
         self.records.refuse(np.fromiter(errors, np.int64, len(errors)), placed)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.parsing.bad_messages import BadMessagesError
@@ -38,7 +39,7 @@ class Records(ABC):
         """Return each record's number among the different texts of a header field, and those texts."""
         return distinct(self.text(name))
 
-    def time_formats(self) -> list[tuple[Longs, str | None]] | None:
+    def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
         """Return the records of each format of timestamps, or None where all have that of the options."""
         return None
 

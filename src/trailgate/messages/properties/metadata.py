@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.messages.properties.reader import PropertyReader
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
@@ -25,7 +26,7 @@ class MetadataOptions:
 
     seqid: ValueSource
     timestamp: ValueSource
-    timestamp_format: str | None
+    timestamp_format: DateFormat | None
     txid: ValueSource
     txowner: ValueSource | None
     txname: ValueSource | None
@@ -63,7 +64,7 @@ def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -
     return {
         "seqid": read.needed_source("seqid"),
         "timestamp": read.needed_source("timestamp"),
-        "timestamp_format": read.text("timestamp.format") or None,
+        "timestamp_format": read.date_format("timestamp.format"),
         "txid": read.needed_source("txid"),
         "txowner": read.source("txowner"),
         "txname": read.source("txname"),
