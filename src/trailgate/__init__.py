@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trailgate.errors import (
+    BrokerError,
+    BrokerRefusedError,
     DecodeError,
     DefinitionError,
     EncodeError,
@@ -44,6 +46,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AppendOptions",
+    "BrokerError",
+    "BrokerRefusedError",
     "ByteOrder",
     "Capture",
     "CaptureRules",

@@ -57,6 +57,10 @@ class DateFormat:
     layouts: tuple[Layout, ...]
     origin: str = field(default="", compare=False, repr=False)
 
+    def __hash__(self) -> int:
+        """Return the hash of its text: tables made of a format are looked up by it."""
+        return hash(self.text)
+
 
 class _Token(NamedTuple):
     part: Part | None
@@ -220,3 +224,20 @@ def _default() -> DateFormat:
 
 
 DEFAULT_FORMAT: Final = _default()
+
+
+def _db2() -> DateFormat:
+    """Return Db2's ISO forms: a date, or a timestamp with 0 to 12 fraction digits, and its variants.
+
+    Db2 writes YYYY-MM-DD-HH.MM.SS.ffffff; a blank or T before the time, and colons within it, are taken as well.
+    """
+    layouts = []
+    for shape in ("YYYY-MM-DD-HH.MI.SS.FFFFFF", "YYYY-MM-DD-HH.MI.SS", "YYYY-MM-DD"):
+        for layout in compile_format(shape).layouts:
+            allowed = {10: b"- T", 13: b".:", 16: b".:"}
+            literals = tuple((at, allowed.get(at, text)) for at, text in layout.literals)
+            layouts.append(layout._replace(literals=literals))
+    return DateFormat("YYYY-MM-DD-HH.MI.SS.FFFFFF", tuple(layouts))
+
+
+DB2_FORMAT: Final = _db2()

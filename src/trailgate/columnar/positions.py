@@ -9,7 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.columnar.kernels.positions import DIGITS, write_positions
+from trailgate.columnar.gather import NO_NULLS, column, unfit
+from trailgate.columnar.kernels.positions import DIGITS, append_numbers, write_positions
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import text_view
 from trailgate.errors import OptionError
 
 _SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
@@ -27,6 +30,17 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
         raise OptionError(f"a part of a position has 1 to {DIGITS} digits")
     ends = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(texts))
+
+
+def numbered(texts: pa.StringArray, numbers: Longs) -> pa.StringArray:
+    """Return each text, a point, and ten digits of a number; there are no nulls."""
+    offsets, data = text_view(texts)
+    placed = np.empty(len(texts) + 1, np.int32)
+    out = np.empty(int(offsets[-1]) - int(offsets[0]) + len(texts) * (DIGITS + 1) + SPARE, np.uint8)
+    size = append_numbers(data, offsets, np.ascontiguousarray(numbers, np.int64), placed, out)
+    if size < 0:
+        raise unfit(size, len(data))
+    return column(placed, out, NO_NULLS, text=True)
 
 
 def parse_position(text: str) -> tuple[int, int]:

@@ -31,6 +31,7 @@ from trailgate.messages.transactions.bounds import (
     chain,
     open_at_end,
 )
+from trailgate.messages.transactions.by_id import chain_by_id
 from trailgate.messages.transactions.held import Held
 from trailgate.messages.transactions.images import (
     image_notes,
@@ -105,7 +106,7 @@ class Capture:
     def _selections(self) -> TableSelections:
         return TableSelections(self.rules)
 
-    @property
+    @cached_property
     def spans_messages(self) -> bool:
         """Return whether a transaction may span messages."""
         return self.options.spans_messages
@@ -137,11 +138,12 @@ class Capture:
         be ``unreadable`` already and have empty bodies.
         """
         isolated = isolate_bad(self._parser, messages)
-        raw = RawOperations.joined(isolated.parts, indicated=self.options.txind is not None)
+        indicated, by_id = self.options.txind is not None, self.options.by_id
+        raw = RawOperations.joined(isolated.parts, indicated=indicated, by_id=by_id)
         problems = (*unreadable, *isolated.problems)
         state = state or TransactionState()
-        done = chain(raw, len(messages), problems, state)
-        hold = self.spans_messages and not self.rules.takes_all
+        done = (chain_by_id if by_id else chain)(raw, len(messages), problems, state)
+        hold = by_id or (self.spans_messages and not self.rules.takes_all)
         return self._finished(raw, done, remaining(raw, done, state, hold=hold), messages)
 
     def _finished(
@@ -160,10 +162,11 @@ class Capture:
         for block in raw.blocks:
             picked = block if every else taken(block, np.flatnonzero(rest.captured[block.order]))
             if len(picked):
-                placed = _placed(picked, raw, done, rest)
-                blocks.extend(self._shaped(replace(placed, order=numbers[picked.order])))
+                order = numbers[picked.order]
+                blocks.extend(self._shaped(_placed(picked, raw, done, rest, order)))
             if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
-                one = _placed(block.take(held), raw, done, rest)
+                own = block.take(held)
+                one = _placed(own, raw, done, rest, own.order)
                 after = replace(after, held=Held(one, rest.held_first))
         problems = tuple(_sourced(problem, messages) for problem in done.problems)
         batch = ChangeBatch(tuple(blocks), len(message))
@@ -176,27 +179,40 @@ class Capture:
         assert selection is not None
         typed = with_operation_types(block) if selection.asks_types else block
         tokens = selection.with_tokens(typed).tokens
-        return shaped(selection.without_columns(replace(block, tokens=tokens)), self.rules)
+        with_tokens = block if tokens is block.tokens else replace(block, tokens=tokens)
+        return shaped(selection.without_columns(with_tokens), self.rules)
 
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all that it parsed."""
         return self._parser.format.said(notes) | self.options.notes
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
-        """Return the error of a transaction that the input's end leaves open, if one is."""
-        return open_at_end(state)
+        """Return the error of a transaction that the input's end leaves open, if one is.
+
+        Where transactions are known by their ids alone, the input's end is that of the last one: see ``ended``.
+        """
+        return None if self.options.by_id else open_at_end(state)
+
+    def ended(self, state: TransactionState) -> ChangeBatch:
+        """Return the operation that was held until the end of the input, if one was."""
+        if not self.options.by_id or state.held is None or state.broken:
+            return ChangeBatch((), 0)
+        return ChangeBatch(tuple(self._shaped(state.held.released(last=True))), 1)
 
 
 def _placed(
-    block: ChangeBlock, raw: RawOperations, done: Transactions, rest: Remaining
+    block: ChangeBlock, raw: RawOperations, done: Transactions, rest: Remaining, order: Longs
 ) -> ChangeBlock:
-    """Return operations with what is known of their transactions."""
+    """Return operations with what is known of their transactions, and their places in the batch."""
     own_csn = done.csn is raw.seq_id
+    given = block.seq_id
     return replace(
         block,
+        order=order,
         tx_ind=rest.tx_ind[block.order],
         tx_id=take_text(done.tx_id, block.order),
-        csn=block.seq_id if own_csn else take_text(done.csn, block.order),
+        csn=given if own_csn else take_text(done.csn, block.order),
+        seq_id=given if done.seq_id is None else take_text(done.seq_id, block.order),
     )
 
 

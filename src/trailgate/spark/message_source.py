@@ -147,7 +147,8 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
         options = self._options
         capture = options.capture()
         source = find_messages(options.paths, options.message_per == "line")
-        ranges = plan_ranges(source, options.split_bytes)
+        apart = not capture.options.by_id
+        ranges = plan_ranges(source, options.split_bytes, apart=apart)
         return [MessagePartition(capture, source, own) for own in ranges]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:

@@ -22,7 +22,6 @@ from trailgate.storage.reading.message_files import MessageFiles, MessagePlace, 
 from trailgate.storage.reading.message_reading import ReadMessages, read_messages
 
 TAIL: Final = 64  # messages looked at first for the end of a stretch after a range's end
-NOTHING: Final = ChangeBatch((), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +79,8 @@ class RangeReader:
                 self.end = place_of(batch, stop)
                 return
         self.end = self._files.end
-        error = self._capture.finish(self._state) if self._begun else None
-        if error is not None:
-            yield self._unended(error)
+        if self._begun:
+            yield from self._at_end()
 
     def _continues(self) -> bool:
         return self._begun and self._capture.spans_messages
@@ -133,12 +131,16 @@ class RangeReader:
             {at: problems[at] for at in sorted(problems)},
         )
 
-    def _unended(self, error: TrailgateError) -> OwnedBatch:
-        """Return a batch of no messages: the unit before it does not end."""
-        none = np.zeros(0, np.int64)
-        nothing = MessageBatch(pa.py_buffer(b""), none, none, none, none)
-        problems = {-1: located(error, self._files, self.last)}
-        return OwnedBatch(nothing, NOTHING, none, none.astype(bool), problems)
+    def _at_end(self) -> Iterator[OwnedBatch]:
+        """Yield a batch of no messages where the input's end ends a transaction, or leaves it open."""
+        error = self._capture.finish(self._state)
+        problems = {} if error is None else {-1: located(error, self._files, self.last)}
+        ended = self._capture.ended(self._state)
+        if problems or ended.rows:
+            none = np.zeros(0, np.int64)
+            nothing = MessageBatch(pa.py_buffer(b""), none, none, none, none)
+            before = np.full(ended.rows, -1, np.int64)
+            yield OwnedBatch(nothing, ended, before, none.astype(bool), problems)
 
 
 def place_of(batch: MessageBatch, message: int) -> MessagePlace:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.columnar.rows import distinct
-from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.delimited.column_pairing import ColumnPairing, FieldNumber
 from trailgate.messages.delimited.options import DelimitedOptions

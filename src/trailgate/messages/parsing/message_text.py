@@ -17,14 +17,21 @@ def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
     if not len(messages):
         return
     low, high = int(messages.starts[0]), int(messages.ends[-1])
-    offsets = pa.py_buffer(np.array([0, high - low], np.int32))
-    whole = pa.StringArray.from_buffers(1, offsets, messages.data.slice(low, high - low))
-    try:
-        whole.validate(full=True)
-    except pa.ArrowInvalid:
+    if not is_utf8(messages.data.slice(low, high - low)):
         errors = _bad_texts(messages, hint)
         if errors:  # else the bytes that are not text lie between the messages
-            raise BadMessagesError(errors) from None
+            raise BadMessagesError(errors)
+
+
+def is_utf8(text: pa.Buffer | bytes) -> bool:
+    """Return whether bytes are UTF-8, by Arrow's check, which is several times as fast as decoding."""
+    data = pa.py_buffer(text)
+    offsets = pa.py_buffer(np.array([0, data.size], np.int64))
+    try:
+        pa.LargeStringArray.from_buffers(1, offsets, data).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _bad_texts(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]:

@@ -45,9 +45,14 @@ class MetadataOptions:
         return frozenset()
 
     @property
+    def by_id(self) -> bool:
+        """Return whether transactions are known by their ids alone, see ``messages/transactions/by_id.py``."""
+        return False
+
+    @property
     def spans_messages(self) -> bool:
-        """Return whether a transaction may span messages: operations have an indicator."""
-        return self.txind is not None
+        """Return whether a transaction may span messages: operations have an indicator, or transactions ids alone."""
+        return self.txind is not None or self.by_id
 
     @property
     def gives_ids(self) -> bool:

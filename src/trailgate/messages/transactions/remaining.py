@@ -54,6 +54,7 @@ def remaining(
     first, last = np.ones(len(rows), bool), np.ones(len(rows), bool)
     first[1:] = last[:-1] = own[1:] != own[:-1]
     ended = np.zeros(len(number) + 1, bool)
+    ended[0] = done.ended_before
     ended[number[(done.tx_ind == END) | (done.tx_ind == WHOLE)]] = True
     last &= ended[own]
     held, released = state.held, None
@@ -63,7 +64,7 @@ def remaining(
             first[0] = False
         if continued or ended[0]:
             released, held = held.released(last=not continued), None
-    if done.state.tx_id is None or number[-1:].any():
+    if done.state.tx_id is None or done.state.broken or number[-1:].any():
         held = None  # its transaction has ended, or its unit is broken
     tx_ind = done.tx_ind.copy()
     tx_ind[rows] = indicators(first, last)
@@ -72,7 +73,8 @@ def remaining(
         held=held,
         excluded=_excluded_after(raw, opens, state),
     )
-    open_now = hold and after.tx_id is not None and len(own) > 0 and own[-1] == number[-1]
+    stays = after.tx_id is not None and not after.broken
+    open_now = hold and stays and len(own) > 0 and own[-1] == number[-1]
     if not open_now or last[-1]:
         return Remaining(captured, tx_ind, after, released)
     captured[rows[-1]] = False

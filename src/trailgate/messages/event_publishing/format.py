@@ -1,0 +1,63 @@
+"""Event publications of either kind: the first byte of a message shows which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from trailgate.arrays import Longs
+from trailgate.messages.event_publishing.delimited.reading import DelimitedPublications
+from trailgate.messages.event_publishing.kinds import DELIMITED, kind_of
+from trailgate.messages.event_publishing.options import EventPublishingOptions
+from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.parser import MessageFormat
+from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.messages.parsing.records import Records
+from trailgate.model.changes import Image
+from trailgate.model.tables import Table
+
+# What reads each kind of messages.
+READERS: Final[Mapping[str, Callable[[EventPublishingOptions], MessageFormat[Any]]]] = (
+    MappingProxyType({DELIMITED: DelimitedPublications})
+)
+
+
+class EventPublishingFormat:
+    """Reads publications by one set of options; the messages of a run are of one kind."""
+
+    def __init__(self, options: EventPublishingOptions) -> None:
+        self.options = options
+        self._readers: dict[str, MessageFormat[Any]] = {}
+        self._reader = self._of(DELIMITED)
+
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return True
+
+    def records(self, messages: MessageBatch) -> Records:
+        """Return the records of the messages; raises BadMessagesError."""
+        messages, kind = kind_of(messages)
+        self._reader = self._of(kind)
+        found: Records = self._reader.records(messages)
+        return found
+
+    def _of(self, kind: str) -> MessageFormat[Any]:
+        if kind not in self._readers:
+            self._readers[kind] = READERS[kind](self.options)
+        return self._readers[kind]
+
+    def layouts(self, records: Records, tables: Sequence[Table], table_of: Longs) -> Longs:
+        """Return a number for each record; those of one table that have the same lie alike."""
+        return self._reader.layouts(records, tables, table_of)
+
+    def images(
+        self, records: Records, table: Table, kind: int, rows: Longs, errors: MessageErrors
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike records; what is wrong is added to the errors."""
+        return self._reader.images(records, table, kind, rows, errors)
+
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all its records."""
+        return self._reader.said(notes)
