@@ -71,20 +71,11 @@ def print_notes(loaded: Loaded) -> None:
 
 def print_summary(summary: CaptureSummary) -> None:
     """Print operations by table and kind, and what was written; on stderr what is worth a note."""
-    present = {kind for counts in summary.counts.values() for kind in counts}
-    kinds = {kind: name for kind, name in KINDS.items() if kind in present}
-    table = plain_table()
-    table.add_column("table", overflow="fold")
-    for name in (*kinds.values(), "all"):
-        table.add_column(name, justify="right")
-    for name, counts in summary.counts.items():
-        cells = [f"{counts.get(kind, 0):,}" for kind in kinds]
-        table.add_row(name, *cells, f"{sum(counts.values()):,}")
     for problem in summary.problems:
         print(printable(_problem(problem)))
     _print_reasons(summary)
     if summary.counts:
-        console().print(table)
+        console().print(counts_table(summary.counts))
     for line in _sentences(summary):
         say(line)
     for note in summary.notes:
@@ -121,20 +112,34 @@ def _print_reasons(summary: CaptureSummary) -> None:
     console().print(table)
 
 
+def counts_table(operations: Mapping[str, Mapping[str, int]]) -> Any:
+    """Return a table of operations by table and kind."""
+    present = {kind for counts in operations.values() for kind in counts}
+    kinds = {kind: name for kind, name in KINDS.items() if kind in present}
+    table = plain_table()
+    table.add_column("table", overflow="fold")
+    for name in (*kinds.values(), "all"):
+        table.add_column(name, justify="right")
+    for name, counts in operations.items():
+        cells = [f"{counts.get(kind, 0):,}" for kind in kinds]
+        table.add_row(name, *cells, f"{sum(counts.values()):,}")
+    return table
+
+
 def _sentences(summary: CaptureSummary) -> Iterator[str]:
     yield (
-        f"{_many(summary.messages, 'message')}, {_many(summary.transactions, 'transaction')}, "
-        f"{_many(summary.operations, 'operation')}"
+        f"{many(summary.messages, 'message')}, {many(summary.transactions, 'transaction')}, "
+        f"{many(summary.operations, 'operation')}"
     )
     if summary.quarantined:
         target = "" if summary.quarantine is None else f": {summary.quarantine}"
         most = f"most, {summary.quarantined:,} of " if summary.mostly_bad else ""
         count = summary.messages if most else summary.quarantined
-        yield f"quarantined: {most}{_many(count, 'message')}{target}"
+        yield f"quarantined: {most}{many(count, 'message')}{target}"
     for name, sentence in BEFORE.items():
         count = getattr(summary, name)
         if count:
-            yield f"{_many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
+            yield f"{many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
     if summary.definitions is not None and summary.files:
         yield f"definitions: {summary.definitions}; {BESIDE}"
     if summary.dry_run:
@@ -145,5 +150,6 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
         yield f"trail: {summary.files[0] if summary.files else 'no new file'} of {summary.target}"
 
 
-def _many(count: int, name: str) -> str:
+def many(count: int, name: str) -> str:
+    """Return a count with its noun."""
     return f"{count:,} {name}{'' if count == 1 else 's'}"
