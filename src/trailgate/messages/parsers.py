@@ -14,6 +14,8 @@ from trailgate.messages.event_publishing.options import (
 )
 from trailgate.messages.fixed_width.format import FixedWidthFormat
 from trailgate.messages.fixed_width.options import FixedWidthOptions, fixed_width_setup
+from trailgate.messages.json_operations.format import JsonFormat
+from trailgate.messages.json_operations.options import JsonOptions, json_setup, json_tables
 from trailgate.messages.parsing.cutting import MessageCutter
 from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles
@@ -48,6 +50,7 @@ PARSERS: Final = (
     ParserType("fixed", FixedWidthOptions, fixed_width_setup, FixedWidthFormat),
     ParserType("delim", DelimitedOptions, delimited_setup, DelimitedFormat),
     ParserType("xml", XmlOptions, xml_setup, XmlFormat, xml_definitions, XmlCutter),
+    ParserType("json", JsonOptions, json_setup, JsonFormat, json_tables),
     ParserType(
         "event_publishing", EventPublishingOptions, event_publishing_setup, EventPublishingFormat
     ),

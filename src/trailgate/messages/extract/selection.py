@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.maps import joined_maps
 from trailgate.errors import OptionError
 from trailgate.messages.extract.rules import CaptureRules, Condition, TableRule, column_index
 from trailgate.model.changes import ABSENT, DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
@@ -122,7 +123,10 @@ class TableSelection:
         if not tokens:
             return block
         values = [texts(token.value, block, self.surroundings) for token in tokens]
-        return replace(block, tokens=_maps([token.name for token in tokens], values))
+        own = _maps([token.name for token in tokens], values)
+        return replace(
+            block, tokens=own if block.tokens is None else joined_maps(block.tokens, own)
+        )
 
     def without_columns(self, block: ChangeBlock) -> ChangeBlock:
         """Return the block with the columns alone that records get (COLS, COLSEXCEPT)."""

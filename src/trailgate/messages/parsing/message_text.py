@@ -14,13 +14,18 @@ _HINT = "Convert the messages to UTF-8 before capture"
 
 def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
     """Check at once that all bodies are UTF-8; raises BadMessagesError where some are not."""
-    if not len(messages):
-        return
-    low, high = int(messages.starts[0]), int(messages.ends[-1])
-    if not is_utf8(messages.data.slice(low, high - low)):
+    if not are_utf8(messages):
         errors = _bad_texts(messages, hint)
         if errors:  # else the bytes that are not text lie between the messages
             raise BadMessagesError(errors)
+
+
+def are_utf8(messages: MessageBatch) -> bool:
+    """Return whether the bytes from the first body to the end of the last one are UTF-8."""
+    if not len(messages):
+        return True
+    low, high = int(messages.starts[0]), int(messages.ends[-1])
+    return is_utf8(messages.data.slice(low, high - low))
 
 
 def is_utf8(text: pa.Buffer | bytes) -> bool:

@@ -99,6 +99,9 @@ class MetadataValues:
         source = self.options.timestamp
         if source.kind is SourceKind.TIMESTAMP:
             return np.full(len(self.records.message), self.now, np.int64)
+        known = self.records.times()
+        if known is not None:
+            return known
         formats = self.records.time_formats()
         times = self._shared_times(source) if formats is None else None
         if times is not None:

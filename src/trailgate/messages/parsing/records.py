@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.parsing.bad_messages import BadMessagesError
@@ -45,6 +45,18 @@ class Records(ABC):
 
     def time_formats(self) -> list[tuple[Longs, str | None]] | None:
         """Return the records of each format of timestamps, or None where all have that of the options."""
+        return None
+
+    def transaction_ends(self) -> Mask | None:
+        """Return which records end their transaction, where the format states that and it is known by its id."""
+        return None
+
+    def tokens(self) -> pa.Array | None:
+        """Return each record's user tokens as a map of names to texts, or None where there are none."""
+        return None
+
+    def times(self) -> Longs | None:
+        """Return each record's commit time in microseconds since 1970 UTC, or None where it is a header field's text."""
         return None
 
     @property

@@ -15,6 +15,7 @@ from trailgate.messages.properties.connection import CONNECTION
 from trailgate.messages.properties.delimited import DELIMITED
 from trailgate.messages.properties.event_publishing import EVENT_PUBLISHING
 from trailgate.messages.properties.fixed_width import FIXED
+from trailgate.messages.properties.json import JSON
 from trailgate.messages.properties.rows import Effect, PropertyRow, SourceKind, ValueKind
 from trailgate.messages.properties.xml import XML
 
@@ -25,6 +26,7 @@ PROPERTIES: Final[tuple[PropertyRow, ...]] = (
     *DELIMITED,
     *EVENT_PUBLISHING,
     *FIXED,
+    *JSON,
     *XML,
 )
 

@@ -36,16 +36,23 @@ Last = str | int  # the id of the transaction that is open, ENDED or UNKNOWN
 
 
 def chain_by_id(
-    raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
+    raw: RawOperations,
+    messages: int,
+    problems: Iterable[Problem],
+    state: TransactionState,
+    following: str | None = None,
 ) -> Transactions:
     """Return the operations' transactions; problems found are added to those of the parser.
 
-    Each operation's sequence id is its transaction's, and its number in the transaction, from 0 on.
+    Each operation's sequence id is its transaction's, and its number in the transaction, from 0 on. ``following`` is the id of the
+    operation after these, where it is known already.
     """
     bad = {problem.message: problem for problem in problems}
     unreadable = [bad[message] for message in sorted(bad)]
     length = check_lengths(raw, bad, state.id_length)
     walk = _walk(raw, messages, unreadable, state)
+    if following is not None and isinstance(walk.last, str) and walk.last != following:
+        walk.end()
     places = np.array([problem.message for problem in unreadable], np.int64)
     letters = indicators(walk.opens, walk.closes)
     marks = unit_marks(letters, raw.message, messages, places, is_open=state.is_open)
@@ -77,6 +84,14 @@ class _Walk:
     opened: Mask
     begins: bool
     last: Last
+
+    def end(self) -> None:
+        """Note that what is open at the end has ended."""
+        if len(self.closes):
+            self.closes[-1] = True
+        else:
+            self.begins = True
+        self.last = ENDED
 
 
 def _walk(

@@ -321,6 +321,7 @@ class _Finished:
             text=self.text,
             outer=outer,
             above=self._field(OUTER, OWNER),
+            outer_message=self._field(OUTER, MESSAGE),
             operations=operations,
             columns=columns,
             operation=operation,

@@ -61,7 +61,8 @@ class What(IntEnum):
     POINT = 5  # FIRST: the instance of the anchor, SECOND: its level
     TEXT = 6
     CONTENT = 7
-    CLOSE = 8
+    EXACT_TEXT = 8
+    CLOSE = 9
 
 
 # A choice: its first predicate, how many it has, and its first outcome. A predicate: by what, and three numbers.
