@@ -21,7 +21,7 @@ from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles
 from trailgate.messages.properties.file import Properties
 from trailgate.messages.properties.metadata import MetadataOptions
-from trailgate.messages.xml.cutting import XmlCutter
+from trailgate.messages.xml.cutting.cutter import XmlCutter
 from trailgate.messages.xml.format import XmlFormat
 from trailgate.messages.xml.options import XmlOptions, xml_setup
 from trailgate.messages.xml.tables import xml_definitions

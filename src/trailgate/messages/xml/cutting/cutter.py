@@ -18,7 +18,7 @@ from trailgate.errors import DecodeError
 from trailgate.messages.parsing.cutting import Chunks
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.xml.automaton import Automaton
-from trailgate.messages.xml.cuttable import NotCuttableError, compile_cuts
+from trailgate.messages.xml.cutting.rules import NotCuttableError, compile_cuts
 from trailgate.messages.xml.kernels.cutting import cut
 from trailgate.messages.xml.kernels.layout import (
     CUT,
