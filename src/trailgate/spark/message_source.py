@@ -146,7 +146,7 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
         """Return the partitions: large files split, small ones packed together."""
         options = self._options
         capture = options.capture()
-        source = find_messages(options.paths, options.message_per == "line")
+        source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
         apart = not capture.options.by_id
         ranges = plan_ranges(source, options.split_bytes, apart=apart)
         return [MessagePartition(capture, source, own) for own in ranges]

@@ -64,7 +64,7 @@ def prepare(
         raise OptionError(f"{prefix!r} is not a trail", hint="Name a prefix as dirdat/ot")
     manifest = read_manifest(prefix)
     check_trail(prefix, manifest, options)
-    found = find_messages(path, options.message_per_line)
+    found = find_messages(path, options.message_per_line, cutter=capture.cutter)
     captured = read_captured(prefix, manifest.captured) if manifest and not options.again else ()
     known = recognised(found, captured)
     source = known.files

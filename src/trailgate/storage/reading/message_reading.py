@@ -59,8 +59,7 @@ def _read(files: MessageFiles, start: MessagePlace, portion: int) -> Iterator[Re
         offset = max(file.begin, start.offset if number == start.file else 0)
         with OpenedFile(file.path, file.size, "messages") as reader:
             if not files.lined(number):
-                if offset == 0:
-                    yield ReadMessages(_whole(reader, number, files.longest))
+                yield from _unlined(reader, files, MessagePlace(number, offset))
                 continue
             parse = json_messages if file.json else line_messages
             for base, data in _lines(reader, offset, portion, files.longest):
@@ -69,9 +68,34 @@ def _read(files: MessageFiles, start: MessagePlace, portion: int) -> Iterator[Re
                     yield read
 
 
-def _whole(reader: OpenedFile, number: int, longest: int) -> MessageBatch:
+def _unlined(
+    reader: OpenedFile, files: MessageFiles, start: MessagePlace
+) -> Iterator[ReadMessages]:
+    """Yield the message that a file is, or its parts from a place on if it is cut."""
+    number, offset = start
+    cutter = files.cutter if reader.size > files.cut_from else None
+    why_not = "" if cutter is None else cutter.why_not()
+    if cutter is None or why_not:
+        if offset == 0:
+            yield ReadMessages(_whole(reader, number, files.longest, why_not))
+        return
+
+    def chunks() -> Iterator[bytes]:
+        for place in range(0, reader.size, PORTION):
+            yield bytes(reader.read(place, PORTION))
+
+    try:
+        for batch in cutter.cut(chunks, number, files.longest):
+            later = int(np.searchsorted(batch.offsets, offset))
+            if later < len(batch):
+                yield ReadMessages(batch.slice(later, len(batch)))
+    except DecodeError as error:
+        raise error.located(source=reader.path) from None
+
+
+def _whole(reader: OpenedFile, number: int, longest: int, why_not: str) -> MessageBatch:
     if reader.size > longest:
-        raise _too_long(reader.path, 0, longest)
+        raise _too_long(reader.path, 0, longest, why_not)
     data = reader.read(0, reader.size)
     zero = np.zeros(1, np.int64)
     return MessageBatch(data, zero, zero + data.size, zero + number, zero)
@@ -121,11 +145,12 @@ def _after_newline(reader: OpenedFile, at: int, portion: int) -> int:
     return at
 
 
-def _too_long(path: str, at: int, longest: int) -> DecodeError:
+def _too_long(path: str, at: int, longest: int, why_not: str = "") -> DecodeError:
+    hint = "Is the file one message a line (--message-per line)?"
     return DecodeError(
         f"a message is longer than {longest} bytes",
         where=Where(source=path, offset=at),
-        hint="Is the file one message a line (--message-per line)?",
+        hint=f"It cannot be cut: {why_not}" if why_not else hint,
     )
 
 
