@@ -20,12 +20,14 @@ from trailgate.cli.capture_output import (
 )
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
+from trailgate.cli.standard_input import kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.files.lock import locked
+from trailgate.storage.writing.target import writable_prefix
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 UNITS_2: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
@@ -50,7 +52,9 @@ def command(  # noqa: PLR0913  one argument an option
     source: Annotated[
         list[str],
         typer.Option(
-            "--from", metavar="PATH", help="A folder of messages, a file, or a pattern; repeatable."
+            "--from",
+            metavar="PATH",
+            help="A folder of messages, a file, a pattern, or - (stdin); repeatable.",
         ),
     ],
     properties: Annotated[
@@ -140,6 +144,7 @@ def command(  # noqa: PLR0913  one argument an option
         target = loaded.extract.trail
     if target is None:
         raise OptionError("no trail is named", hint="Give --to PREFIX")
+    target = writable_prefix(target)
     options = CaptureOptions(
         on_error=str(OnError.QUARANTINE if dry_run else on_error),
         max_bad=max_bad,
@@ -151,8 +156,8 @@ def command(  # noqa: PLR0913  one argument an option
         message_per_line=message_per is MessagePer.LINE,
         trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
-    with nullcontext() if dry_run else locked(target):
-        job = prepare(loaded.capture, source, target, options)
+    with kept_input(source) as kept, nullcontext() if dry_run else locked(target):
+        job = prepare(loaded.capture, kept, target, options)
         summary = run(job, master, show=not as_json, threads=threads)
     with quiet_pipe() if dry_run else done_already():
         if as_json:

@@ -14,6 +14,7 @@ from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.lock import locked
+from trailgate.storage.writing.target import writable_prefix
 
 Runner = Callable[[CaptureJob], CaptureSummary]
 
@@ -65,5 +66,6 @@ def capture_files(  # noqa: PLR0913  one parameter an option
         seq_digits=seq_digits,
         trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
-    with nullcontext() if dry_run else locked(str(trail)):
-        return runner(prepare(loaded.capture, source, trail, options))
+    prefix = writable_prefix(trail)
+    with nullcontext() if dry_run else locked(prefix):
+        return runner(prepare(loaded.capture, source, prefix, options))
