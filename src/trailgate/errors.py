@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Self
+from typing import ClassVar, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,24 @@ class Where:
         if self.field:
             parts.append(f"field {self.field}")
         if self.raw is not None:
+            text = _text(self.raw)
+            if text:
+                parts.append(f"text {text}")
             parts.append(f"bytes {_hex(self.raw)}" if self.raw else "no bytes")
         return ", ".join(parts) or "unknown place"
+
+
+def _text(raw: bytes, shown: int = 60) -> str:
+    """Return bytes as quoted text; empty where they are not text."""
+    try:
+        text = raw[: 4 * shown].decode()
+    except UnicodeDecodeError as error:
+        if error.start < min(shown, len(raw)):
+            return ""
+        text = raw[: error.start].decode()
+    if not text.strip() or not all(c.isprintable() or c in "\r\n\t" for c in text):
+        return ""
+    return repr(text) if len(text) <= shown else f"{text[:shown]!r}..."
 
 
 def _hex(raw: bytes, shown: int = 32) -> str:
@@ -103,6 +119,18 @@ class StorageError(TrailgateError):
 
 class WriteError(StorageError):
     """A file or the output cannot be written: the disk is full, or the system refuses."""
+
+
+class BrokerError(TrailgateError):
+    """A broker cannot be reached, closes the connection, or sends what its protocol does not have; trying again may help."""
+
+    retriable: ClassVar[bool] = True
+
+
+class BrokerRefusedError(BrokerError):
+    """A broker refuses what is asked for: the login, the queue, the selector."""
+
+    retriable: ClassVar[bool] = False
 
 
 class MissingDependencyError(TrailgateError, ImportError):

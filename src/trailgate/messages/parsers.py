@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from trailgate.messages.debezium.format import DebeziumFormat
+from trailgate.messages.debezium.options import DebeziumOptions, debezium_setup, debezium_tables
 from trailgate.messages.delimited.format import DelimitedFormat
 from trailgate.messages.delimited.options import DelimitedOptions, delimited_setup
+from trailgate.messages.event_publishing.format import EventPublishingFormat
+from trailgate.messages.event_publishing.options import (
+    EventPublishingOptions,
+    event_publishing_setup,
+)
 from trailgate.messages.fixed_width.format import FixedWidthFormat
 from trailgate.messages.fixed_width.options import FixedWidthOptions, fixed_width_setup
+from trailgate.messages.json_operations.format import JsonFormat
+from trailgate.messages.json_operations.options import JsonOptions, json_setup, json_tables
 from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles
 from trailgate.messages.properties.file import Properties
@@ -39,6 +48,11 @@ PARSERS: Final = (
     ParserType("fixed", FixedWidthOptions, fixed_width_setup, FixedWidthFormat),
     ParserType("delim", DelimitedOptions, delimited_setup, DelimitedFormat),
     ParserType("xml", XmlOptions, xml_setup, XmlFormat, xml_definitions),
+    ParserType("json", JsonOptions, json_setup, JsonFormat, json_tables),
+    ParserType("debezium", DebeziumOptions, debezium_setup, DebeziumFormat, debezium_tables),
+    ParserType(
+        "event_publishing", EventPublishingOptions, event_publishing_setup, EventPublishingFormat
+    ),
 )
 _NAMES: Final = ", ".join(row.name for row in PARSERS)
 

@@ -11,7 +11,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from trailgate.cli.capture_output import print_ignored, print_notes, print_summary, progress_bar
+from trailgate.cli.capture_output import (
+    is_bad,
+    print_ignored,
+    print_notes,
+    print_summary,
+    progress_bar,
+)
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
 from trailgate.errors import OptionError
@@ -69,6 +75,10 @@ def command(  # noqa: PLR0913  one argument an option
     on_error: Annotated[
         OnError, typer.Option(help="Stop, or move bad messages to PREFIX.quarantine.jsonl.")
     ] = OnError.STOP,
+    max_bad: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="With more bad messages publish nothing."),
+    ] = None,
     max_size: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="The maximum size of a trail file; default 500MB."),
@@ -122,7 +132,7 @@ def command(  # noqa: PLR0913  one argument an option
 ) -> None:
     """Capture messages into a trail."""
     loaded = load(properties, extract, None, definitions, ignore_unsupported=ignore_unsupported)
-    loaded = _with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
+    loaded = with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
     print_ignored(loaded)
     if not as_json:
         print_notes(loaded)
@@ -131,7 +141,8 @@ def command(  # noqa: PLR0913  one argument an option
     if target is None:
         raise OptionError("no trail is named", hint="Give --to PREFIX")
     options = CaptureOptions(
-        on_error=str(on_error),
+        on_error=str(OnError.QUARANTINE if dry_run else on_error),
+        max_bad=max_bad,
         max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
         seq_digits=seq_digits,
         dry_run=dry_run,
@@ -148,9 +159,11 @@ def command(  # noqa: PLR0913  one argument an option
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             print_summary(summary)
+    if is_bad(summary, max_bad, stop=on_error is OnError.STOP):
+        raise typer.Exit(1)
 
 
-def _with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:
+def with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:
     """Return the capture with the switches of the command line, which override the parameter file."""
     rules = loaded.capture.rules
     rules = replace(

@@ -27,6 +27,7 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     definitions: PathLike | None = None,
     message_per: Literal["file", "line"] = "file",
     on_error: Literal["stop", "quarantine"] = "stop",
+    max_bad: int | None = None,
     max_bytes: int | None = None,
     seq_digits: Literal[9, 6] = 9,
     format_release: str | None = None,
@@ -55,6 +56,7 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     warn_ignored(loaded)
     options = CaptureOptions(
         on_error=on_error,
+        max_bad=max_bad,
         dry_run=dry_run,
         again=again,
         unordered_ids=unordered_ids,

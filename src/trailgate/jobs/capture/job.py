@@ -88,7 +88,8 @@ def prepare(
         last = None if manifest is None or options.again else manifest.last_id or None
         ids = IdRule(prefix, last, ordered=not options.unordered_ids)
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
-    ranges = () if done else plan_ranges(source, options.split_bytes)
+    apart = not capture.options.by_id
+    ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
     staged = Target(prefix, staging, run, header, definitions, options)
     return CaptureJob(capture, source, staged, options, ranges, done, known, ids)
 

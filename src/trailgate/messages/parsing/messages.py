@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
+from trailgate.messages.parsing.header_columns import HeaderColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class MessageBatch:
     ends: Longs
     files: Longs
     offsets: Longs
-    headers: tuple[Mapping[str, str], ...] | None = None
+    headers: tuple[Mapping[str, str], ...] | HeaderColumns | None = None
     source: str = ""
 
     def __len__(self) -> int:
@@ -70,6 +71,30 @@ class MessageBatch:
             source=self.source,
         )
 
+    @staticmethod
+    def joined(batches: Sequence[MessageBatch]) -> MessageBatch:
+        """Return consecutive batches as one."""
+        if len(batches) == 1:
+            return batches[0]
+        parts, moved, size = [], [], 0
+        for batch in batches:
+            begin, end = (int(batch.starts[0]), int(batch.ends[-1])) if len(batch) else (0, 0)
+            parts.append(memoryview(batch.data)[begin:end])
+            moved.append(size - begin)
+            size += end - begin + 1
+        headers = [batch.headers for batch in batches]
+        return MessageBatch(
+            data=pa.py_buffer(b"\n".join(parts)),
+            starts=np.concatenate([b.starts + by for b, by in zip(batches, moved, strict=True)]),
+            ends=np.concatenate([b.ends + by for b, by in zip(batches, moved, strict=True)]),
+            files=np.concatenate([batch.files for batch in batches]),
+            offsets=np.concatenate([batch.offsets for batch in batches]),
+            headers=None
+            if any(own is None for own in headers)
+            else tuple(one for own in headers for one in own or ()),
+            source=batches[0].source,
+        )
+
     def apart(self, between: bytes) -> MessageBatch:
         """Return the same messages with these bytes, and nothing else, between their bodies."""
         whole = memoryview(self.data)
@@ -84,6 +109,8 @@ class MessageBatch:
 
         Names are compared without case where none is the same, as the manual's samples need.
         """
+        if isinstance(self.headers, HeaderColumns):
+            return self.headers.values(name)
         found = [_header(headers, name) for headers in self.headers or ()]
         return pa.array(found or [None] * len(self), pa.string())
 

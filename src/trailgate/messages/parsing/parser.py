@@ -30,7 +30,7 @@ from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.transactions.block_rows import taken
 from trailgate.messages.transactions.images import with_operation_types
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.model.changes import INSERT, UPDATE, ChangeBlock, Image
+from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=Records)
@@ -101,14 +101,17 @@ class MessageParser:
         txind, marks = self.options.txind, None
         if txind is not None:
             marks = self._codes(sources, txind, self.options.txind_values, "txind")
+        ends = records.transaction_ends()
+        if marks is None and ends is not None:
+            marks = np.where(ends, END, MIDDLE).astype(np.uint8)
         txid = self.options.txid
         # The sequence id of a transaction's first operation may be the transaction's id.
         first_id = txid.kind is SourceKind.SEQ_ID
         tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
         left_out = excluded(self.rules, bare.tx_owner, bare.tx_name)
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
-        if marks is not None or len(rows) == len(table_of):
-            # Indicators of records that are not captured matter too.
+        if marks is not None or self.options.by_id or len(rows) == len(table_of):
+            # Indicators and ids of records that are not captured matter too.
             operations = (records.message, marks, tx_id, bare.csn, left_out)
         else:
             which = pa.array(rows)
@@ -124,7 +127,8 @@ class MessageParser:
         message, marks, tx_id, csn, left_out = operations
         generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
-        return RawOperations(blocks, message, marks, tx_id, csn, generated, left_out, notes)
+        by_id = self.options.by_id
+        return RawOperations(blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id)
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Return all records as operations, without their tables and images."""
@@ -149,6 +153,7 @@ class MessageParser:
             after=(),
             tx_owner=sources.optional(options.txowner, position),
             tx_name=sources.optional(options.txname, position),
+            tokens=records.tokens(),
         )
 
     def _tables(self, sources: MetadataValues) -> tuple[list[Table], Longs]:

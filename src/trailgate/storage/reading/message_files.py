@@ -13,9 +13,7 @@ from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.found_files import Addresses, find_files
 
 SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
-LEAST_BYTES: Final = (
-    16 << 20
-)  # shorter ranges are not made of less input: a task's start costs as much
+LEAST_BYTES: Final = 16 << 20  # of a range: a task's start costs as much as a shorter one
 SHARED: Final = 4  # ranges into which less input is cut, so that a few cores have work
 LONGEST: Final = 256 << 20  # a message is held in memory: longer ones are an option
 
@@ -93,14 +91,20 @@ def _file(path: str, size: int) -> MessageFile:
     return MessageFile(path, size, path.casefold().endswith(".jsonl"))
 
 
-def plan_ranges(messages: MessageFiles, split_bytes: int = SPLIT_BYTES) -> tuple[MessageRange, ...]:
+def plan_ranges(
+    messages: MessageFiles, split_bytes: int = SPLIT_BYTES, *, apart: bool = True
+) -> tuple[MessageRange, ...]:
     """Return consecutive ranges of about one size that cover everything; only files of lines are split.
+
+    There is one range where messages cannot be read ``apart`` from those before them.
 
     A range has at most ``split_bytes``. Where that makes fewer than ``SHARED`` ranges, there are so many of at least
     ``LEAST_BYTES``. The ranges depend on the input alone, so that the files made of them are the same on any number of cores.
     """
     if not messages.files:
         return ()
+    if not apart:
+        return (MessageRange(messages.start, messages.end),)
     cuts = [messages.start]
     sizes = [max(file.size - file.begin, 1) for file in messages.files]
     shared = max(LEAST_BYTES, -(-sum(sizes) // SHARED))

@@ -74,6 +74,10 @@ class Element:
             yield child
             yield from child.below()
 
+    def exact_text(self) -> str:
+        """Return the element's own text as it is."""
+        return "".join(text for text, _ in self.pieces)
+
     def text(self) -> str | None:
         """Return the element's own text without blanks around it, or None where it has none.
 
