@@ -28,7 +28,7 @@ class RowForm:
     """How rows are shown to people: headings, and the parts of a row in an order of their own.
 
     ``data`` is the heading of what follows the head; without it a row has only the cells of its head. ``rows`` are shown by
-    default; ``hidden`` says what ``--wide`` would show too.
+    default; ``hidden`` states what ``--wide`` would show too.
     """
 
     headings: Sequence[str]

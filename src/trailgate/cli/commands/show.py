@@ -146,7 +146,7 @@ def _position(trail: TrailFiles, text: str | None) -> str | None:
 
 
 def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
-    """Return a note that says what was not found."""
+    """Return a note on what was not found."""
     what = "records" if options.records else "operations"
     if options.tables is None:
         return f"note: the trail has no such {what}"

@@ -30,6 +30,14 @@ class Placed(NamedTuple):
     lengths: Offsets
 
 
+class CellConverter(NamedTuple):
+    """A column's number, what makes its values of text, and how many bytes text may have that is a value as it is (-1: all text is converted)."""
+
+    column: int
+    convert: Convert
+    taken: int = -1
+
+
 class CellGroup(RecordGroup[R]):
     """Operations of one table and type, whose images are made of cells."""
 
@@ -45,7 +53,7 @@ class CellGroup(RecordGroup[R]):
                         np.flatnonzero(missing), f"key column {column.name} is missing", column.name
                     )
 
-    def columns(self, placed: Placed, text: Octets, converters: Sequence[Convert]) -> Image:
+    def columns(self, placed: Placed, text: Octets, converters: Sequence[CellConverter]) -> Image:
         """Return the columns of images in three states, one image after the other: all are gathered together from one text."""
         rows, count = len(self.rows), len(converters)
         bits = (rows + 7) // 8
@@ -60,7 +68,8 @@ class CellGroup(RecordGroup[R]):
         kernels.copy_cells(text, rows, *placed, offsets, totals, out)
         buffers = pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(out)
         found = []
-        for i, (length, nulls, gone, begin) in enumerate(totals.reshape(count, -1).tolist()):
+        for i, own in enumerate(totals.reshape(count, -1).tolist()):
+            length, nulls, gone, begin, longest = own
             if gone == rows:
                 found.append(ABSENT)
                 continue
@@ -70,19 +79,22 @@ class CellGroup(RecordGroup[R]):
                 buffers[2].slice(begin, length),
             ]
             values = pa.Array.from_buffers(pa.string(), rows, parts, nulls)
-            own = missing[i * rows : (i + 1) * rows] if gone else None
-            found.append(self._column(i % len(self.table.columns), values, own, converters[i]))
+            mask = missing[i * rows : (i + 1) * rows] if gone else None
+            if longest <= converters[i].taken:
+                found.append(StateColumn(values, mask))
+            else:
+                found.append(self._column(values, mask, converters[i]))
         return tuple(found)
 
     def _column(
-        self, i: int, text: pa.Array, missing: Mask | None, convert: Convert
+        self, text: pa.Array, missing: Mask | None, converter: CellConverter
     ) -> StateColumn:
         try:
-            return StateColumn(convert(text), missing)
+            return StateColumn(converter.convert(text), missing)
         except DecodeError as error:
-            errors = errors_by_row(convert, text, error)
+            errors = errors_by_row(converter.convert, text, error)
         for at, found in errors.items():
-            self._add(at, found, self.table.columns[i].name)
+            self._add(at, found, self.table.columns[converter.column].name)
         return ABSENT
 
     def _add(self, at: int, error: DecodeError, name: str) -> None:

@@ -32,6 +32,11 @@ class XmlFormat:
         self._images = XmlImageReader(options)
         self._coverage = Coverage(options.rules)
 
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return True
+
     def records(self, messages: MessageBatch) -> XmlRecords:
         """Return the operations that the rules find; raises BadMessagesError."""
         findings, names = self.reader.findings(messages)

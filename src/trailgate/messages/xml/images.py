@@ -11,7 +11,7 @@ from trailgate.arrays import Longs
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.xml.cell_columns import UNNAMED, CellColumns, columns_by_name
-from trailgate.messages.xml.cell_groups import CellGroup, Placed
+from trailgate.messages.xml.cell_groups import CellConverter, CellGroup, Placed
 from trailgate.messages.xml.findings import Findings, Found
 from trailgate.messages.xml.kernels import cells as kernels
 from trailgate.messages.xml.options import XmlOptions
@@ -19,7 +19,7 @@ from trailgate.messages.xml.records import XmlRecords
 from trailgate.messages.xml.rules import Rule
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
 from trailgate.model.tables import Table
-from trailgate.operations.values import Convert, parser_for
+from trailgate.operations.values import bytes_unchecked, parser_for
 
 _NO_WORDS: Final = np.zeros(0, np.int64)
 _BEFORE, _AFTER = "before.", "after."
@@ -32,7 +32,7 @@ class XmlImageReader:
     def __init__(self, options: XmlOptions) -> None:
         self._rules = options.all_rules()
         self._indexed = any("index" in rule.values for rule in self._rules)
-        self._converters: dict[str, tuple[Convert, ...]] = {}
+        self._converters: dict[str, tuple[CellConverter, ...]] = {}
         self._fields: Mapping[str, int] = {}
         self._plans: dict[tuple[str, bool], Longs] = {}
 
@@ -55,9 +55,12 @@ class XmlImageReader:
         after = columns[-len(absent) :] if last > 1 else absent
         return before, after
 
-    def _converters_of(self, table: Table) -> tuple[Convert, ...]:
+    def _converters_of(self, table: Table) -> tuple[CellConverter, ...]:
         if table.name not in self._converters:
-            self._converters[table.name] = tuple(map(parser_for, table.columns))
+            self._converters[table.name] = tuple(
+                CellConverter(i, parser_for(column), bytes_unchecked(column))
+                for i, column in enumerate(table.columns)
+            )
         return self._converters[table.name]
 
     def _plan(self, found: Found, table: Table, *, deletes: bool) -> Longs:

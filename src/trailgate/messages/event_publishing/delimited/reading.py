@@ -74,6 +74,11 @@ class DelimitedPublications:
         page = "utf-8" if self._converts else self.options.codepage
         return PageValues(data, fields, options, page, self.options.undecodable)
 
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return True
+
     def records(self, messages: MessageBatch) -> PublicationRecords:
         """Return the records of the messages, each with all header fields; raises BadMessagesError."""
         found = self._engine.records(messages)

@@ -31,6 +31,11 @@ class XmlPublications:
         self._reader = PublicationReader(words, options.definitions)
         self._images = PublicationImageReader()
 
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return True
+
     def records(self, messages: MessageBatch) -> XmlPublicationRecords:
         """Return the rows of the messages; raises BadMessagesError."""
         return self._reader.records(as_utf8(messages, self._page))

@@ -15,12 +15,12 @@ from trailgate.messages.event_publishing.xml.kernels.cells import scatter
 from trailgate.messages.event_publishing.xml.records import XmlPublicationRecords
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.messages.xml.cell_columns import columns_by_name
-from trailgate.messages.xml.cell_groups import CellGroup, Placed
+from trailgate.messages.xml.cell_groups import CellConverter, CellGroup, Placed
 from trailgate.messages.xml.kernels.cells import MISSING
 from trailgate.model.changes import ABSENT, DELETE, INSERT, Image
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
-from trailgate.operations.values import Convert, parser_for
+from trailgate.operations.values import Convert, bytes_unchecked, parser_for
 
 _BLANKS: Final = " \t\r\n"
 _SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # the images that others than updates have
@@ -34,7 +34,7 @@ class PublicationImageReader:
     """Reads images; what a table's columns decide is made once and kept."""
 
     def __init__(self) -> None:
-        self._converters: dict[str, tuple[Convert, ...]] = {}
+        self._converters: dict[str, tuple[CellConverter, ...]] = {}
 
     def images(
         self,
@@ -56,9 +56,12 @@ class PublicationImageReader:
         after = columns[-len(absent) :] if last > 1 else absent
         return before, after
 
-    def _converters_of(self, table: Table) -> tuple[Convert, ...]:
+    def _converters_of(self, table: Table) -> tuple[CellConverter, ...]:
         if table.name not in self._converters:
-            self._converters[table.name] = tuple(map(_converter, table.columns))
+            self._converters[table.name] = tuple(
+                CellConverter(i, _converter(column), bytes_unchecked(column))
+                for i, column in enumerate(table.columns)
+            )
         return self._converters[table.name]
 
 
