@@ -12,6 +12,8 @@ from trailgate.messages.event_publishing.delimited.writer import DelimitedWriter
 from trailgate.messages.event_publishing.delimited.writer_options import DelimitedPublishOptions
 from trailgate.messages.event_publishing.xml.writer import XmlWriter
 from trailgate.messages.event_publishing.xml.writer_options import XmlPublishOptions
+from trailgate.messages.json_operations.writer import JsonWriter
+from trailgate.messages.json_operations.writer_options import JsonPublishOptions
 from trailgate.messages.publishing.messages import MessageWriter
 from trailgate.messages.publishing.options import PublishOptions
 
@@ -28,6 +30,7 @@ class Publication(NamedTuple):
 PUBLICATIONS: Final = (
     Publication("delimited", "event_publishing", DelimitedPublishOptions, DelimitedWriter),
     Publication("xml", "event_publishing", XmlPublishOptions, XmlWriter),
+    Publication("json", "json", JsonPublishOptions, JsonWriter),
 )
 
 

@@ -1,6 +1,6 @@
 """Messages that wait for those after them: rows whose large objects may still come.
 
-Parts of large objects follow the message of their row, and no message says that a row's last one has come. So the messages from the
+Parts of large objects follow the message of their row, and no message states that a row's last one has come. So the messages from the
 first one of a transaction that has such rows on are held until a message of another transaction comes, or the input ends.
 """
 
