@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.messages.event_publishing.delimited.writer import DelimitedWriter
 from trailgate.messages.event_publishing.delimited.writer_options import DelimitedPublishOptions
+from trailgate.messages.event_publishing.xml.writer import XmlWriter
+from trailgate.messages.event_publishing.xml.writer_options import XmlPublishOptions
 from trailgate.messages.json_operations.writer import JsonWriter
 from trailgate.messages.json_operations.writer_options import JsonPublishOptions
 from trailgate.messages.publishing.messages import MessageWriter
@@ -27,6 +29,7 @@ class Publication(NamedTuple):
 
 PUBLICATIONS: Final = (
     Publication("delimited", "event_publishing", DelimitedPublishOptions, DelimitedWriter),
+    Publication("xml", "event_publishing", XmlPublishOptions, XmlWriter),
     Publication("json", "json", JsonPublishOptions, JsonWriter),
 )
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.positions import numbered
+from trailgate.errors import TransactionError
 from trailgate.messages.transactions.bounds import (
     Problem,
     Transactions,
@@ -27,6 +28,7 @@ from trailgate.messages.transactions.bounds import (
     kept_operations,
 )
 from trailgate.messages.transactions.raw_operations import RawOperations
+from trailgate.messages.transactions.segments import check_segments
 from trailgate.messages.transactions.units import UnitMarks, unit_marks
 from trailgate.model.changes import END, WHOLE
 
@@ -55,6 +57,7 @@ def chain_by_id(
     unreadable = [bad[message] for message in sorted(bad)]
     length = check_lengths(raw, bad, state.id_length)
     walk = _walk(raw, ids, messages, unreadable, state)
+    segment = _check_segments(raw, walk, bad, state)
     if following is not None and isinstance(walk.last, str) and walk.last != following:
         walk.end()
     places = np.array([problem.message for problem in unreadable], np.int64)
@@ -64,7 +67,7 @@ def chain_by_id(
     ordinals = _ordinals(walk.opens, state.count)
     count = int(ordinals[-1]) + 1 if len(ordinals) else state.count
     csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
-    after = _after(walk, marks, bad, replace(state, id_length=length, count=count))
+    after = _after(walk, marks, bad, replace(state, id_length=length, count=count, segment=segment))
     if operation_ids and after.tx_id is not None and len(csn):
         after = replace(after, csn=csn[-1].as_py())
     elif operation_ids and after.tx_id is not None:
@@ -80,6 +83,18 @@ def chain_by_id(
         seq_id=None if operation_ids else numbered(raw.seq_id, ordinals),
         ended_before=state.is_open and walk.begins,
     )
+
+
+def _check_segments(
+    raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
+) -> int:
+    """Note the messages that are out of order, and return the last segment of what is open."""
+    unreadable = np.array(sorted(bad), np.int64)
+
+    def note(message: int, error: TransactionError) -> None:
+        bad.setdefault(message, Problem(message, error))
+
+    return check_segments(raw, walk.opens, unreadable, state, note)
 
 
 @dataclass(slots=True)
