@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.messages.capture import Capture, Parsed, TransactionState
+from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.parsers import parser_of
 from trailgate.messages.properties.file import parse_properties
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.operations.operations_table import to_operations
 
+FULL = CaptureRules(compress_updates=False, update_befores=True, compress_deletes=False)
 TEXTS = Definitions(
     (Table("S.T", (Column("K", 64, 40, key=True, nullable=False), Column("V", 64, 400))),)
 )
@@ -24,13 +26,16 @@ class NoFiles:
         return path
 
 
-def capture_of(definitions: Definitions = TEXTS, properties: str = "") -> Capture:
-    """Return a capture of publications; properties are without their prefix."""
+def capture_of(
+    definitions: Definitions = TEXTS, properties: str = "", *, full: bool = False
+) -> Capture:
+    """Return a capture of publications, ``full``: of whole images; properties are without their prefix."""
     lines = [f"event_publishing.{line}" for line in properties.splitlines()]
     text = "\n".join(["parser.type=event_publishing", *lines])
     parsed = parse_properties(text.encode())
     options, _ = parser_of(parsed).setup(parsed, NoFiles())  # type: ignore[arg-type]
-    return Capture(options, definitions)
+    rules = FULL if full else CaptureRules()
+    return Capture(options, definitions, rules)
 
 
 def record(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Self
+from typing import ClassVar, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,18 @@ class StorageError(TrailgateError):
 
 class WriteError(StorageError):
     """A file or the output cannot be written: the disk is full, or the system refuses."""
+
+
+class BrokerError(TrailgateError):
+    """A broker cannot be reached, closes the connection, or sends what its protocol does not have; trying again may help."""
+
+    retriable: ClassVar[bool] = True
+
+
+class BrokerRefusedError(BrokerError):
+    """A broker refuses what is asked for: the login, the queue, the selector."""
+
+    retriable: ClassVar[bool] = False
 
 
 class MissingDependencyError(TrailgateError, ImportError):

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,102 @@ def test_tables_positions_and_csns_choose(prefix: str, capsys: pytest.CaptureFix
     assert shown(capsys, prefix, *json_, "--to-csn", "01000").splitlines() == [lines[0], lines[4]]
 
 
+def test_positions_are_short_and_understood(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefix = str(write_trail(tmp_path / "one", FILES[:1]))
+    first, second, *_ = shown(capsys, prefix).splitlines()[1:]
+    position = first.split()[0]
+    assert position.startswith("0:")
+
+    for after in (position, position.removeprefix("0:")):
+        assert shown(capsys, prefix, "--after", after).splitlines()[1] == second
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--tables", "NOPE.*,X.?"],
+            "no operations of NOPE.*, X.?; the trail defines MY.NOTES, MY.ORDERS",
+        ),
+        (["--records", "all", "--tables", "NOPE.*"], "no records of NOPE.*"),
+        (["--from-csn", "9999"], "no such operations"),
+        (["--after", "9:1"], "no such operations"),
+    ],
+)
+def test_what_is_not_found_is_named(
+    prefix: str, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert run(["show", prefix, *arguments]) == 0
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 200])
+@pytest.mark.parametrize("records", ["operations", "all"])
+def test_nothing_is_cut_off_at_any_width(
+    prefix: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+    records: str,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = shown(capsys, prefix, "--records", records).splitlines()
+    words = "".join("".join(lines).split())
+    if records == "operations":
+        assert all(len(line) <= width for line in lines[:-1])
+        assert "NAME=old->new" in words
+    assert "MY.ORDERS" in words
+    assert "Notshown" in words  # what the table has no room for is announced
+
+
+def test_wide_is_one_line_an_operation_with_everything(
+    prefix: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = shown(capsys, prefix, "--wide").splitlines()
+
+    assert len(lines) == 6
+    assert "csn=1000" in lines[1]
+    records = shown(capsys, prefix, "--records", "all", "--wide").splitlines()
+    assert "syskey_length=0" in records[1]
+    assert "..." not in records[1]
+
+
+def test_a_terminal_has_colours_and_a_pager(prefix: str, tmp_path: Path) -> None:
+    """A pager of our own keeps what it is given."""
+    page = tmp_path / "page"
+    code, said = in_terminal(["show", prefix], PAGER=f"sh -c 'cat > {page}'")
+
+    assert (code, said) == (0, "")
+    assert "\x1b[31mold\x1b[0m -> \x1b[32mnew\x1b[0m" in page.read_text()
+    code, said = in_terminal(["show", prefix], PAGER="true", NO_COLOR="1")  # left at once
+    assert (code, said) == (0, "")
+    code, said = in_terminal(["show", prefix], PAGER="cat", NO_COLOR="1")
+    assert code == 0
+    assert "NAME=old -> new" in said
+
+
+def in_terminal(arguments: list[str], **environment: str) -> tuple[int, str]:
+    """Return the exit code of a command in a terminal, and what the terminal shows."""
+    pid, terminal = pty.fork()
+    if not pid:  # pragma: no cover  the child
+        program = "from trailgate.cli.main import main; main()"
+        os.execve(sys.executable, [sys.executable, "-c", program, *arguments], _env() | environment)
+    said = b""
+    with os.fdopen(terminal, "rb", buffering=0) as stream:
+        while True:
+            try:
+                part = stream.read(4096)
+            except OSError:  # the terminal is closed
+                break
+            if not part:
+                break
+            said += part
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode()
+
+
 @pytest.mark.parametrize("form", ["json", "csv", "table"])
 def test_records_are_shown_with_their_headers(
     prefix: str, capsys: pytest.CaptureFixture[str], form: str
@@ -116,7 +213,8 @@ def test_definitions_can_be_elsewhere(prefix: str, capsys: pytest.CaptureFixture
     [
         (["show", "nowhere/ot"], 1, "error: no trail files here"),
         (["show", "PREFIX", "--table", "MY.ORDER"], 1, "MY.ORDERS"),
-        (["show", "PREFIX", "--after", "7"], 2, "error: '7' is not a position"),
+        (["show", "PREFIX", "--after", "x:7"], 2, "error: 'x:7' is not a position"),
+        (["show", "PREFIX", "--after", "7"], 2, "Name the file too: 0:7"),
         (["show", "PREFIX", "--format", "xml"], 2, "xml"),
         (["show", "PREFIX", "--tables", "A.B,,"], 2, "not a list of tables"),
         (["show", "PREFIX", "--charset", "klingon"], 2, "klingon"),

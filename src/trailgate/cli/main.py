@@ -23,6 +23,7 @@ from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "capture": "Capture messages into a trail.",
+        "publish": "Publish the operations of a trail as messages.",
         "show": "Show the operations of a trail.",
         "analyze": "Show every byte of a trail file with its meaning.",
         "check": "Check whether a trail is whole, and save what is.",

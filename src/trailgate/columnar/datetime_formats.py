@@ -53,6 +53,10 @@ class DateFormat:
     text: str
     layouts: tuple[Layout, ...]
 
+    def __hash__(self) -> int:
+        """Return the hash of its text: tables made of a format are looked up by it."""
+        return hash(self.text)
+
 
 class _Token(NamedTuple):
     part: Part | None

@@ -1,6 +1,9 @@
-"""Positions of operations: 20 digits whose text order is the operations' order."""
+"""Positions of operations: 20 digits whose text order is the operations' order; for people file:offset."""
 
 from __future__ import annotations
+
+import re
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +14,8 @@ from trailgate.columnar.kernels.positions import DIGITS, append_numbers, write_p
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import text_view
 from trailgate.errors import OptionError
+
+_SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 
 
 def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
@@ -39,10 +44,22 @@ def numbered(texts: pa.StringArray, numbers: Longs) -> pa.StringArray:
 
 
 def parse_position(text: str) -> tuple[int, int]:
-    """Return (file number, byte offset) of a position; raises OptionError."""
+    """Return (file number, byte offset) of a position, in its long or its short form; raises OptionError."""
+    if matched := _SHORT.fullmatch(text):
+        return int(matched[1]), int(matched[2])
     if len(text) != 2 * DIGITS or not (text.isascii() and text.isdigit()):
         raise OptionError(
             f"{text!r} is not a position",
-            hint=f"A position is {DIGITS} digits of file number and {DIGITS} of byte offset",
+            hint=f"A position is file:offset, as 0:679, or {DIGITS} digits of each together",
         )
     return int(text[:DIGITS]), int(text[DIGITS:])
+
+
+def long_position(number: int, offset: int) -> str:
+    """Return the 20 digits of a position."""
+    return f"{number:0{DIGITS}}{offset:0{DIGITS}}"
+
+
+def short_position(text: str | None) -> str:
+    """Return a position of 20 digits as file:offset, for people; empty for none."""
+    return "" if not text else f"{int(text[:DIGITS])}:{int(text[DIGITS:])}"

@@ -106,7 +106,7 @@ class Capture:
     def _selections(self) -> TableSelections:
         return TableSelections(self.rules)
 
-    @property
+    @cached_property
     def spans_messages(self) -> bool:
         """Return whether a transaction may span messages."""
         return self.options.spans_messages
@@ -166,10 +166,11 @@ class Capture:
         for block in raw.blocks:
             picked = block if every else taken(block, np.flatnonzero(rest.captured[block.order]))
             if len(picked):
-                placed = _placed(picked, raw, done, rest)
-                blocks.extend(self._shaped(replace(placed, order=numbers[picked.order])))
+                order = numbers[picked.order]
+                blocks.extend(self._shaped(_placed(picked, raw, done, rest, order)))
             if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
-                one = _placed(block.take(held), raw, done, rest)
+                own = block.take(held)
+                one = _placed(own, raw, done, rest, own.order)
                 after = replace(after, held=Held(one, rest.held_first))
         problems = tuple(_sourced(problem, messages) for problem in done.problems)
         batch = ChangeBatch(tuple(blocks), len(message))
@@ -182,7 +183,8 @@ class Capture:
         assert selection is not None
         typed = with_operation_types(block) if selection.asks_types else block
         tokens = selection.with_tokens(typed).tokens
-        return shaped(selection.without_columns(replace(block, tokens=tokens)), self.rules)
+        with_tokens = block if tokens is block.tokens else replace(block, tokens=tokens)
+        return shaped(selection.without_columns(with_tokens), self.rules)
 
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all that it parsed."""
@@ -203,13 +205,14 @@ class Capture:
 
 
 def _placed(
-    block: ChangeBlock, raw: RawOperations, done: Transactions, rest: Remaining
+    block: ChangeBlock, raw: RawOperations, done: Transactions, rest: Remaining, order: Longs
 ) -> ChangeBlock:
-    """Return operations with what is known of their transactions."""
+    """Return operations with what is known of their transactions, and their places in the batch."""
     own_csn = done.csn is raw.seq_id
     given = block.seq_id
     return replace(
         block,
+        order=order,
         tx_ind=rest.tx_ind[block.order],
         tx_id=take_text(done.tx_id, block.order),
         csn=given if own_csn else take_text(done.csn, block.order),

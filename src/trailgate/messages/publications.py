@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import OptionError, did_you_mean
+from trailgate.messages.event_publishing.delimited.writer import DelimitedWriter
+from trailgate.messages.event_publishing.delimited.writer_options import DelimitedPublishOptions
 from trailgate.messages.json_operations.writer import JsonWriter
 from trailgate.messages.json_operations.writer_options import JsonPublishOptions
 from trailgate.messages.publishing.messages import MessageWriter
@@ -22,7 +25,13 @@ class Publication(NamedTuple):
     writer: Callable[[Any], MessageWriter]
 
 
-PUBLICATIONS: Final = (Publication("json", "json", JsonPublishOptions, JsonWriter),)
+PUBLICATIONS: Final = (
+    Publication("delimited", "event_publishing", DelimitedPublishOptions, DelimitedWriter),
+    Publication("json", "json", JsonPublishOptions, JsonWriter),
+)
+
+
+_SWITCHES: Final[Mapping[str, bool]] = MappingProxyType({"true": True, "false": False})
 
 
 def publication(name: str) -> Publication:
@@ -36,14 +45,28 @@ def publication(name: str) -> Publication:
 
 
 def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
-    """Return a format's options; raises OptionError for one that it does not have."""
+    """Return a format's options, of values or their texts; raises OptionError for one that it does not have."""
     row = publication(name)
-    known = [field.name for field in fields(row.options)]
+    known = {field.name: field.default for field in fields(row.options)}
     for option in given:
         if option not in known:
             hint = did_you_mean(option, known) or f"There are {', '.join(known)}"
             raise OptionError(f"the format {row.name} has no option {option}", hint=hint)
-    return row.options(**given)
+    return row.options(
+        **{option: _typed(option, value, known[option]) for option, value in given.items()}
+    )
+
+
+def _typed(name: str, value: Any, default: Any) -> Any:
+    """Return an option's value in its type, that of its default; command lines and Spark give texts."""
+    kind = type(default)
+    if not isinstance(value, str) or kind is str or default is None:
+        return value
+    try:
+        return _SWITCHES[value.casefold()] if kind is bool else kind(value)
+    except (KeyError, ValueError):
+        expected = "true or false" if kind is bool else "a number"
+        raise OptionError(f"{name} is {value!r}, expected {expected}") from None
 
 
 def writer_for(name: str, options: PublishOptions) -> MessageWriter:

@@ -109,6 +109,27 @@ def test_where_no_cache_can_be_written_it_is_compiled_all_the_same(tmp_path: Pat
     assert (done.stdout.strip(), done.stderr) == ("7", "")
 
 
+def test_a_negative_index_does_not_count_from_the_end() -> None:
+    """Indexes are not tested for their sign: with bounds checked, a negative one is beyond the end."""
+    program = (
+        "import numpy\n"
+        "from trailgate.columnar.kernels.indexing import KernelCompiler, numba\n"
+        "last = numba.njit(lambda data, at: data[at], pipeline_class=KernelCompiler)\n"
+        "print(last(numpy.array([7, 8]), 1), last((7, 8), 0))\n"
+        "last(numpy.array([7, 8]), -1)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": SOURCE, "NUMBA_BOUNDSCHECK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout.strip() == "8 7"
+    assert done.stderr.strip().endswith("IndexError: index is out of bounds")
+
+
 def test_the_first_bytes_are_worked_on_without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "INTERPRETED", 1 << 16)
     counting = Kernel(find_byte.function, find_byte.writes)

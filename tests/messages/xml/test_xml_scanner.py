@@ -144,12 +144,12 @@ def around(found: Findings, record: int) -> Iterator[Any]:
 
 
 def values(found: Findings, records: Found, at: int) -> object:
-    known = {
-        name: bytes(found.text[places.starts[at] : places.starts[at] + places.lengths[at]]).decode()
-        for name, places in records.values.items()
-        if places.lengths[at] >= 0
-    }
-    return int(records.rule[at]), known
+    row, known = records.rows[at].tolist(), {}
+    for name, field in records.fields.items():
+        start, length = row[field : field + 2]
+        if length >= 0:
+            known[name] = bytes(found.text[start : start + length]).decode()
+    return row[0], known
 
 
 def scanned(given: XmlOptions, messages: MessageBatch) -> Scanned:

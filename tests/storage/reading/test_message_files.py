@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError, StorageError
 from trailgate.storage.reading.message_files import (
+    LEAST_BYTES,
+    SHARED,
+    SPLIT_BYTES,
     START,
+    MessageFile,
     MessageFiles,
     MessagePlace,
     find_messages,
@@ -129,3 +133,19 @@ def test_ranges_are_of_one_size(tmp_path: Path, sizes: list[int]) -> None:
     before = [0, *accumulate(sizes)]
     ends = [before[own.end.file] + own.end.offset for own in ranges]
     assert ends == [100_000, 200_000]
+
+
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [
+        (1, 1),
+        (LEAST_BYTES, 1),
+        (LEAST_BYTES + 1, 2),
+        (SHARED * LEAST_BYTES, SHARED),
+        (SPLIT_BYTES, SHARED),
+        (SHARED * SPLIT_BYTES, SHARED),
+        (SHARED * SPLIT_BYTES + 1, SHARED + 1),
+    ],
+)
+def test_a_few_cores_share_input_that_is_not_large(size: int, count: int) -> None:
+    assert len(plan_ranges(MessageFiles((MessageFile("m", size),), per_line=True))) == count

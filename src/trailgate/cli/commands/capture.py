@@ -122,7 +122,7 @@ def command(  # noqa: PLR0913  one argument an option
 ) -> None:
     """Capture messages into a trail."""
     loaded = load(properties, extract, None, definitions, ignore_unsupported=ignore_unsupported)
-    loaded = _with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
+    loaded = with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
     print_ignored(loaded)
     if not as_json:
         print_notes(loaded)
@@ -150,7 +150,7 @@ def command(  # noqa: PLR0913  one argument an option
             print_summary(summary)
 
 
-def _with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:
+def with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:
     """Return the capture with the switches of the command line, which override the parameter file."""
     rules = loaded.capture.rules
     rules = replace(

@@ -6,9 +6,9 @@ from typing import Annotated, Final
 
 import typer
 
-from trailgate.cli.options import Format, RowFormat
+from trailgate.cli.options import Format, RowFormat, Wide
 from trailgate.cli.output import done_already
-from trailgate.cli.row_output import TableForm, print_batches
+from trailgate.cli.row_output import RowForm, print_batches
 from trailgate.cobol.records.decoding import Shape
 from trailgate.errors import OptionError
 from trailgate.jobs.record_files.options import CopybookOptions
@@ -47,6 +47,7 @@ def command(  # noqa: PLR0913  one parameter an option
         str | None,
         typer.Option(help="With --to: run on Spark, as local[2] or a cluster's address."),
     ] = None,
+    wide: Wide = False,
 ) -> None:
     """Show files of fixed-width records, or write them as Parquet."""
     # A tree does not fit in a line of a table or of CSV; JSON and Parquet can hold it.
@@ -58,8 +59,8 @@ def command(  # noqa: PLR0913  one parameter an option
     if master is not None:
         raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
     rows = read_all_records(path, options)
-    form = TableForm.of_columns(rows.schema.names, TABLE_ROWS)
-    print_batches(rows, rows.schema.names, form, format=format, limit=limit)
+    form = RowForm.of_columns(rows.schema.names, TABLE_ROWS)
+    print_batches(rows, rows.schema.names, form, format=format, limit=limit, wide=wide)
 
 
 def _named(given: list[str]) -> dict[str, str]:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from trailgate.cli import trail_output
-from trailgate.cli.options import DefinitionsFile, Format, RowFormat, Threads, TrailPath
+from trailgate.cli.options import (
+    DefinitionsFile,
+    Format,
+    RowFormat,
+    Threads,
+    TrailPath,
+    Wide,
+)
 from trailgate.cli.row_output import print_batches
-from trailgate.errors import DefinitionError
+from trailgate.errors import DefinitionError, OptionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.reading.options import ReadOptions
-from trailgate.storage.reading.tables import find_table
+from trailgate.storage.reading.tables import defined_tables, find_table
 from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen
 
 
@@ -40,6 +49,8 @@ class OpenTransactions(StrEnum):
 
 
 Text = str | None
+SHORTEST: Final = 20  # digits of a position in its long form
+NAMED: Final = 8  # tables in a note
 
 
 def command(  # noqa: PLR0913  one parameter an option
@@ -65,7 +76,8 @@ def command(  # noqa: PLR0913  one parameter an option
         int | None, typer.Option(min=0, help="The maximum number of operations (a table: 100).")
     ] = None,
     after: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only operations after this position.")
+        Text,
+        typer.Option(metavar="POSITION", help="Only operations after this position, as 0:679."),
     ] = None,
     from_position: Annotated[
         Text, typer.Option(metavar="POSITION", help="Only operations at this position or after it.")
@@ -90,22 +102,23 @@ def command(  # noqa: PLR0913  one parameter an option
         ),
     ] = OpenTransactions.HOLD,
     threads: Threads = None,
+    wide: Wide = False,
 ) -> None:
     """Show the operations or the records of a trail."""
+    trail = find_trail(path, definitions)
     options = ReadOptions.of(
         {
             "records": str(records),
             "charset": charset,
-            "after": after,
-            "from_position": from_position,
-            "to_position": to_position,
+            "after": _position(trail, after),
+            "from_position": _position(trail, from_position),
+            "to_position": _position(trail, to_position),
             "from_csn": from_csn,
             "to_csn": to_csn,
             "undo": None if undo is Undo.SHOW else str(undo),
             "open_transactions": str(open_transactions),
         }
     )
-    trail = find_trail(path, definitions)
     patterns = [_name(trail, name) for name in table or ()]
     for text in tables or ():
         patterns += TablePatterns.read(text).patterns
@@ -114,9 +127,35 @@ def command(  # noqa: PLR0913  one parameter an option
     if format is Format.TABLE or limit is not None:
         threads = threads or 1  # few rows are printed: nothing is read ahead
     rows = read_chosen(trail, options, threads=threads)
-    names = rows.schema.names
-    form = trail_output.RECORDS if "io_type" in names else trail_output.OPERATIONS
-    print_batches(rows, names, form, format=format, limit=limit)
+    form = trail_output.FORMS[options.records is not None, wide]
+    printed = print_batches(rows, rows.schema.names, form, format=format, limit=limit, wide=wide)
+    if not printed and limit != 0:
+        with suppress(OSError):  # stderr may be closed
+            print(_nothing(trail, options), file=sys.stderr)
+
+
+def _position(trail: TrailFiles, text: str | None) -> str | None:
+    """Return a position; a number alone is a byte offset in the trail's only file."""
+    if text is None or not (text.isascii() and text.isdigit()) or len(text) >= SHORTEST:
+        return text
+    if len(trail.files) > 1:
+        first, last = trail.files[0].number, trail.files[-1].number
+        problem = f"{text} is a byte offset, and the trail has the files {first} to {last}"
+        raise OptionError(problem, hint=f"Name the file too: {first}:{text}")
+    return f"{trail.begin.number}:{text}"
+
+
+def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
+    """Return a note on what was not found."""
+    what = "records" if options.records else "operations"
+    if options.tables is None:
+        return f"note: the trail has no such {what}"
+    names = defined_tables(trail)
+    patterns = ", ".join(options.tables.patterns)
+    if not names:
+        return f"note: no {what} of {patterns}; the trail defines no tables"
+    shown = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+    return f"note: no {what} of {patterns}; the trail defines {shown}"
 
 
 def _name(trail: TrailFiles, table: str) -> str:

@@ -117,7 +117,14 @@ def _compiled_inner(function: Callable[..., Any]) -> Any:
 
         return getattr(instructions, function.__name__)
     inlined = not numba.config.BOUNDSCHECK  # code with its bounds checked is too large for that
-    return numba.njit(forceinline=inlined, **_OPTIONS)(_calling_compiled(function))
+    options = {**_OPTIONS, **_compiler()}
+    return numba.njit(forceinline=inlined, **options)(_calling_compiled(function))
+
+
+def _compiler() -> dict[str, Any]:
+    from trailgate.columnar.kernels.indexing import KernelCompiler  # noqa: PLC0415  as above
+
+    return {"pipeline_class": KernelCompiler}
 
 
 def _calling_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -239,10 +246,11 @@ def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
 def _jitted(function: Callable[..., Any]) -> Any:
     import numba  # noqa: PLC0415  as above
 
+    options = {**_OPTIONS, **_compiler()}
     try:
-        return numba.njit(cache=True, **_OPTIONS)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written
-        return numba.njit(**_OPTIONS)(function)
+        return numba.njit(**options)(function)
 
 
 class _Notice:

@@ -40,6 +40,11 @@ class DebeziumFormat:
         self._schemas: dict[bytes, Schema | None] = {_NO_SCHEMA: None}
         self._converters: dict[tuple[str, bytes], tuple[ConvertValues, ...]] = {}
 
+    @property
+    def has_befores(self) -> bool:
+        """Return that updates may have before values."""
+        return True
+
     def records(self, messages: MessageBatch) -> DebeziumRecords:
         """Return the change events of the messages; raises BadMessagesError."""
         return event_records(document_records(messages, self._scanner.scan(messages)), self.options)

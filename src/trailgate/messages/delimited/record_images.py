@@ -18,7 +18,7 @@ from trailgate.messages.delimited.records import DelimitedRecords
 from trailgate.messages.parsing.bad_messages import errors_by_row
 from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
-from trailgate.model.tables import Table
+from trailgate.model.tables import Column, Table
 from trailgate.operations.values import Convert, parser_for
 
 INSERT: Final = ord("I")
@@ -94,10 +94,13 @@ class ImageReader:
     def _converters_of(self, table: Table) -> tuple[Convert, ...]:
         if table.name not in self._converters:
             self._converters[table.name] = tuple(
-                parser_for(column, self._date_format(table.name, column.name))
-                for column in table.columns
+                self.converter(table, column) for column in table.columns
             )
         return self._converters[table.name]
+
+    def converter(self, table: Table, column: Column) -> Convert:
+        """Return the function that makes a column's values of their texts."""
+        return parser_for(column, self._date_format(table.name, column.name))
 
     def _date_format(self, table: str, column: str) -> DateFormat | None:
         """Return a column's date format: its own, its table's, the global one, or none."""

@@ -31,6 +31,11 @@ class EventPublishingFormat:
         self._readers: dict[str, MessageFormat[Any]] = {}
         self._reader = self._of(DELIMITED)
 
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return True
+
     def records(self, messages: MessageBatch) -> Records:
         """Return the records of the messages; raises BadMessagesError."""
         messages, kind = kind_of(messages)

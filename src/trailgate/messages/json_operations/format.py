@@ -36,6 +36,11 @@ class JsonFormat:
         self._scanner = Scanner(_LEVELS)
         self._converters: dict[str, tuple[ConvertValues, ...]] = {}
 
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return True
+
     def records(self, messages: MessageBatch) -> JsonOperations:
         """Return the operations of the messages; raises BadMessagesError."""
         found = document_records(messages, self._scanner.scan(messages))

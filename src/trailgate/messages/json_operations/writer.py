@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from trailgate.columnar.grouping import grouped
 from trailgate.columnar.hexadecimal import from_hex
+from trailgate.columnar.time_texts import ISO_T, format_times
 from trailgate.errors import EncodeError
 from trailgate.messages.json_operations.options import METADATA
 from trailgate.messages.json_operations.writer_options import JsonPublishOptions
@@ -34,7 +35,6 @@ from trailgate.messages.json_text.objects import (
     map_members,
     measure,
 )
-from trailgate.messages.json_text.times import iso_times
 from trailgate.messages.publishing.bodies import bodies_of
 from trailgate.messages.publishing.messages import NO_MESSAGES, Messages
 from trailgate.model.changes import (
@@ -102,9 +102,9 @@ class JsonWriter:
         options, rows = self.options, len(block)
         kind, name = int(block.op_type[0]), block.table.name
         head = b'{"table":' + literal(name) + b',"op_type":' + literal(LETTERS[kind])
-        yield Piece(head + b',"op_ts":', iso_times(block.op_ts, b" "), PLAIN)
+        yield Piece(head + b',"op_ts":', format_times(block.op_ts), PLAIN)
         now = np.full(rows, options.now, np.int64) if options.now else block.op_ts
-        yield Piece(b',"current_ts":', iso_times(now, b"T"), PLAIN)
+        yield Piece(b',"current_ts":', format_times(now, ISO_T), PLAIN)
         if options.position:
             yield Piece(b',"pos":', block.position, STRING)
         if options.transactions:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
+from trailgate.messages.parsing.header_columns import HeaderColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class MessageBatch:
     ends: Longs
     files: Longs
     offsets: Longs
-    headers: tuple[Mapping[str, str], ...] | None = None
+    headers: tuple[Mapping[str, str], ...] | HeaderColumns | None = None
     source: str = ""
 
     def __len__(self) -> int:
@@ -84,6 +85,8 @@ class MessageBatch:
 
         Names are compared without case where none is the same, as the manual's samples need.
         """
+        if isinstance(self.headers, HeaderColumns):
+            return self.headers.values(name)
         found = [_header(headers, name) for headers in self.headers or ()]
         return pa.array(found or [None] * len(self), pa.string())
 

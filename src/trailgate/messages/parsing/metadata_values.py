@@ -102,8 +102,11 @@ class MetadataValues:
         known = self.records.times()
         if known is not None:
             return known
-        values = self.text(source, None, "timestamp")
         formats = self.records.time_formats()
+        times = self._shared_times(source) if formats is None else None
+        if times is not None:
+            return times
+        values = self.text(source, None, "timestamp")
         if formats is None:
             rows = np.arange(len(values))
             return self._formatted(values, rows, self.options.timestamp_format)
@@ -111,6 +114,26 @@ class MetadataValues:
         for rows, given in formats:
             times[rows] = self._formatted(values.take(pa.array(rows)), rows, given)
         return times
+
+    def _shared_times(self, source: ValueSource) -> Longs | None:
+        """Return the times of records that share them, each read once; None where that has to be done for each record, as for errors."""
+        shared = self.records.shared(source.name) if source.kind is SourceKind.FIELD else None
+        if shared is None or shared[0].null_count:
+            return None
+        values, which = shared
+        given, fmt = self.options.timestamp_format, None
+        digits = np.asarray(pc.utf8_is_digit(values))
+        if given:
+            fmt = format_of(given)
+        elif not digits.any():
+            fmt = DEFAULT_FORMAT
+        elif not digits.all():
+            return None
+        try:
+            times, cut = parse_timestamps(values, fmt)
+        except DecodeError:
+            return None
+        return times[which] if cut < 0 else None
 
     def _formatted(self, values: pa.Array, rows: Longs, given: str | DateFormat | None) -> Longs:
         """Return the times of these records' values, of one format or of the default ones."""

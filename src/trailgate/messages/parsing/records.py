@@ -38,6 +38,11 @@ class Records(ABC):
         """Return each record's number among the different texts of a header field, and those texts."""
         return distinct(self.text(name))
 
+    def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
+        """Return the values of a header field that records share, and the number of each record's; None where they do not."""
+        del name
+        return None
+
     def time_formats(self) -> list[tuple[Longs, str | None]] | None:
         """Return the records of each format of timestamps, or None where all have that of the options."""
         return None

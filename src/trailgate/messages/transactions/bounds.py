@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.gather import take_text
+from trailgate.columnar.rows import first_other, text_view
 from trailgate.errors import TrailgateError, TransactionError
 from trailgate.messages.transactions.held import Held
 from trailgate.messages.transactions.raw_operations import RawOperations
@@ -105,7 +107,7 @@ def check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | Non
     """Note every message with a sequence id of another length than the first: order needs it."""
     if not len(raw.message):
         return length
-    lengths = np.asarray(pc.binary_length(raw.seq_id))
+    lengths = np.diff(text_view(raw.seq_id)[0])
     length = int(lengths[0]) if length is None else length
     for i in np.flatnonzero(lengths != length).tolist():
         error = TransactionError(
@@ -139,7 +141,7 @@ def _by_message(
         begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
         _check_ids(raw, begin, bad)
         letters = indicators(new, np.append(new[1:], True))
-        tx_id, csn = _take(raw.tx_id, begin), _take(raw.seq_id, begin)
+        tx_id, csn = _of_begin(raw.tx_id, begin), take_text(raw.seq_id, begin)
     return Transactions(
         tx_ind=letters,
         tx_id=tx_id,
@@ -157,15 +159,20 @@ def indicators(first: Mask, last: Mask) -> npt.NDArray[np.uint8]:
     return table[first.astype(np.uint8) * 2 + last]
 
 
-def _take(values: pa.Array, rows: Longs) -> pa.Array:
-    return values.take(pa.array(rows))
+def _of_begin(values: pa.Array, rows: Longs) -> pa.Array:
+    """Return the values of the rows named, which are the column itself where they are all alike."""
+    if not values.null_count and first_other(values, rows) < 0:
+        return values
+    return take_text(values, rows)
 
 
 def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> None:
     """Note each message whose operations do not agree on their transaction."""
     if raw.tx_ids_generated:
         return
-    own, opened = raw.tx_id, _take(raw.tx_id, begin)
+    own, opened = raw.tx_id, _of_begin(raw.tx_id, begin)
+    if own is opened:
+        return
     for i in np.flatnonzero(~np.asarray(pc.equal(own, opened))).tolist():
         error = TransactionError(
             f"transaction {own[i].as_py()} within transaction {opened[i].as_py()}",
@@ -249,13 +256,15 @@ def _check_bounds(
 def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
     inside = begin >= 0
     if inside.all():
-        return _take(values, begin)
+        return _of_begin(values, begin)
     taken = values.take(pa.array(begin, mask=~inside))
     return taken if before is None else pc.fill_null(taken, before)
 
 
 def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
     if raw.tx_ids_generated:
+        return
+    if raw.tx_id is tx_id:
         return
     differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
     for i in np.flatnonzero(differs).tolist():

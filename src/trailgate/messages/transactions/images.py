@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.columnar.rows import without
+from trailgate.columnar.rows import differing, without
 from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.transactions.block_rows import taken
 from trailgate.model.changes import (
@@ -32,7 +33,10 @@ from trailgate.model.changes import (
 
 
 def shaped(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
-    """Yield the blocks that hold what the rules let into the trail; ``block`` has one op type."""
+    """Yield the blocks that hold what the rules let into the trail.
+
+    ``block`` has one operation type, or inserts and updates without before values.
+    """
     kind = int(block.op_type[0])
     if kind == DELETE and rules.compress_deletes:
         yield replace(block, before=_only(block.before, block.table.keys))
@@ -43,7 +47,7 @@ def shaped(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
 
 
 def with_operation_types(block: ChangeBlock) -> ChangeBlock:
-    """Return a block of one operation type with its updates of keys marked as key updates."""
+    """Return a block with its updates of keys marked as key updates; if it has any, it has updates alone."""
     if not len(block) or block.op_type[0] != UPDATE or not _has_befores(block):
         return block
     moved = np.zeros(len(block), bool)
@@ -58,9 +62,7 @@ def _has_befores(block: ChangeBlock) -> bool:
 
 def image_notes(block: ChangeBlock) -> frozenset[str]:
     """Return what a run notes once about such operations."""
-    if int(block.op_type[0]) != UPDATE or block.table.marked_keys:
-        return frozenset()
-    if any(column.values is not None for column in block.before):
+    if block.table.marked_keys or _has_befores(block) or not (block.op_type == UPDATE).any():
         return frozenset()
     name = block.table.name
     lost = "nothing in the trail finds the row that they change"
@@ -109,6 +111,8 @@ def _differs(before: StateColumn, after: StateColumn, rows: int) -> Mask:
     """Return the rows where a column changed; one that is missing on one side counts as changed."""
     if before.values is None or after.values is None:
         return np.full(rows, after.values is not None or before.values is not None)
+    if pa.types.is_string(before.values.type) and pa.types.is_string(after.values.type):
+        return differing(before.values, after.values)
     same = pc.equal(before.values, after.values)
     equal = np.asarray(pc.fill_null(same, False) if same.null_count else same)
     if same.null_count:

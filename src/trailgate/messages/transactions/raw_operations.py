@@ -19,9 +19,10 @@ NO_TEXT: Final = pa.array([], pa.string())
 class RawOperations:
     """Operations before their transactions are worked out; members have one slot an operation.
 
-    ``blocks`` hold one operation type each; their ids and indicators are still to be set. An operation that is not
-    captured is in no block. With ``by_id`` operations of one transaction follow one another and have one ``seq_id``, that of the
-    transaction; of ``tx_ind`` only the ends count. ``excluded`` is 1 for those of users and transactions that are left out, -1 for those that have
+    ``blocks`` hold one operation type each, or inserts and updates without before values; their ids and indicators are still to
+    be set. An operation that is not captured is in no block. With ``by_id`` operations of one transaction follow one another and have
+    one ``seq_id``, that of the transaction; of ``tx_ind`` only the ends count. ``excluded`` is 1 for those of users and
+    transactions that are left out, -1 for those that have
     no name of their own. ``notes`` are what a run notes once about its messages.
     """
 

@@ -19,7 +19,7 @@ from trailgate.messages.xml.coverage import MOST_NAMES, Coverage
 from trailgate.messages.xml.findings import Findings, joined
 from trailgate.messages.xml.images import XmlImageReader
 from trailgate.messages.xml.options import XmlOptions
-from trailgate.messages.xml.records import XmlRecords, written_values
+from trailgate.messages.xml.records import RuleValues, XmlRecords
 from trailgate.messages.xml.scanner import Scanner
 from trailgate.messages.xml.tree.documents import names_in, parse_document
 from trailgate.messages.xml.tree.matching import Matcher
@@ -40,17 +40,21 @@ class XmlFormat:
         self.options = options
         self._matcher = RuleMatcher(options.rules, Matcher(options.namespaces))
         self._scanner = _scanner(options)
-        self._written = written_values(options.all_rules())
+        self._values = RuleValues.of(options.all_rules())
         self._images = XmlImageReader(options)
         self._coverage = Coverage(options.rules)
         self._read = 0  # bytes
+
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return True
 
     def records(self, messages: MessageBatch) -> XmlRecords:
         """Return the operations that the rules find; raises BadMessagesError."""
         findings, names = self._findings(messages)
         seen = self._coverage.seen(messages, findings, names)
-        places = findings.message, findings.start
-        return XmlRecords(messages, *places, self.options, findings, self._written, seen)
+        return XmlRecords.of(messages, self.options, findings, self._values, seen)
 
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end: the rules without a match, and messages without operations."""

@@ -13,6 +13,8 @@ from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.found_files import Addresses, find_files
 
 SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
+LEAST_BYTES: Final = 16 << 20  # of a range: a task's start costs as much as a shorter one
+SHARED: Final = 4  # ranges into which less input is cut, so that a few cores have work
 LONGEST: Final = 256 << 20  # a message is held in memory: longer ones are an option
 
 
@@ -95,6 +97,9 @@ def plan_ranges(
     """Return consecutive ranges of about one size that cover everything; only files of lines are split.
 
     There is one range where messages cannot be read ``apart`` from those before them.
+
+    A range has at most ``split_bytes``. Where that makes fewer than ``SHARED`` ranges, there are so many of at least
+    ``LEAST_BYTES``. The ranges depend on the input alone, so that the files made of them are the same on any number of cores.
     """
     if not messages.files:
         return ()
@@ -102,7 +107,8 @@ def plan_ranges(
         return (MessageRange(messages.start, messages.end),)
     cuts = [messages.start]
     sizes = [max(file.size - file.begin, 1) for file in messages.files]
-    for number, offset in even_cuts(sizes, split_bytes):
+    shared = max(LEAST_BYTES, -(-sum(sizes) // SHARED))
+    for number, offset in even_cuts(sizes, min(split_bytes, shared)):
         size = messages.files[number].size
         if messages.lined(number):
             place = MessagePlace(number, messages.files[number].begin + offset)

@@ -14,6 +14,7 @@ from trailgate.messages.delimited.options import DelimitedOptions
 from trailgate.messages.event_publishing.delimited.delimiters import Delimiters
 from trailgate.messages.properties.values import Lookup
 
+PROGRAM: Final = b"IBM"  # the identifier of a record that is not flagged
 HEADER: Final = (
     "type",
     "identifier",

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages.single_byte import SingleBytePage
+from trailgate.columnar.delimited import Fields
+from trailgate.columnar.rows import row_error
+from trailgate.errors import TrailgateError
+from trailgate.messages.delimited.column_pairing import ColumnPairing
 from trailgate.messages.delimited.format import DelimitedFormat
+from trailgate.messages.delimited.options import DelimitedOptions
+from trailgate.messages.delimited.record_images import ImageReader
 from trailgate.messages.delimited.records import DelimitedRecords
+from trailgate.messages.event_publishing.delimited.engine_options import HEADER, PROGRAM
+from trailgate.messages.event_publishing.delimited.page_values import PageValues
 from trailgate.messages.event_publishing.options import EventPublishingOptions
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
-from trailgate.model.changes import ABSENT, Image, StateColumn
-from trailgate.model.tables import Table
+from trailgate.model.changes import ABSENT, INSERT, Image, StateColumn
+from trailgate.model.tables import Column, Table
+from trailgate.model.types import Family
+from trailgate.operations.values import Convert
 
 TRANSACTION: Final = "transaction"  # what is one for all records of a transaction
+PLAN_NAME: Final = "plan_name"
+IDENTIFIER: Final = "identifier"
+_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_FLAG_HINT: Final = "Classic CDC names the first column whose data are badly formed; event_publishing.takeflagged=true takes such records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +44,14 @@ class PublicationRecords(DelimitedRecords):
 
     def text(self, name: str) -> pa.Array:
         """Return each record's text of a header field; ``TRANSACTION`` is the commit LSN and the transaction's id."""
-        if name != TRANSACTION:
-            return DelimitedRecords.text(self, name)
-        lsn, own = self.text("commit_lsn"), self.text("transaction_identifier")
-        return pc.binary_join_element_wise(lsn, own, ".")
+        first = self.fields.first
+        if name == TRANSACTION:
+            places = [HEADER.index("commit_lsn"), HEADER.index("transaction_identifier")]
+            parts = self.values.columns(first, places, nullable=False)
+            return pc.binary_join_element_wise(*parts, ".")
+        if name == PLAN_NAME:
+            return self.values.columns(first, [HEADER.index(PLAN_NAME)])[0]
+        return DelimitedRecords.text(self, name)
 
 
 class DelimitedPublications:
@@ -38,14 +59,30 @@ class DelimitedPublications:
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self.options = options
-        self._engine = DelimitedFormat(options.delimited)
+        self._page = code_page(options.codepage)
+        # A page of more than one byte a character: a byte of a delimiter may be part of a character.
+        self._converts = self._page.name != "utf-8" and not isinstance(self._page, SingleBytePage)
+        images = _PublicationImages(options.delimited, options.decimal_point)
+        self._engine = DelimitedFormat(options.delimited, self._values, images)
+
+    def _values(self, data: Octets, fields: Fields, options: DelimitedOptions) -> PageValues:
+        page = "utf-8" if self._converts else self.options.codepage
+        return PageValues(data, fields, options, page, self.options.undecodable)
+
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return True
 
     def records(self, messages: MessageBatch) -> PublicationRecords:
-        """Return the records of the messages, each with all header fields."""
+        """Return the records of the messages, each with all header fields; raises BadMessagesError."""
         found = self._engine.records(messages)
-        return PublicationRecords(
+        records = PublicationRecords(
             found.messages, found.message, found.offset, found.fields, found.values
         )
+        if not self.options.take_flagged:
+            _check_flags(records)
+        return records
 
     def layouts(
         self, records: PublicationRecords, tables: Sequence[Table], table_of: Longs
@@ -66,11 +103,64 @@ class DelimitedPublications:
         IBM's text: "The before values for LOB columns are always NULL". So such a value is not known: it is missing.
         """
         before, after = self._engine.images(records, table, kind, rows, errors)
-        return _without_lobs(table, before), after
+        before = _without_lobs(table, before)
+        values = records.values
+        if isinstance(values, PageValues) and values.undecodable:
+            given = int(records.fields.count[rows[0]]) - len(HEADER)
+            pairing = ColumnPairing.of(self.options.delimited, given // 2)
+            assert pairing.before is not None
+            wanted = None if kind == INSERT else pairing.before
+            before = tuple(
+                column if wanted is None else _unless(column, values.undecodable.get(wanted(i)))
+                for i, column in enumerate(before)
+            )
+            after = tuple(
+                _unless(column, values.undecodable.get(pairing.after(i)))
+                for i, column in enumerate(after)
+            )
+        return before, after
 
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end."""
         return self._engine.said(notes)
+
+
+class _PublicationImages(ImageReader):
+    """Reads images whose numbers have another decimal point."""
+
+    def __init__(self, options: DelimitedOptions, point: bytes) -> None:
+        super().__init__(options)
+        self._point = point
+
+    def converter(self, table: Table, column: Column) -> Convert:
+        """Return the function that makes a column's values of their texts."""
+        convert, point = super().converter(table, column), self._point.decode()
+        if point == "." or column.family not in _NUMBERS:
+            return convert
+
+        def pointed(values: pa.Array) -> pa.Array:
+            other = pc.match_substring(values, ".")
+            if pc.any(other).as_py():
+                problem = f"not a number whose decimal point is {point}"
+                raise row_error(problem, values, pc.index(other, True).as_py())
+            return convert(pc.replace_substring(values, point, "."))
+
+        return pointed
+
+
+def _check_flags(records: PublicationRecords) -> None:
+    """Raise BadMessagesError for the records that are flagged as bad (IBM, format of delimited messages: PUBBDCOMPAT)."""
+    codes, found = records.codes(IDENTIFIER)
+    flagged = [text.encode() != PROGRAM for text in found]
+    if not any(flagged):
+        return
+
+    def error(row: int) -> TrailgateError:
+        flag = found[int(codes[row])]
+        problem = f"the record has the error flag {flag!r} instead of {PROGRAM.decode()}"
+        return records.error(row, problem, _FLAG_HINT, field=flag or IDENTIFIER)
+
+    records.refuse(np.flatnonzero(np.array(flagged)[codes]), error)
 
 
 def _without_lobs(table: Table, before: Image) -> Image:
@@ -86,5 +176,12 @@ def _known(column: StateColumn) -> StateColumn:
     """Return a column whose null values are missing."""
     if column.values is None or not column.values.null_count:
         return column
-    nulls = column.values.is_null().to_numpy(zero_copy_only=False)
-    return ABSENT if nulls.all() else StateColumn(column.values, nulls)
+    return _unless(column, column.values.is_null().to_numpy(zero_copy_only=False))
+
+
+def _unless(column: StateColumn, missing: Mask | None) -> StateColumn:
+    """Return a column that is missing in these rows too."""
+    if missing is None or column.values is None:
+        return column
+    missing = missing | column.is_missing(len(missing))
+    return ABSENT if missing.all() else replace(column, missing=missing)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trailgate.arrays import Longs
 from trailgate.messages.properties.xml_rules import RuleType
-from trailgate.messages.xml.findings import Findings, Found, Places
+from trailgate.messages.xml.findings import Findings, Found
 from trailgate.messages.xml.kernels.layout import SPARE
 from trailgate.messages.xml.paths import Path
 from trailgate.messages.xml.rules import Rule
@@ -139,11 +138,10 @@ class _Records:
         return number
 
     def found(self) -> Found:
-        rule: Longs = np.array(self.rules, np.int64)
-        values = {}
+        fields = {name: 1 + 2 * number for number, name in enumerate(self.places)}
+        rows = np.full((len(self.rules), 1 + 2 * len(fields)), -1, np.int32)
+        rows[:, 0] = self.rules
         for name, places in self.places.items():
             record, start, length = np.array(places, np.int64).T
-            starts, lengths = np.zeros(len(rule), np.int64), np.full(len(rule), -1)
-            starts[record], lengths[record] = start, length
-            values[name] = Places(starts, lengths)
-        return Found(rule, values)
+            rows[record, fields[name]], rows[record, fields[name] + 1] = start, length
+        return Found(rows.reshape(-1), rows.shape[1], fields)

@@ -1,0 +1,1 @@
+"""Receivers of messages from brokers: they receive and acknowledge, nothing else."""

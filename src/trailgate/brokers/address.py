@@ -1,0 +1,149 @@
+"""Addresses of queues and topics: ``PROTOCOL://USER:PASSWORD@HOST:PORT/DESTINATION?OPTION=VALUE``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from trailgate.errors import OptionError, did_you_mean
+
+
+class Protocol(NamedTuple):
+    """One way of speaking with brokers: its usual port, whether it is TLS, and the module that has its ``Receiver``."""
+
+    port: int
+    tls: bool
+    module: str
+
+
+_STOMP: Final = "trailgate.brokers.stomp.receiver"
+
+PROTOCOLS: Final[Mapping[str, Protocol]] = MappingProxyType(
+    {
+        "stomp": Protocol(61613, tls=False, module=_STOMP),
+        "stomp+ssl": Protocol(61614, tls=True, module=_STOMP),
+    }
+)
+
+QUEUE: Final = "queue"
+TOPIC: Final = "topic"
+KINDS: Final = (QUEUE, TOPIC)
+
+
+class AddressOption(NamedTuple):
+    """One option of an address, as it is documented."""
+
+    doc: str
+    number: bool = False
+
+
+OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
+    {
+        "selector": AddressOption("a JMS selector: only messages that it matches are received"),
+        "durable": AddressOption("the name of a durable subscription to a topic"),
+        "client-id": AddressOption("the JMS client id, which durable subscriptions belong to"),
+        "ca": AddressOption("a file of certificates that sign the broker's, for TLS"),
+        "cert": AddressOption("a file with the client's own certificate, for TLS"),
+        "key": AddressOption("a file with the client's private key, if it is not in `cert`"),
+        "prefetch": AddressOption("messages that the broker sends ahead, at most", number=True),
+        "prefetch-bytes": AddressOption("bytes that the broker sends ahead, at most", number=True),
+        "window": AddressOption("messages that are acknowledged at once, at most", number=True),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAddress:
+    """Where messages come from. ``kind`` is queue or topic; ``options`` are those of ``OPTIONS``."""
+
+    protocol: str
+    host: str
+    port: int
+    destination: str
+    kind: str = QUEUE
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the address without the password, as logs and errors have it."""
+        kind = "" if self.kind == QUEUE else f"{self.kind}/"
+        return f"{self.protocol}://{self.host}:{self.port}/{kind}{self.destination}"
+
+    @property
+    def tls(self) -> bool:
+        """Return whether the connection is encrypted."""
+        return PROTOCOLS[self.protocol].tls
+
+    def number(self, name: str, default: int) -> int:
+        """Return an option that is a number."""
+        return int(self.options.get(name, default))
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is the address of a broker: of one that we know, or of a scheme that messages cannot lie in."""
+    return text.partition("://")[0].casefold() in PROTOCOLS
+
+
+def parse_address(text: str, user: str | None = None, password: str | None = None) -> BrokerAddress:
+    """Return an address; ``user`` and ``password`` count where it has none. Raises OptionError."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise OptionError(f"{_shown(text)} is not an address: {error}") from None
+    scheme = parts.scheme.casefold()
+    known = PROTOCOLS.get(scheme)
+    if known is None or "://" not in text:
+        names = ", ".join(f"{name}://" for name in PROTOCOLS)
+        problem = f"messages cannot be received from {_shown(text)}"
+        raise OptionError(problem, hint=f"The protocols that can be spoken are {names}")
+    if not parts.hostname:
+        raise OptionError(f"{_shown(text)} names no host", hint=_FORM)
+    kind, destination = _destination(text, unquote(parts.path).removeprefix("/"))
+    return BrokerAddress(
+        protocol=scheme,
+        host=parts.hostname,
+        port=port or known.port,
+        destination=destination,
+        kind=kind,
+        user=user if parts.username is None else unquote(parts.username),
+        password=password if parts.password is None else unquote(parts.password),
+        options=_options(text, parts),
+    )
+
+
+_FORM: Final = "Write an address as stomp://host:61613/queue/orders"
+
+
+def _shown(text: str) -> str:
+    """Return an address without its password."""
+    scheme, slashes, rest = text.partition("://")
+    login, at, place = rest.rpartition("@")
+    user, colon, _ = login.partition(":")
+    return f"{scheme}{slashes}{user}:...@{place}" if at and colon else text
+
+
+def _destination(text: str, path: str) -> tuple[str, str]:
+    """Return kind and name: ``queue/x``, ``topic/x``, or a queue ``x``."""
+    kind, slash, name = path.partition("/")
+    if not slash or kind not in KINDS:
+        kind, name = QUEUE, path
+    if not name:
+        raise OptionError(f"{_shown(text)} names no queue or topic", hint=_FORM)
+    return kind, name
+
+
+def _options(text: str, parts: SplitResult) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in OPTIONS:
+            hint = did_you_mean(name, OPTIONS) or f"The options are {', '.join(OPTIONS)}"
+            raise OptionError(f"{_shown(text)} has an option that is not known: {name}", hint=hint)
+        if OPTIONS[name].number and not (value.isdecimal() and int(value)):
+            raise OptionError(f"{_shown(text)}: {name} is {value!r}, not a number above 0")
+        found[name] = value
+    return found

@@ -1,0 +1,1 @@
+"""A receiver for STOMP 1.2."""

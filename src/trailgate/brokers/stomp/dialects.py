@@ -1,0 +1,99 @@
+"""What brokers do differently in STOMP: names of queues, flow control, and what recognises a message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
+from trailgate.errors import OptionError
+
+AHEAD_BYTES: Final = 8 << 20  # what Artemis sends ahead: its own default, 10 KiB, is eight messages
+AHEAD: Final = 1000  # messages that Classic sends ahead, as its JMS clients have it
+
+
+class Dialect(NamedTuple):
+    """One broker. ``server`` is how the server header of CONNECTED begins.
+
+    ``kinds`` are the forms of a destination. ``ahead`` is the header for what is sent ahead, by the option of an address, with its default. ``id_tail``: the broker's own id of a message is what
+    follows a comma in message-id, and the part before it is the consumer's.
+    """
+
+    name: str
+    server: str
+    kinds: Mapping[str, str]
+    kind_headers: Mapping[str, Mapping[str, str]]
+    ahead: Mapping[str, tuple[str, int]]
+    durable: str
+    id_tail: bool = False
+    surrogates: bool = False
+
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
+
+DIALECTS: Final = (
+    Dialect(
+        "Artemis",
+        "ActiveMQ-Artemis/",
+        MappingProxyType({QUEUE: "{}", TOPIC: "{}"}),
+        MappingProxyType(
+            {
+                QUEUE: MappingProxyType({"subscription-type": "ANYCAST"}),
+                TOPIC: MappingProxyType({"subscription-type": "MULTICAST"}),
+            }
+        ),
+        MappingProxyType({"prefetch-bytes": ("consumer-window-size", AHEAD_BYTES)}),
+        "durable-subscription-name",
+        id_tail=True,
+    ),
+    Dialect(
+        "ActiveMQ Classic",
+        "ActiveMQ/",
+        _SLASHES,
+        MappingProxyType({QUEUE: _NONE, TOPIC: _NONE}),
+        MappingProxyType({"prefetch": ("activemq.prefetchSize", AHEAD)}),
+        "activemq.subscriptionName",
+        surrogates=True,
+    ),
+    Dialect(
+        "an unknown broker",
+        "",
+        _SLASHES,
+        MappingProxyType({QUEUE: _NONE, TOPIC: _NONE}),
+        MappingProxyType({"prefetch": ("prefetch-count", AHEAD)}),
+        "durable-subscription-name",
+    ),
+)
+
+
+def dialect_of(server: str) -> Dialect:
+    """Return the dialect of a broker by the server header of its CONNECTED frame."""
+    return next(dialect for dialect in DIALECTS if server.startswith(dialect.server))
+
+
+def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
+    """Return the headers of SUBSCRIBE; raises OptionError for an option that the broker does not have."""
+    options = address.options
+    headers = {
+        "id": "0",
+        "destination": dialect.kinds[address.kind].format(address.destination),
+        "ack": "client",
+        **dialect.kind_headers[address.kind],
+    }
+    for option in ("prefetch", "prefetch-bytes"):
+        if option in options and option not in dialect.ahead:
+            other = ", ".join(dialect.ahead)
+            problem = f"{dialect.name} does not have the option {option}"
+            raise OptionError(problem, hint=f"It has {other}")
+    for option, (header, default) in dialect.ahead.items():
+        headers[header] = str(address.number(option, default))
+    if "selector" in options:
+        headers["selector"] = options["selector"]
+    if "durable" in options:
+        if address.kind != TOPIC or "client-id" not in options:
+            problem = "a durable subscription is one to a topic, by a client id"
+            raise OptionError(problem, hint="stomp://host/topic/NAME?durable=NAME&client-id=ID")
+        headers[dialect.durable] = options["durable"]
+    return headers

@@ -1,0 +1,210 @@
+"""MESSAGE frames as received messages: headers in the JMS meaning, ids, and bodies, in columns."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask
+from trailgate.brokers.jms_headers import (
+    CONVERSIONS,
+    HIDDEN,
+    HIDDEN_PREFIXES,
+    JMS_HEADERS,
+    MESSAGE_ID,
+    JmsHeader,
+)
+from trailgate.brokers.stomp.dialects import Dialect
+from trailgate.brokers.stomp.frames import Frames, unescaped
+from trailgate.brokers.stomp.kernels import frames as kernels
+from trailgate.columnar.gather import gather
+from trailgate.errors import DecodeError
+from trailgate.messages.received import RECEIVED
+
+NATIVE_ID: Final = "NATIVE_MESSAGE_ID"  # Artemis: the JMS id of a message that came by AMQP
+NATIVE_AMQP: Final = "JMS_AMQP_NATIVE"  # Classic: the body is the message as AMQP encodes it
+NO_BODY: Final = "the message has no body: it is empty, or one of JMS's kinds that STOMP does not carry (map, object, stream)"
+RAW_AMQP: Final = (
+    "the body is a whole AMQP message: the broker's amqp connector needs transport.transformer=jms"
+)
+BAD_HEADER: Final = "a header of the message is not UTF-8"
+_JMS: Final = {field: row for row in JMS_HEADERS for field in row.stomp}
+
+
+def received_messages(frames: Frames, dialect: Dialect, now: int) -> pa.RecordBatch:
+    """Return the MESSAGE frames as rows of ``RECEIVED``; raises BrokerError for an escape that does not exist."""
+    rows = np.flatnonzero(frames.kinds == kernels.MESSAGE)
+    lines = _Lines(frames, rows)
+    bodies = gather(frames.data, frames.body_starts[rows], frames.body_ends[rows])
+    if dialect.surrogates:
+        bodies = _joined_surrogates(bodies)
+    ids = lines.values("message-id")
+    if dialect.id_tail:
+        # Unique in a broker's store only: with the time of sending, one from another store is not taken for it.
+        tails = pc.replace_substring_regex(ids, "^.*,", "")
+        ids = pc.binary_join_element_wise(tails, lines.values("timestamp"), "@")
+    empty = pc.equal(pc.binary_length(bodies), 0)
+    fault = pc.if_else(empty, pa.scalar(NO_BODY), pa.scalar(None, pa.string()))
+    if NATIVE_AMQP in lines.distinct:
+        raw = pc.fill_null(pc.equal(lines.values(NATIVE_AMQP), "true"), False)
+        fault = pc.if_else(raw, pa.scalar(RAW_AMQP), fault)
+    if len(lines.not_text):
+        wrong = np.isin(np.arange(len(rows)), lines.not_text)
+        fault = pc.if_else(pa.array(wrong), pa.scalar(BAD_HEADER), fault)
+    columns = [ids, pa.repeat(now, len(rows)), lines.jms_headers(dialect, ids), bodies, fault]
+    return pa.RecordBatch.from_arrays(columns, schema=RECEIVED)
+
+
+class _Lines:
+    """The header lines of MESSAGE frames: each with its message, its name and its value."""
+
+    def __init__(self, frames: Frames, rows: Longs) -> None:
+        counts = np.diff(frames.first_lines)
+        frame = np.repeat(np.arange(len(frames)), counts)
+        number = np.full(len(frames), -1)
+        number[rows] = np.arange(len(rows))
+        message = number[frame]
+        kept = np.flatnonzero(message >= 0)
+        self.count, self.message = len(rows), message[kept]
+        names, wrong = _texts(frames, frames.names[kept], frames.name_ends[kept])
+        values, also_wrong = _texts(frames, frames.values[kept], frames.value_ends[kept])
+        self.not_text = np.unique(self.message[wrong | also_wrong])
+        escaped = np.flatnonzero(frames.escaped[kept])
+        if len(escaped):
+            names, values = _restored(names, escaped), _restored(values, escaped)
+        coded = names.dictionary_encode()
+        self.distinct: list[str] = coded.dictionary.to_pylist()
+        self._code, self._values = np.asarray(coded.indices).astype(np.int64), values
+        self._keep_first()
+
+    def _keep_first(self) -> None:
+        """Leave out a header's repetitions (STOMP 1.2, Repeated Header Entries)."""
+        pairs = self.message * max(1, len(self.distinct)) + self._code
+        _, first = np.unique(pairs, return_index=True)
+        if len(first) < len(pairs):
+            self._only(np.sort(first))
+
+    def _only(self, kept: Longs) -> None:
+        self.message, self._code = self.message[kept], self._code[kept]
+        self._values = self._values.take(pa.array(kept))
+
+    def values(self, name: str) -> pa.Array:
+        """Return each message's value of a header, null where it has none."""
+        if name not in self.distinct:
+            return pa.nulls(self.count, pa.string())
+        places = np.flatnonzero(self._code == self.distinct.index(name))
+        found = np.full(self.count, -1)
+        found[self.message[places]] = places
+        return self._values.take(pa.array(found, mask=found < 0))
+
+    def jms_headers(self, dialect: Dialect, ids: pa.Array) -> pa.MapArray:
+        """Return the headers as JMS names them, without those that a JMS client does not see."""
+        parts: list[tuple[Longs, Any, Any]] = []
+        plain = np.ones(len(self._code), bool)
+        for code, name in enumerate(self.distinct):
+            row = _JMS.get(name)
+            if row is None and not _is_hidden(name):
+                continue
+            own = self._code == code
+            plain &= ~own
+            if row is not None:
+                parts.append(self._renamed(own, row))
+        rows = np.flatnonzero(plain)
+        names = pa.array(self.distinct, pa.string()).take(pa.array(self._code[rows]))
+        parts.append((self.message[rows], names, self._values.take(pa.array(rows))))
+        parts += [self._absent(row) for row in JMS_HEADERS if row.absent is not None]
+        parts.append(self._message_id(dialect, ids))
+        return _map_of(parts, self.count)
+
+    def _renamed(self, own: Mask, row: JmsHeader) -> tuple[Longs, Any, Any]:
+        """Return the lines of one header by its JMS name and in its JMS form."""
+        rows = np.flatnonzero(own)
+        coded = self._values.take(pa.array(rows)).dictionary_encode()
+        convert = CONVERSIONS[row.kind]
+        if row.kind != "text":
+            texts = pa.array([convert(text) for text in coded.dictionary.to_pylist()], pa.string())
+            values = texts.take(coded.indices)
+        else:
+            values = coded.cast(pa.string())
+        return self.message[rows], pa.repeat(row.name, len(rows)), values
+
+    def _absent(self, row: JmsHeader) -> tuple[Longs, Any, Any]:
+        """Return what messages without a header have for it."""
+        lacking = np.ones(self.count, bool)
+        for name in row.stomp:
+            lacking &= np.asarray(self.values(name).is_null())
+        rows = np.flatnonzero(lacking)
+        return rows, pa.repeat(row.name, len(rows)), pa.repeat(row.absent, len(rows))
+
+    def _message_id(self, dialect: Dialect, ids: pa.Array) -> tuple[Longs, Any, Any]:
+        """Return the JMS message ids, where the broker gives them."""
+        if dialect.id_tail:
+            ids = self.values(NATIVE_ID)
+        rows = np.flatnonzero(np.asarray(ids.is_valid()))
+        return rows, pa.repeat(MESSAGE_ID, len(rows)), ids.take(pa.array(rows))
+
+
+def _is_hidden(name: str) -> bool:
+    return name in HIDDEN or name == NATIVE_ID or name.startswith(HIDDEN_PREFIXES)
+
+
+def _map_of(parts: list[tuple[Longs, Any, Any]], count: int) -> pa.MapArray:
+    """Return the map of each message, from (message, name, value) of all headers."""
+    message = np.concatenate([part[0] for part in parts])
+    order = np.argsort(message, kind="stable")
+    take = pa.array(order)
+    names = pa.concat_arrays([_plain(part[1]) for part in parts]).take(take)
+    values = pa.concat_arrays([_plain(part[2]) for part in parts]).take(take)
+    bounds = np.searchsorted(message[order], np.arange(count + 1)).astype(np.int32)
+    return pa.MapArray.from_arrays(pa.array(bounds), names, values)
+
+
+def _plain(values: Any) -> pa.Array:
+    return values.cast(pa.string())
+
+
+def _texts(frames: Frames, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:
+    """Return texts of the headers, and which of them are not UTF-8: those are shown with escapes."""
+    try:
+        return gather(frames.data, starts, ends, text=True), np.zeros(len(starts), bool)
+    except DecodeError:
+        raw = gather(frames.data, starts, ends).to_pylist()
+    known = [_joined(value) for value in raw]
+    shown = [
+        value.decode("utf-8", "backslashreplace") if text is None else text.decode()
+        for value, text in zip(raw, known, strict=True)
+    ]
+    return pa.array(shown, pa.string()), np.asarray([text is None for text in known])
+
+
+def _restored(texts: pa.Array, rows: Longs) -> pa.Array:
+    """Return texts of which some were escaped."""
+    known = texts.to_pylist()
+    for row in rows.tolist():
+        known[row] = unescaped(known[row])
+    return pa.array(known, pa.string())
+
+
+def _joined_surrogates(bodies: pa.Array) -> pa.Array:
+    """Return bodies in UTF-8 where the broker wrote halves of characters (CESU-8); others are left as they are."""
+    try:
+        bodies.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([_joined(body) or body for body in bodies.to_pylist()], pa.binary())
+    return bodies
+
+
+def _joined(raw: bytes) -> bytes | None:
+    """Return UTF-8 of UTF-8 or of CESU-8, in which some brokers write characters beyond the 16-bit ones; None for other bytes."""
+    try:
+        return (
+            raw.decode("utf-8", "surrogatepass")
+            .encode("utf-16", "surrogatepass")
+            .decode("utf-16")
+            .encode()
+        )
+    except UnicodeError:
+        return None

@@ -1,0 +1,180 @@
+"""A receiver for STOMP 1.2: windows of messages from one queue or topic, acknowledged by one frame each."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from trailgate.brokers.address import BrokerAddress
+from trailgate.brokers.backoff import Backoff
+from trailgate.brokers.receiver import Receiver, Window
+from trailgate.brokers.stomp.connection import CONNECT_SECONDS, StompConnection, reported
+from trailgate.brokers.stomp.dialects import subscription
+from trailgate.brokers.stomp.frames import Frames
+from trailgate.brokers.stomp.kernels import frames as kernels
+from trailgate.brokers.stomp.messages import received_messages
+from trailgate.errors import BrokerError
+
+WINDOW: Final = 4096  # messages that are acknowledged at once, at most
+CLOSE_SECONDS: Final = 5.0
+_BYE: Final = "disconnected"
+_LOG: Final = logging.getLogger("trailgate.brokers")
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """The last message of a window: the connection that it came by, and what ACK names it by."""
+
+    connection: StompConnection
+    ack: str
+
+
+class StompReceiver:
+    """Receives from one destination; see ``Receiver``."""
+
+    def __init__(self, address: BrokerAddress) -> None:
+        self._address = address
+        self._connection: StompConnection | None = None
+        self._backoff = Backoff()
+        self._limit = address.number("window", WINDOW)
+        self._receipts = 0
+        self._unconfirmed: set[str] = set()
+        self._waiting: deque[Window] = deque()
+
+    def receive(self, seconds: float) -> Window | None:
+        """Return what has arrived; see ``Receiver``."""
+        until = time.monotonic() + seconds
+        while True:
+            left = until - time.monotonic()
+            try:
+                window = self._received(max(0.0, left))
+            except BrokerError as error:
+                self._lost(error)
+                if not self._backoff.wait(error, until):
+                    return None
+                continue
+            if window is not None or time.monotonic() >= until:
+                return window
+
+    def acknowledge(self, window: Window) -> None:
+        """Send one ACK for a window and all before it; see ``Receiver``."""
+        token: _Token = window.token
+        if token.connection is not self._connection:
+            return
+        self._receipts += 1
+        receipt = f"ack-{self._receipts}"
+        try:
+            token.connection.send("ACK", {"id": token.ack, "receipt": receipt})
+        except BrokerError as error:
+            self._lost(error)
+            return
+        self._unconfirmed.add(receipt)
+
+    def settle(self, seconds: float) -> bool:
+        """Return whether all acknowledgements are confirmed; see ``Receiver``."""
+        until = time.monotonic() + seconds
+        try:
+            while self._unconfirmed and self._connection is not None:
+                left = until - time.monotonic()
+                if left <= 0 or not self._take(self._connection, left):
+                    return False
+        except BrokerError as error:
+            self._lost(error)
+        return not self._unconfirmed
+
+    def close(self) -> None:
+        """Disconnect; see ``Receiver``."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        with suppress(BrokerError):
+            # With its receipt, what was not acknowledged is in the queue again, in its order.
+            connection.send("DISCONNECT", {"receipt": _BYE})
+            self._unconfirmed.add(_BYE)
+            until = time.monotonic() + CLOSE_SECONDS
+            while _BYE in self._unconfirmed and self._take(connection, until - time.monotonic()):
+                self._waiting.clear()
+        connection.close()
+
+    def _received(self, seconds: float) -> Window | None:
+        connection = self._connection or self._subscribed()
+        if not self._waiting:
+            self._take(connection, seconds)
+        if not self._waiting:
+            return None
+        self._backoff.reset()
+        return self._waiting.popleft()
+
+    def _take(self, connection: StompConnection, seconds: float) -> bool:
+        """Note receipts, and make a window of the messages that have come; return whether anything has."""
+        found = connection.frames(seconds, self._limit)
+        if found is None:
+            return False
+        self._control(connection, found)
+        rows = np.flatnonzero(found.kinds == kernels.MESSAGE)
+        if len(rows):
+            last = found.headers(int(rows[-1]))
+            if "ack" not in last:
+                problem = "the broker sent a message without an ack header"
+                raise connection.error(problem, refused=True)
+            messages = received_messages(found, connection.dialect, time.time_ns() // 1000)
+            self._waiting.append(Window(messages, _Token(connection, last["ack"])))
+        return True
+
+    def _control(self, connection: StompConnection, found: Frames) -> None:
+        """Note receipts; raise BrokerError for an error of the broker."""
+        if found.kinds.min() == found.kinds.max() == kernels.MESSAGE:
+            return
+        for at in np.flatnonzero(found.kinds != kernels.MESSAGE).tolist():
+            kind = found.kinds[at]
+            if kind == kernels.RECEIPT:
+                self._unconfirmed.discard(found.headers(at).get("receipt-id", ""))
+            elif kind == kernels.ERROR:
+                raise connection.error(f"the broker reports an error: {reported(found, at)}")
+            else:
+                raise connection.error("the broker sent a frame that no subscriber gets")
+
+    def _subscribed(self) -> StompConnection:
+        """Return a new connection that is subscribed."""
+        connection = StompConnection(self._address)
+        try:
+            headers = subscription(connection.dialect, self._address)
+            connection.send("SUBSCRIBE", {**headers, "receipt": "subscribed"})
+            self._check_subscribed(connection)
+        except BaseException:
+            connection.close()
+            raise
+        _LOG.info("receiving from %s (%s)", self._address, connection.server or "unnamed")
+        self._connection = connection
+        self._backoff.reached()
+        return connection
+
+    def _check_subscribed(self, connection: StompConnection) -> None:
+        """Return when the broker has confirmed the subscription; messages may come before that."""
+        try:
+            answered = self._take(connection, CONNECT_SECONDS)
+        except BrokerError as error:
+            problem = f"the subscription fails: {error.problem}"
+            raise connection.error(problem, refused=True) from error
+        if not answered:
+            raise connection.error("the broker does not answer to SUBSCRIBE")
+
+    def _lost(self, error: BrokerError) -> None:
+        _LOG.warning("%s", error)
+        connection, self._connection = self._connection, None
+        self._unconfirmed.clear()
+        self._waiting.clear()  # its messages come again
+        if connection is not None:
+            self._backoff.lost(connection.owned_until())
+            connection.close()
+
+
+def open_receiver(address: BrokerAddress) -> Receiver:
+    """Return a receiver; it connects when it is first used."""
+    return StompReceiver(address)

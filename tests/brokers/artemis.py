@@ -1,0 +1,88 @@
+"""Apache ActiveMQ Artemis, as its package has it, in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from brokers.real_brokers import Process, answers, fetched, free_ports, one_at_a_time, run
+
+COORDINATES: Final = "org.apache.activemq:apache-artemis:2.44.0:tar.gz:bin"
+LOGIN: Final = ("admin", "secret word")
+CONNECT: Final = (
+    f"CONNECT\naccept-version:1.2\nhost:x\nlogin:{LOGIN[0]}\npasscode:{LOGIN[1]}\n\n\0".encode()
+)
+
+
+class Artemis:
+    """A broker; ``stomp``, ``amqp`` and ``core`` are its ports."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.core, self.stomp, self.amqp = free_ports(3)
+        self.folder = folder / "broker"
+        run(
+            [
+                home / "bin/artemis", "create", self.folder, "--user", LOGIN[0], "--password", LOGIN[1],
+                "--require-login", "--host", "127.0.0.1", "--name", "b1", "--silent", "--no-web", "--no-autotune",
+                "--default-port", self.core, "--no-mqtt-acceptor", "--no-hornetq-acceptor",
+                "--java-options", "-Xms128m -Xmx512m",
+            ]
+        )  # fmt: skip
+        config = self.folder / "etc/broker.xml"
+        text = config.read_text()
+        text = text.replace(":61613", f":{self.stomp}").replace(":5672", f":{self.amqp}")
+        # Else ten deliveries send a message to the dead-letter queue (docs/live.md).
+        wanted = "<max-delivery-attempts>-1</max-delivery-attempts>"
+        text = text.replace('<address-setting match="#">', f'<address-setting match="#">{wanted}')
+        config.write_text(text)
+        self.process = Process([self.folder / "bin/artemis", "run"], folder / "log", self._ready)
+        self.process.start()
+
+    def _ready(self) -> bool:
+        return answers(self.stomp, CONNECT, b"CONNECTED")
+
+    def address(self, queue: str, **options: object) -> str:
+        """Return a queue's address for STOMP."""
+        asked = "&".join(f"{name.replace('_', '-')}={value}" for name, value in options.items())
+        login = f"{LOGIN[0]}:{LOGIN[1].replace(' ', '%20')}"
+        return f"stomp://{login}@127.0.0.1:{self.stomp}/{queue}{'?' if asked else ''}{asked}"
+
+    def tool(self, *arguments: object) -> str:
+        """Return what the broker's own command line prints."""
+        login = [
+            "--url",
+            f"tcp://127.0.0.1:{self.core}",
+            "--user",
+            LOGIN[0],
+            "--password",
+            LOGIN[1],
+        ]
+        return run([self.folder / "bin/artemis", *arguments, *login])
+
+    def produce(self, queue: str, texts: list[str], **properties: str) -> None:
+        """Send texts by the broker's own JMS producer."""
+        for text in texts:
+            self.tool(
+                "producer", "--destination", f"queue://{queue}", "--message-count", 1, "--message", text,
+                "--properties", json.dumps([_property(item) for item in properties.items()]),
+            )  # fmt: skip
+
+
+def _property(item: tuple[str, str]) -> Mapping[str, str]:
+    name, value = item
+    return {"type": "string", "key": name, "value": value}
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Artemis]:
+    """Yield a running broker."""
+    home = fetched(COORDINATES)
+    with one_at_a_time():
+        broker = Artemis(home, folder)
+        try:
+            yield broker
+        finally:
+            broker.process.stop()

@@ -1,0 +1,26 @@
+"""Real brokers for the tests that need one: one runs at a time, for as long as a module's tests need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from brokers import artemis as artemis_broker
+from brokers.artemis import Artemis
+
+BROKERS = frozenset({"artemis"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start a broker; where tests run in several processes, one of them runs all of these."""
+    for item in items:
+        if BROKERS & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.xdist_group("brokers"))
+
+
+@pytest.fixture(scope="module")
+def artemis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Artemis]:
+    with artemis_broker.running(tmp_path_factory.mktemp("artemis")) as broker:
+        yield broker

@@ -1,0 +1,153 @@
+"""Real brokers, started from packages: fetched once from Maven Central, run in a folder of their own, always stopped.
+
+One broker runs at a time on a machine: a lock is held from start to stop.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+CACHE: Final = Path(os.environ.get("TRAILGATE_BROKERS", Path.home() / ".cache/trailgate-brokers"))
+START_SECONDS: Final = 60
+FETCH_SECONDS: Final = 240
+STOP_SECONDS: Final = 10
+
+
+def run(command: Sequence[object], *, seconds: float = 120, cwd: Path | None = None) -> str:
+    """Return what a program printed; raises where it fails."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    return done.stdout
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f".{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def fetched(coordinates: str) -> Path:
+    """Return the folder of an unpacked package of Maven Central; skips the test where it cannot be had."""
+    folder = CACHE / coordinates.replace(":", "-")
+    with _locked(folder.name):
+        if folder.exists():
+            return next(path for path in folder.iterdir() if path.is_dir())
+        for tool in ("java", "mvn"):
+            if shutil.which(tool) is None:
+                pytest.skip(f"no broker: the program {tool} is not installed")
+        target = CACHE / f".{folder.name}.new"
+        shutil.rmtree(target, ignore_errors=True)
+        command = [
+            "mvn",
+            "-q",
+            "dependency:copy",
+            f"-Dartifact={coordinates}",
+            f"-DoutputDirectory={target}",
+        ]
+        try:
+            run(command, seconds=FETCH_SECONDS)
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            pytest.skip(f"no broker: Maven cannot find {coordinates}: {_reason(str(error))}")
+        archive = next(target.glob("*.tar.gz"))
+        with tarfile.open(archive) as packed:
+            packed.extractall(target, filter="tar")
+        archive.unlink()
+        target.rename(folder)
+        return next(path for path in folder.iterdir() if path.is_dir())
+
+
+def _reason(text: str) -> str:
+    lines = [line for line in text.splitlines() if "Could not" in line or "ERROR" in line]
+    return (lines or text.splitlines() or ["?"])[0][:200]
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of this machine that nothing listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+class Process:
+    """The process of a broker: started, killed, started again, and never left behind."""
+
+    def __init__(self, command: Sequence[object], log: Path, ready: Callable[[], bool]) -> None:
+        self._command, self._log, self._ready = [str(part) for part in command], log, ready
+        self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self.stop)
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdout=log, stderr=log, start_new_session=True
+            )
+        until = time.monotonic() + START_SECONDS
+        while not self._ready():
+            if self._process.poll() is not None or time.monotonic() > until:
+                tail = self._log.read_text(errors="replace")[-3000:]
+                self.stop()
+                raise AssertionError(f"the broker does not start:\n{tail}")
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait(STOP_SECONDS)
+
+    def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_SECONDS)
+
+
+def answers(port: int, data: bytes, expected: bytes) -> bool:
+    """Return whether what listens on a port answers to some bytes as expected."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 1) as opened:
+            opened.settimeout(2)
+            opened.sendall(data)
+            return expected in opened.recv(4096)
+    except OSError:
+        return False
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wait until no other broker runs on this machine."""
+    with _locked("one-broker"):
+        yield

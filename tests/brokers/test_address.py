@@ -1,0 +1,81 @@
+"""Addresses of queues and topics: what they mean, and what is refused by name."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from trailgate.brokers.address import OPTIONS, PROTOCOLS, BrokerAddress, parse_address
+from trailgate.errors import OptionError
+
+
+def test_a_queue_is_named_by_the_path() -> None:
+    address = parse_address("stomp://broker.local/orders.in")
+
+    assert address == BrokerAddress("stomp", "broker.local", 61613, "orders.in")
+
+
+def test_a_topic_user_password_and_options_are_read() -> None:
+    text = "STOMP+SSL://jo%40x:p%2Fw@[::1]:7/topic/prices/eu?durable=a%20b&client-id=c&prefetch=7"
+    address = parse_address(text)
+
+    assert (address.host, address.port, address.tls) == ("::1", 7, True)
+    assert (address.kind, address.destination) == ("topic", "prices/eu")
+    assert (address.user, address.password) == ("jo@x", "p/w")
+    assert dict(address.options) == {"durable": "a b", "client-id": "c", "prefetch": "7"}
+    assert address.number("prefetch", 1) == 7
+    assert address.number("window", 9) == 9
+
+
+def test_the_login_of_the_properties_counts_where_the_address_has_none() -> None:
+    assert parse_address("stomp://h/q", "u", "p").user == "u"
+    assert parse_address("stomp://own:x@h/q", "u", "p").password == "x"
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_has_a_port_and_a_module_that_opens_it(name: str) -> None:
+    address = parse_address(f"{name}://h/q")
+
+    assert address.port == PROTOCOLS[name].port
+    assert address.tls == PROTOCOLS[name].tls
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("tcp://h:61616/q", "The protocols that can be spoken are stomp://"),
+        ("q", "cannot be received from q"),
+        ("stomp:q", "cannot be received"),
+        ("stomp:///q", "names no host"),
+        ("stomp://h", "names no queue or topic"),
+        ("stomp://h/topic/", "names no queue or topic"),
+        ("stomp://h:port/q", "is not an address"),
+        ("stomp://h/q?selektor=x", "Did you mean selector?"),
+        ("stomp://h/q?prefetch=0", "not a number above 0"),
+    ],
+)
+def test_what_is_not_an_address_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(OptionError, match=problem.replace("?", r"\?")):
+        parse_address(text)
+
+
+def test_a_password_is_never_shown() -> None:
+    address = parse_address("stomp://jo:secret@h/q")
+
+    assert "secret" not in repr(address) + str(address)
+    for text in ("stomp://jo:secret@h", "tcp://jo:secret@h/q", "stomp://jo:secret@h/q?x=1"):
+        with pytest.raises(OptionError) as raised:
+            parse_address(text)
+        assert "secret" not in str(raised.value)
+        assert "jo:..." in str(raised.value)
+
+
+def test_an_address_survives_pickling() -> None:
+    address = parse_address("stomp://jo:secret@h/q?selector=a")
+
+    assert pickle.loads(pickle.dumps(address)) == address
+
+
+def test_every_option_is_documented() -> None:
+    assert all(row.doc for row in OPTIONS.values())
