@@ -19,6 +19,7 @@ from trailgate.messages.json_operations.writer_options import JsonPublishOptions
 from trailgate.messages.json_text.base64_text import to_base64
 from trailgate.messages.json_text.images_text import (
     WrittenColumn,
+    check_sizes,
     is_there,
     members,
     operation_error,
@@ -77,7 +78,7 @@ class JsonWriter:
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         out = np.empty(int(bounds[-1]), np.uint8)
         for own, objects in measured:
-            self._check_sizes(own, objects)
+            check_sizes(own, objects.sizes, self.options.max_message_bytes)
             objects.write(bounds[own.order], out)
         names = _table_names(batch)
         return Messages(bodies_of(out, bounds), np.arange(batch.rows), keys=names)
@@ -85,13 +86,6 @@ class JsonWriter:
     def finish(self) -> Messages:
         """Return no message: none is held back."""
         return NO_MESSAGES
-
-    def _check_sizes(self, block: ChangeBlock, objects: MeasuredObjects) -> None:
-        most = self.options.max_message_bytes
-        row = int(np.argmax(objects.sizes))
-        if objects.sizes[row] > most:
-            problem = f"the message has {int(objects.sizes[row])} bytes, and {most} at most"
-            raise operation_error(block, row, problem, "Set max-message-bytes")
 
     def _measured(self, block: ChangeBlock) -> MeasuredObjects:
         """Return the messages of operations of one type, measured."""
