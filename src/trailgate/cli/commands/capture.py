@@ -20,12 +20,13 @@ from trailgate.cli.capture_output import (
 )
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
-from trailgate.cli.standard_input import kept_input
+from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
+from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.lock import locked
 from trailgate.storage.writing.target import writable_prefix
 
@@ -117,6 +118,13 @@ def command(  # noqa: PLR0913  one argument an option
             help="Capture without the parameters that are not obeyed, and list them.",
         ),
     ] = False,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="The folder that relative paths are from, those inside the files too.",
+        ),
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Capture what was captured before once more.")
     ] = False,
@@ -135,7 +143,9 @@ def command(  # noqa: PLR0913  one argument an option
     threads: Threads = None,
 ) -> None:
     """Capture messages into a trail."""
-    loaded = load(properties, extract, None, definitions, ignore_unsupported=ignore_unsupported)
+    loaded = load(
+        properties, extract, None, definitions, base=base, ignore_unsupported=ignore_unsupported
+    )
     loaded = with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
     print_ignored(loaded)
     if not as_json:
@@ -144,6 +154,9 @@ def command(  # noqa: PLR0913  one argument an option
         target = loaded.extract.trail
     if target is None:
         raise OptionError("no trail is named", hint="Give --to PREFIX")
+    if base is not None:
+        source = [one if is_stream(one) else absolute(one, base) for one in source]
+        target = absolute(target, base)
     target = writable_prefix(target)
     options = CaptureOptions(
         on_error=str(OnError.QUARANTINE if dry_run else on_error),
