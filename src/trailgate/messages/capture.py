@@ -42,6 +42,7 @@ from trailgate.messages.transactions.images import (
 )
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.messages.transactions.remaining import Remaining, remaining
+from trailgate.messages.transactions.segments import unended
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
 from trailgate.operations.operations_table import to_operations
@@ -157,7 +158,8 @@ class Capture:
         last = max((p.message + 1 for p in unreadable), default=0)
         if last > count:
             count, following = last, None
-        parsed = self._parsed(every.slice(0, count), state, unreadable, following)
+        plain = with_waiting(state, ())
+        parsed = self._parsed(every.slice(0, count), plain, unreadable, following)
         found = _of_batch(parsed, every, before)
         if count == len(every):
             return found
@@ -179,7 +181,10 @@ class Capture:
         raw = RawOperations.joined(isolated.parts, indicated=indicated, by_id=by_id)
         problems = (*unreadable, *isolated.problems)
         if by_id:
-            done = chain_by_id(raw, len(messages), problems, state, following)
+            own = self.options.operation_ids
+            done = chain_by_id(
+                raw, len(messages), problems, state, following=following, operation_ids=own
+            )
         else:
             done = chain(raw, len(messages), problems, state)
         hold = by_id or (self.spans_messages and not self.rules.takes_all)
@@ -243,8 +248,11 @@ class Capture:
         parsed, waiting = _nothing(nothing, state), waiting_in(state)
         if waiting:
             every = MessageBatch.joined(waiting)
-            parsed = self._parsed(every, state, ())
+            parsed = self._parsed(every, with_waiting(state, ()), ())
             parsed = _of_batch(parsed, every, len(every))
+        open_still = unended(parsed.state)
+        if open_still is not None:
+            return replace(parsed, problems=(*parsed.problems, open_still))
         held = parsed.state.held
         if held is None or parsed.state.broken:
             return parsed

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from trailgate.messages.debezium.format import DebeziumFormat
+from trailgate.messages.debezium.options import DebeziumOptions, debezium_setup, debezium_tables
 from trailgate.messages.delimited.format import DelimitedFormat
 from trailgate.messages.delimited.options import DelimitedOptions, delimited_setup
 from trailgate.messages.event_publishing.format import EventPublishingFormat
@@ -51,6 +53,7 @@ PARSERS: Final = (
     ParserType("delim", DelimitedOptions, delimited_setup, DelimitedFormat),
     ParserType("xml", XmlOptions, xml_setup, XmlFormat, xml_definitions, XmlCutter),
     ParserType("json", JsonOptions, json_setup, JsonFormat, json_tables),
+    ParserType("debezium", DebeziumOptions, debezium_setup, DebeziumFormat, debezium_tables),
     ParserType(
         "event_publishing", EventPublishingOptions, event_publishing_setup, EventPublishingFormat
     ),

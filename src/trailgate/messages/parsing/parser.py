@@ -127,8 +127,10 @@ class MessageParser:
         message, marks, tx_id, csn, left_out = operations
         generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
-        by_id = self.options.by_id
-        return RawOperations(blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id)
+        by_id, segments = self.options.by_id, records.segments()
+        return RawOperations(
+            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments
+        )
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Return all records as operations, without their tables and images."""

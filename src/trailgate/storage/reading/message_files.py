@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from trailgate.messages.parsing.cutting import MessageCutter
+from trailgate.storage.files.compressed_file import codec_of
 from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.found_files import Addresses, find_files
 
@@ -34,13 +35,15 @@ START: Final = MessagePlace(0, 0)
 class MessageFile:
     """A message file: its address, its size when it was found, and whether it is JSON lines.
 
-    ``begin``: the messages before this byte are left out.
+    ``begin``: the messages before this byte are left out. ``codec``: Arrow's name of its compression; its messages then
+    have places in what is unpacked.
     """
 
     path: str
     size: int
     json: bool = False
     begin: int = 0
+    codec: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,10 @@ class MessageFiles:
         """Return whether a file holds more than one message."""
         return self.per_line or self.files[number].json
 
+    def splittable(self, number: int) -> bool:
+        """Return whether a file can be read from a byte on that is not its first."""
+        return self.lined(number) and self.files[number].codec is None
+
 
 @dataclass(frozen=True, slots=True)
 class MessageRange:
@@ -100,13 +107,16 @@ def find_messages(
 
 
 def _file(path: str, size: int) -> MessageFile:
-    return MessageFile(path, size, path.casefold().endswith(".jsonl"))
+    codec, name = codec_of(path), path.casefold()
+    if codec is not None:
+        name = name.rpartition(".")[0]
+    return MessageFile(path, size, name.endswith(".jsonl"), codec=codec)
 
 
 def plan_ranges(
     messages: MessageFiles, split_bytes: int = SPLIT_BYTES, *, apart: bool = True
 ) -> tuple[MessageRange, ...]:
-    """Return consecutive ranges of about one size that cover everything; only files of lines are split.
+    """Return consecutive ranges of about one size that cover everything; only files of lines are split, and not compressed ones.
 
     There is one range where messages cannot be read ``apart`` from those before them.
 
@@ -122,7 +132,7 @@ def plan_ranges(
     shared = max(LEAST_BYTES, -(-sum(sizes) // SHARED))
     for number, offset in even_cuts(sizes, min(split_bytes, shared)):
         size = messages.files[number].size
-        if messages.lined(number):
+        if messages.splittable(number):
             place = MessagePlace(number, messages.files[number].begin + offset)
         else:  # the nearer end of the file
             place = MessagePlace(number if 2 * offset < size else number + 1, 0)

@@ -133,7 +133,10 @@ def cells_of(
 
 def _words(text: Octets, found: Found, name: str) -> tuple[Longs, list[str]]:
     field = found.fields.get(name)
-    return (np.full(len(found), -1), []) if field is None else numbered_words(text, found, field)
+    if field is None:
+        return np.full(len(found), -1), []
+    codes, words = numbered_words(text, found, field)
+    return codes.astype(np.int64, copy=False), words
 
 
 def _word(text: Octets, found: Found, cell: int) -> str:

@@ -83,6 +83,10 @@ class XmlPublicationRecords(Records):
             return self.words[name]
         return Records.codes(self, name)
 
+    def segments(self) -> Longs:
+        """Return the segment of each row's message, 0 for a message of one row."""
+        return self.envelopes.segment[self.around]
+
     def transaction_ends(self) -> Mask:
         """Return which rows end their transaction: the last ones of messages that do."""
         last = np.ones(len(self.message), bool)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from trailgate.definitions.defgen.record_layout import complete
 from trailgate.errors import DecodeError, Where
+from trailgate.messages.event_publishing.xml.elements import escaped
 from trailgate.messages.event_publishing.xml.vocabulary import COLUMN
 from trailgate.messages.xml.tree.documents import Element
 from trailgate.model.tables import Column, Table
+from trailgate.model.types import Family
 
 INTEGER_DIGITS: Final = 18  # what 64 bits hold
 _CHAR, _VARCHAR, _BIN16, _BIN32, _BIN64 = 0, 64, 130, 132, 134
@@ -64,7 +66,7 @@ def _timestamp(own: _Schema) -> Column:
     return Column("", _DATETIME, min(_TO_SECONDS + 1 + digits, _NANOSECONDS))
 
 
-_COLUMNS: Final = MappingProxyType(
+_COLUMNS: Final[Mapping[str, Callable[[_Schema], Column]]] = MappingProxyType(
     {
         "smallint": lambda _: _of(_BIN16, 2),
         "integer": lambda _: _of(_BIN32, 4),
@@ -154,3 +156,72 @@ def differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
             where = "the message" if column.key else "the definition"
             found.append(f"column {column.name} is a key in {where} alone")
     return tuple(found)
+
+
+_TEXTS: Final = MappingProxyType({0: "char", 1: "char", 2: "graphic", 66: "vargraphic"})
+_INTEGERS: Final = MappingProxyType({_BIN16: "smallint", _BIN32: "integer", _BIN64: "bigint"})
+
+
+def type_of(column: Column) -> str:
+    """Return the element of a column's type (event publishing §3)."""
+    return _OF_FAMILIES[column.family](column)
+
+
+def _of_text(column: Column) -> str:
+    return "clob" if column.lob_type else _TEXTS.get(column.data_type, "varchar")
+
+
+def _of_integer(column: Column) -> str:
+    return "decimal" if column.scale else _INTEGERS.get(column.data_type, "decimal")
+
+
+def _of_number(column: Column) -> str:
+    return "decimal" if column.sub_type == _FIXED_TEXT else "decfloat"
+
+
+def _of_datetime(column: Column) -> str:
+    if column.zoned or column.external_length < _DATE:
+        return "varchar"
+    return (
+        "timestamp"
+        if column.external_length >= _TO_SECONDS
+        else _SHORT.get(column.external_length, "date")
+    )
+
+
+_DATE: Final = 10
+_SHORT: Final = MappingProxyType({13: "varchar", 16: "varchar"})  # hours and minutes alone
+_OF_FAMILIES: Final[Mapping[Family, Callable[[Column], str]]] = MappingProxyType(
+    {
+        Family.TEXT: _of_text,
+        Family.NUMBER_TEXT: _of_number,
+        Family.INTEGER: _of_integer,
+        Family.UNSIGNED: lambda _: "decimal",
+        Family.DATETIME: _of_datetime,
+        Family.BYTES: lambda column: "blob" if column.lob_type else "bitvarchar",
+        Family.FLOAT: lambda column: "real" if column.type_row.width == 4 else "double",
+        Family.NUMBERED: lambda _: "varchar",
+        Family.UNSUPPORTED: lambda _: "varchar",
+    }
+)
+
+
+def schema_of(table: Table) -> bytes:
+    """Return the columns of a table's schema message."""
+    return b"".join(map(_schema_column, table.columns))
+
+
+def _schema_column(column: Column) -> bytes:
+    kind = type_of(column)
+    given = {"name": column.name, "type": kind, "isKey": str(int(column.key))}
+    if kind in ("decimal", "decfloat"):
+        given["precision"] = str(column.external_length)
+        given["scale"] = str(column.scale)
+    elif kind == "timestamp":
+        given["scale"] = str(max(0, min(column.external_length, _NANOSECONDS) - _TO_SECONDS - 1))
+    elif kind.startswith("bit") or kind == "blob":
+        given["len"] = str(column.external_length // 2)
+    else:
+        given["len"] = str(column.external_length)
+    written = "".join(f' {name}="{escaped(value).decode()}"' for name, value in given.items())
+    return f"<{COLUMN}{written}/>".encode()
