@@ -18,7 +18,8 @@ from trailgate.columnar.gather import take_text
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.extract.selection import TableSelections
-from trailgate.messages.parsers import format_for
+from trailgate.messages.parsers import cutter_for, format_for
+from trailgate.messages.parsing.cutting import MessageCutter
 from trailgate.messages.parsing.isolating import isolate_bad
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageParser
@@ -112,6 +113,11 @@ class Capture:
     def spans_messages(self) -> bool:
         """Return whether a transaction may span messages."""
         return self.options.spans_messages
+
+    @property
+    def cutter(self) -> MessageCutter | None:
+        """Return what cuts messages that are too long for memory, None where there are none such."""
+        return cutter_for(self.options)
 
     def check(self) -> None:
         """Raise DefinitionError for a column whose type cannot be captured, OptionError for a rule that does not fit."""

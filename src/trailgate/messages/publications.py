@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import OptionError, did_you_mean
+from trailgate.messages.debezium.writer import DebeziumWriter
+from trailgate.messages.debezium.writer_options import DebeziumPublishOptions
 from trailgate.messages.event_publishing.delimited.writer import DelimitedWriter
 from trailgate.messages.event_publishing.delimited.writer_options import DelimitedPublishOptions
 from trailgate.messages.event_publishing.xml.writer import XmlWriter
@@ -31,6 +33,7 @@ PUBLICATIONS: Final = (
     Publication("delimited", "event_publishing", DelimitedPublishOptions, DelimitedWriter),
     Publication("xml", "event_publishing", XmlPublishOptions, XmlWriter),
     Publication("json", "json", JsonPublishOptions, JsonWriter),
+    Publication("debezium", "debezium", DebeziumPublishOptions, DebeziumWriter),
 )
 
 

@@ -13,61 +13,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from json_messages import messages_of
 from laws import examples
-from trail.batches import batch_of, operations_of
-from trail.operation_strategies import DEFINITIONS, NARROW, runs
+from operations_for_messages import capturable, captured, said
+from trail.batches import batch_of
+from trail.operation_strategies import DEFINITIONS, NARROW
 from trailgate.errors import EncodeError, OptionError
-from trailgate.messages.capture import Capture
-from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.json_operations.options import json_options
 from trailgate.messages.json_operations.writer import JsonWriter
 from trailgate.messages.json_operations.writer_options import JsonPublishOptions
-from trailgate.messages.properties.file import parse_properties
 from trailgate.model.tables import Column, Definitions, Table
 
 MODEST: Final = settings(
     max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-ALL: Final = CaptureRules(compress_updates=False, compress_deletes=False, update_befores=True)
-NUMBERS: Final = st.sampled_from(["0", "-1.50", "1E7", ".5", "+3", "007", "5.", "-0.10e-3"])
 Operation = dict[str, Any]
-
-
-@st.composite
-def capturable(draw: st.DrawFn) -> list[Operation]:
-    """Return operations that have keys, and numbers in columns of numbers."""
-    operations = draw(runs())
-    for at, operation in enumerate(operations):
-        kind, table = operation["op_type"], DEFINITIONS.table(operation["table"])
-        for side in ("before", "after"):
-            image = dict(operation[side])
-            for column in table.columns:
-                if column.sub_type == 2 and image.get(column.name) is not None:
-                    image[column.name] = draw(NUMBERS)
-                if column.key and kind in ("UKD" if side == "before" else "UKI"):
-                    image[column.name] = draw(
-                        st.integers(0, 9) if column.data_type == 134 else st.just("k")
-                    )
-            operations[at] = operations[at] | {side: image}
-        when = draw(st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999))
-        tokens = draw(st.dictionaries(st.text('aé"', max_size=3), st.text(max_size=3), max_size=3))
-        operations[at] |= {"op_ts": when, "tokens": tokens}
-    return operations
-
-
-def captured(properties: str, bodies: list[bytes]) -> list[Operation]:
-    options = json_options(parse_properties(f"parser.type=json\n{properties}".encode()))
-    parsed = Capture(options, DEFINITIONS, ALL).parse(messages_of(bodies))
-    assert not parsed.problems, parsed.problems
-    return operations_of(parsed.batch)
-
-
-def said(operation: Operation) -> Operation:
-    """Return what a message says of an operation: key updates are updates, and empty tokens may be none."""
-    names = ("table", "op_type", "op_ts", "before", "after")
-    kind = operation["op_type"].replace("K", "U")
-    return {name: operation[name] for name in names} | {"op_type": kind}
 
 
 @MODEST
@@ -78,7 +36,7 @@ def test_operations_are_read_again(operations: list[Operation], strings: bool) -
     )
 
     assert messages.order.tolist() == list(range(len(operations)))
-    found = captured("json.sourcedefs=x", messages.bodies.to_pylist())
+    found = captured("parser.type=json\njson.sourcedefs=x", messages.bodies.to_pylist())
     assert list(map(said, found)) == list(map(said, operations))
     assert messages.keys is None or messages.keys.to_pylist() == [op["table"] for op in operations]
 
@@ -147,7 +105,9 @@ def test_the_row_model_is_read_again(operations: list[Operation]) -> None:
     options = JsonPublishOptions(model="row", tokens=False, position=False)
     messages = JsonWriter(options).write(batch_of(DEFINITIONS, without))
 
-    found = captured("json.sourcedefs=x\njson.model=row", messages.bodies.to_pylist())
+    found = captured(
+        "parser.type=json\njson.sourcedefs=x\njson.model=row", messages.bodies.to_pylist()
+    )
     images = [op | {"before": {}} if op["op_type"] == "U" else op for op in without]
     assert list(map(said, found)) == list(map(said, images))
 
@@ -161,7 +121,9 @@ def test_transactions_are_read_again_where_messages_say_them(operations: list[Op
         batch_of(DEFINITIONS, operations)
     )
 
-    properties = "json.sourcedefs=x\njson.txind=tx_ind\njson.txid=xid\njson.seqid=csn"
+    properties = (
+        "parser.type=json\njson.sourcedefs=x\njson.txind=tx_ind\njson.txid=xid\njson.seqid=csn"
+    )
     found = captured(properties, messages.bodies.to_pylist())
     assert [op["tx_ind"] for op in found] == [op["tx_ind"] for op in operations]
 
@@ -181,7 +143,7 @@ def test_tokens_are_read_again() -> None:
     ]
     bodies = JsonWriter(JsonPublishOptions()).write(batch_of(DEFINITIONS, operations)).bodies
 
-    found = captured("json.sourcedefs=x", bodies.to_pylist())
+    found = captured("parser.type=json\njson.sourcedefs=x", bodies.to_pylist())
     assert [op["tokens"] for op in found] == [op["tokens"] for op in operations]
 
 

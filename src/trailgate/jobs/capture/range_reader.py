@@ -156,8 +156,12 @@ def place_of(batch: MessageBatch, message: int) -> MessagePlace:
 
 def located(error: TrailgateError, files: MessageFiles, place: MessagePlace) -> TrailgateError:
     """Return the error with its file's name and, where that has more, its message's place."""
-    offset = place.offset if files.lined(place.file) else None
-    error.where = replace(error.where, source=files.files[place.file].path, message=offset)
+    where, path = error.where, files.files[place.file].path
+    if files.lined(place.file):
+        error.where = replace(where, source=path, message=place.offset)
+    else:  # the file is one message, or this is a part of it
+        offset = where.offset if where.offset is None else where.offset + place.offset
+        error.where = replace(where, source=path, message=None, offset=offset)
     return error
 
 

@@ -12,12 +12,14 @@ import pyarrow as pa
 
 from trailgate.columnar.grouping import grouped
 from trailgate.columnar.hexadecimal import from_hex
+from trailgate.columnar.time_texts import ISO_T, format_times
 from trailgate.errors import EncodeError
 from trailgate.messages.json_operations.options import METADATA
 from trailgate.messages.json_operations.writer_options import JsonPublishOptions
 from trailgate.messages.json_text.base64_text import to_base64
 from trailgate.messages.json_text.images_text import (
     WrittenColumn,
+    check_sizes,
     is_there,
     members,
     operation_error,
@@ -34,7 +36,6 @@ from trailgate.messages.json_text.objects import (
     map_members,
     measure,
 )
-from trailgate.messages.json_text.times import iso_times
 from trailgate.messages.publishing.bodies import bodies_of
 from trailgate.messages.publishing.messages import NO_MESSAGES, Messages
 from trailgate.model.changes import (
@@ -77,7 +78,7 @@ class JsonWriter:
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         out = np.empty(int(bounds[-1]), np.uint8)
         for own, objects in measured:
-            self._check_sizes(own, objects)
+            check_sizes(own, objects.sizes, self.options.max_message_bytes)
             objects.write(bounds[own.order], out)
         names = _table_names(batch)
         return Messages(bodies_of(out, bounds), np.arange(batch.rows), keys=names)
@@ -85,13 +86,6 @@ class JsonWriter:
     def finish(self) -> Messages:
         """Return no message: none is held back."""
         return NO_MESSAGES
-
-    def _check_sizes(self, block: ChangeBlock, objects: MeasuredObjects) -> None:
-        most = self.options.max_message_bytes
-        row = int(np.argmax(objects.sizes))
-        if objects.sizes[row] > most:
-            problem = f"the message has {int(objects.sizes[row])} bytes, and {most} at most"
-            raise operation_error(block, row, problem, "Set max-message-bytes")
 
     def _measured(self, block: ChangeBlock) -> MeasuredObjects:
         """Return the messages of operations of one type, measured."""
@@ -102,9 +96,9 @@ class JsonWriter:
         options, rows = self.options, len(block)
         kind, name = int(block.op_type[0]), block.table.name
         head = b'{"table":' + literal(name) + b',"op_type":' + literal(LETTERS[kind])
-        yield Piece(head + b',"op_ts":', iso_times(block.op_ts, b" "), PLAIN)
+        yield Piece(head + b',"op_ts":', format_times(block.op_ts), PLAIN)
         now = np.full(rows, options.now, np.int64) if options.now else block.op_ts
-        yield Piece(b',"current_ts":', iso_times(now, b"T"), PLAIN)
+        yield Piece(b',"current_ts":', format_times(now, ISO_T), PLAIN)
         if options.position:
             yield Piece(b',"pos":', block.position, STRING)
         if options.transactions:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Mask
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import EncodeError
 from trailgate.messages.json_text.objects import BARE, NUMBER, PLAIN, STRING, Piece, literal
 from trailgate.model.changes import ChangeBlock, Image
@@ -71,3 +71,11 @@ def operation_error(block: ChangeBlock, row: int, problem: str, hint: str = "") 
     return EncodeError(f"{problem} (operation at {place})", hint=hint).located(
         table=block.table.name
     )
+
+
+def check_sizes(block: ChangeBlock, sizes: Longs, most: int) -> None:
+    """Raise EncodeError for a message with more bytes than one may have."""
+    row = int(np.argmax(sizes))
+    if sizes[row] > most:
+        problem = f"the message has {int(sizes[row])} bytes, and {most} at most"
+        raise operation_error(block, row, problem, "Set max-message-bytes")

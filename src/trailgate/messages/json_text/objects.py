@@ -87,29 +87,31 @@ def measure(pieces: Sequence[Piece], rows: int) -> MeasuredObjects:
 
 def map_members(maps: pa.MapArray) -> pa.Array:
     """Return the entries of each map as members, with a comma before each; nothing for a null map."""
-    rows = len(maps)
-    offsets = maps.offsets.to_numpy().astype(np.int64)
-    first, last = (int(offsets[0]), int(offsets[-1])) if rows else (0, 0)
-    keys, items = maps.keys, maps.items
-    written = measure(
+    dense = maps.drop_null() if maps.null_count else maps
+    offsets = dense.offsets.to_numpy().astype(np.int64)
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(dense) else (0, 0)
+    entries = measure(
         [
-            Piece(b",", keys.slice(first, last - first), STRING),
-            Piece(b":", items.slice(first, last - first), STRING),
+            Piece(b",", dense.keys.slice(first, last - first), STRING),
+            Piece(b":", dense.items.slice(first, last - first), STRING),
         ],
         last - first,
     )
-    valid = np.asarray(maps.is_valid()) if maps.null_count else np.ones(rows, bool)
-    ends = np.empty(rows + 1, np.int64)
-    sizes = np.concatenate([np.zeros(0, np.int64), written.sizes])
-    kernels.end_rows(sizes, offsets - first, valid, ends)
-    starts = np.cumsum(sizes) - sizes
-    out = np.empty(int(sizes.sum()), np.uint8)
-    written.write(starts, out)
-    if maps.null_count:  # entries of null maps are left out
-        kept = np.repeat(valid, np.diff(offsets))
-        out = out[np.repeat(kept, sizes)]
+    members = joined_members(entries, offsets - first)
+    if not maps.null_count:
+        return members
+    places = np.cumsum(np.asarray(maps.is_valid())) - 1
+    return members.take(pa.array(places, mask=np.asarray(maps.is_null())))
+
+
+def joined_members(entries: MeasuredObjects, offsets: Longs) -> pa.Array:
+    """Return as one text each the entries offsets[i]:offsets[i + 1], which follow one another."""
+    ends = np.concatenate([[0], np.cumsum(entries.sizes)]).astype(np.int64)
+    out = np.empty(int(ends[-1]), np.uint8)
+    entries.write(ends[:-1], out)
+    bounds = np.ascontiguousarray(ends[offsets])
     return pa.Array.from_buffers(
-        pa.large_string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(out)]
+        pa.large_string(), len(offsets) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(out)]
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.parsing.bad_messages import BadMessagesError
@@ -43,7 +44,7 @@ class Records(ABC):
         del name
         return None
 
-    def time_formats(self) -> list[tuple[Longs, str | None]] | None:
+    def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
         """Return the records of each format of timestamps, or None where all have that of the options."""
         return None
 

@@ -11,8 +11,8 @@ import numpy as np
 from trailgate.arrays import Longs
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
-from trailgate.messages.xml.coverage import Coverage
 from trailgate.messages.xml.images import XmlImageReader
+from trailgate.messages.xml.matches.coverage import Coverage
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.reading import RuleReader
 from trailgate.messages.xml.records import RuleValues, XmlRecords

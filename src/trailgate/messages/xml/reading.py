@@ -11,8 +11,8 @@ from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.xml.automaton import NotForScannerError, compile_rules
-from trailgate.messages.xml.coverage import MOST_NAMES
 from trailgate.messages.xml.findings import Findings, joined
+from trailgate.messages.xml.matches.coverage import MOST_NAMES
 from trailgate.messages.xml.rules import Rule
 from trailgate.messages.xml.scanner import Scanner
 from trailgate.messages.xml.tree.documents import Limits, names_in, parse_document

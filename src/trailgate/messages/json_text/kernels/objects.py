@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import SPARE, first_mark, move32, string_marks
 from trailgate.messages.json_text.kernels.scan import number_end
@@ -259,19 +259,3 @@ def write_escape(byte: int, out: Octets, at: int) -> int:
     digit = byte & 15
     out[at + 5] = digit + (DIGITS if digit < 10 else LETTERS)
     return at + 6
-
-
-@kernel(writes=("ends",))
-def end_rows(sizes: Longs, offsets: Longs, valid: Mask, ends: Longs) -> int:
-    """Write where the members of each map end, of entries with these sizes; return how many bytes they all have.
-
-    Map ``row`` has the entries offsets[row]:offsets[row + 1], none where it is not valid.
-    """
-    total = np.int64(0)
-    ends[0] = 0
-    for row in range(len(ends) - 1):
-        if valid[row]:
-            for entry in range(offsets[row], offsets[row + 1]):
-                total += sizes[entry]
-        ends[row + 1] = total
-    return total
