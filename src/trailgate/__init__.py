@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from trailgate.jobs.capture.files import capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
     from trailgate.jobs.capture.options import CaptureSummary
+    from trailgate.jobs.publishing.job import publish_trail
+    from trailgate.jobs.publishing.options import PublishSummary
     from trailgate.jobs.record_files.reading import read_records
     from trailgate.jobs.record_files.writing import write_records
     from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
@@ -63,6 +65,7 @@ __all__ = [
     "OptionError",
     "Parsed",
     "Problem",
+    "PublishSummary",
     "Recovered",
     "Recovery",
     "StorageError",
@@ -82,6 +85,7 @@ __all__ = [
     "find_trail",
     "load_capture",
     "messages_from",
+    "publish_trail",
     "read_records",
     "read_trail",
     "write_records",
@@ -100,6 +104,7 @@ _MODULES = MappingProxyType(
         "MessageBatch": "trailgate.messages.capture",
         "Parsed": "trailgate.messages.capture",
         "Problem": "trailgate.messages.capture",
+        "PublishSummary": "trailgate.jobs.publishing.options",
         "Recovered": "trailgate.storage.live.appender",
         "Recovery": "trailgate.storage.live.appender",
         "Table": "trailgate.model.tables",
@@ -112,6 +117,7 @@ _MODULES = MappingProxyType(
         "find_trail": "trailgate.storage.files.trail_files",
         "load_capture": "trailgate.jobs.capture.loading",
         "messages_from": "trailgate.jobs.capture.loading",
+        "publish_trail": "trailgate.jobs.publishing.job",
         "read_records": "trailgate.jobs.record_files.reading",
         "write_records": "trailgate.jobs.record_files.writing",
         "read_trail": "trailgate.storage.reading.trails",

@@ -53,6 +53,22 @@ def test_from_and_records_choose(file: Path, capsys: pytest.CaptureFixture[str])
         assert shown(capsys, str(file), "--json", "--from", place).splitlines() == lines[2:]
 
 
+def test_a_prefix_stands_for_all_its_files(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prefix = str(file).removesuffix("000000000")
+    alone = shown(capsys, str(file))
+    assert shown(capsys, prefix) == alone
+
+    write_trail(Path(prefix), [[[Op("I", 1, "a")]], [[Op("I", 2, "b")]]])
+    text = shown(capsys, prefix)
+    assert text.startswith(f"# {file}\n")
+    assert f"# {prefix}000000001" in text
+    rows = [json.loads(line) for line in shown(capsys, prefix, "--json").splitlines()]
+    assert {row["file"] for row in rows} == {f"{prefix}000000000", f"{prefix}000000001"}
+    assert len(shown(capsys, prefix, "--json", "--records", "1").splitlines()) == 2
+    assert run(["analyze", prefix, "--from", "9"]) == 2
+    assert "the offset is of one file" in capsys.readouterr().err
+
+
 def test_damage_is_shown_and_the_exit_code_says_so(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,8 +101,9 @@ def test_a_reader_that_stops_early_is_not_an_error(file: Path) -> None:
     ("arguments", "code", "said"),
     [
         (["nowhere"], 1, "there is no such file"),
+        (["FILE", "--from", "99999"], 2, "the offset 99999 is not in the file, which has"),
         (["FILE", "--from", "x"], 2, "'x' is not an offset"),
-        ([], 2, "FILE"),
+        ([], 2, "PATH"),
     ],
 )
 def test_errors_are_short_and_have_their_codes(

@@ -6,10 +6,13 @@ import csv
 import io
 import json
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sample_trail import NOTES, Op, write_trail
@@ -72,8 +75,9 @@ def test_table_limit_and_after_choose(prefix: str, capsys: pytest.CaptureFixture
     assert shown(capsys, prefix, *json_, "--limit", "2").splitlines() == [first, second]
     after = json.loads(second)["position"]
     assert shown(capsys, prefix, *json_, "--after", after).splitlines() == rest
-    notes = shown(capsys, prefix, *json_, "--table", "my.notes").splitlines()
-    assert [json.loads(line)["table"] for line in notes] == ["MY.NOTES"]
+    notes = shown(capsys, prefix, "--table", "my.notes").splitlines()
+    assert len(notes) == 3
+    assert "MY.NOTES" in notes[1]
 
 
 def test_tables_positions_and_csns_choose(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,6 +90,102 @@ def test_tables_positions_and_csns_choose(prefix: str, capsys: pytest.CaptureFix
     assert shown(capsys, prefix, *json_, "--to-position", positions[2]).splitlines() == lines[:3]
     assert shown(capsys, prefix, *json_, "--from-csn", "1001").splitlines() == lines[1:4]
     assert shown(capsys, prefix, *json_, "--to-csn", "01000").splitlines() == [lines[0], lines[4]]
+
+
+def test_positions_are_short_and_understood(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefix = str(write_trail(tmp_path / "one", FILES[:1]))
+    first, second, *_ = shown(capsys, prefix).splitlines()[1:]
+    position = first.split()[0]
+    assert position.startswith("0:")
+
+    for after in (position, position.removeprefix("0:")):
+        assert shown(capsys, prefix, "--after", after).splitlines()[1] == second
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--tables", "NOPE.*,X.?"],
+            "no operations of NOPE.*, X.?; the trail defines MY.NOTES, MY.ORDERS",
+        ),
+        (["--records", "all", "--tables", "NOPE.*"], "no records of NOPE.*"),
+        (["--from-csn", "9999"], "no such operations"),
+        (["--after", "9:1"], "no such operations"),
+    ],
+)
+def test_what_is_not_found_is_named(
+    prefix: str, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert run(["show", prefix, *arguments]) == 0
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 200])
+@pytest.mark.parametrize("records", ["operations", "all"])
+def test_nothing_is_cut_off_at_any_width(
+    prefix: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+    records: str,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = shown(capsys, prefix, "--records", records).splitlines()
+    words = "".join("".join(lines).split())
+    if records == "operations":
+        assert all(len(line) <= width for line in lines[:-1])
+        assert "NAME=old->new" in words
+    assert "MY.ORDERS" in words
+    assert "Notshown" in words  # what the table has no room for is announced
+
+
+def test_wide_is_one_line_an_operation_with_everything(
+    prefix: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = shown(capsys, prefix, "--wide").splitlines()
+
+    assert len(lines) == 6
+    assert "csn=1000" in lines[1]
+    records = shown(capsys, prefix, "--records", "all", "--wide").splitlines()
+    assert "syskey_length=0" in records[1]
+    assert "..." not in records[1]
+
+
+def test_a_terminal_has_colours_and_a_pager(prefix: str, tmp_path: Path) -> None:
+    """A pager of our own keeps what it is given."""
+    page = tmp_path / "page"
+    code, said = in_terminal(["show", prefix], PAGER=f"sh -c 'cat > {page}'")
+
+    assert (code, said) == (0, "")
+    assert "\x1b[31mold\x1b[0m -> \x1b[32mnew\x1b[0m" in page.read_text()
+    code, said = in_terminal(["show", prefix], PAGER="true", NO_COLOR="1")  # left at once
+    assert (code, said) == (0, "")
+    code, said = in_terminal(["show", prefix], PAGER="cat", NO_COLOR="1")
+    assert code == 0
+    assert "NAME=old -> new" in said
+
+
+def in_terminal(arguments: list[str], **environment: str) -> tuple[int, str]:
+    """Return the exit code of a command in a terminal, and what the terminal shows."""
+    pid, terminal = pty.fork()
+    if not pid:  # pragma: no cover  the child
+        program = "from trailgate.cli.main import main; main()"
+        os.execve(sys.executable, [sys.executable, "-c", program, *arguments], _env() | environment)
+    said = b""
+    with os.fdopen(terminal, "rb", buffering=0) as stream:
+        while True:
+            try:
+                part = stream.read(4096)
+            except OSError:  # the terminal is closed
+                break
+            if not part:
+                break
+            said += part
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode()
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "table"])
@@ -103,6 +203,94 @@ def test_records_are_shown_with_their_headers(
         assert first["data"].startswith("0000000a")
 
 
+def test_one_table_has_its_columns_in_their_types(
+    prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As JSON, CSV and Parquet; two tables and patterns have the general shape."""
+    lines = shown(capsys, prefix, "--table", "my.orders", "--format", "json").splitlines()
+    first, second, third, _ = map(json.loads, lines)
+    assert (first["ID"], first["NAME"], first["_op_type"]) == (1, "a,b", "I")
+    assert (second["NAME"], third["_missing"]) == ("new", ["NAME"])
+
+    text = shown(capsys, prefix, "--table", "my.orders", "--format", "csv", "--limit", "1")
+    assert text.splitlines()[0].startswith("ID,NAME,_op_type,_op_ts,")
+    assert text.splitlines()[1].startswith('1,"a,b",I,2026-01-01T00:00:00.000000Z,')
+
+    target = tmp_path / "new" / "orders.parquet"
+    assert (
+        shown(capsys, prefix, "--table", "my.orders", "--to", str(target)) == f"4 rows: {target}\n"
+    )
+    table = pq.read_table(target)
+    assert table.schema.field("ID").type == pa.int64()
+    assert table["ID"].to_pylist() == [1, 1, 1, 9]
+    general = shown(
+        capsys, prefix, "--table", "my.orders", "--table", "my.notes", "--format", "json"
+    )
+    assert list(json.loads(general.splitlines()[0])) == OPERATIONS_SCHEMA.names
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_rows_go_to_a_new_file(
+    prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str
+) -> None:
+    target = tmp_path / f"rows.{ending}"
+    assert shown(capsys, prefix, "--to", str(target), "--limit", "4") == f"4 rows: {target}\n"
+    if ending == "parquet":
+        assert pq.read_table(target).schema.equals(OPERATIONS_SCHEMA)
+    else:
+        form = "json" if ending == "jsonl" else ending
+        assert target.read_text() == shown(capsys, prefix, "--format", form, "--limit", "4")
+    assert run(["show", prefix, "--to", str(target)]) == 1
+    assert "the file is there already" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir() if "rows" in path.name) == [target.name]
+
+
+def test_a_file_of_another_kind_is_refused(
+    prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["show", prefix, "--to", str(tmp_path / "rows.xlsx")]) == 2
+    assert "none of the endings .parquet, .csv" in capsys.readouterr().err
+    assert run(["show", prefix, "--to", str(tmp_path / "rows.csv"), "--format", "json"]) == 2
+    damaged = Path(f"{prefix}000000001")
+    damaged.write_bytes(damaged.read_bytes().replace(b"[bold]", b"\xff[bold"))
+    assert run(["show", prefix, "--to", str(tmp_path / "rows.csv")]) == 1
+    assert not [path for path in tmp_path.iterdir() if "rows" in path.name]
+
+
+def test_null_and_empty_are_apart_in_csv(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefix = str(write_trail(tmp_path / "ot", [[[Op("I", 1, ""), Op("I", 2, None)]]]))
+    lines = shown(capsys, prefix, "--table", "my.orders", "--format", "csv").splitlines()
+    assert lines[1].startswith('1,"",I')
+    assert lines[2].startswith("2,,I")
+
+
+@pytest.mark.parametrize(
+    ("shell", "line", "offered"),
+    [
+        ("bash", "trailgate c", ["capture", "check", "copybook"]),
+        ("bash", "trailgate show --fo", ["--format"]),
+        ("bash", "trailgate show --format ", ["table", "json", "csv"]),
+    ],
+)
+def test_a_shell_completes_commands_and_options(shell: str, line: str, offered: list[str]) -> None:
+    asked = {
+        "_TRAILGATE_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(line.count(" ")),
+    }
+    program = "from trailgate.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=_env() | asked,
+    )
+    assert done.stdout.split() == offered
+
+
 def test_definitions_can_be_elsewhere(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
     moved = Path(f"{prefix}.def").rename(f"{prefix}.moved")
 
@@ -116,7 +304,8 @@ def test_definitions_can_be_elsewhere(prefix: str, capsys: pytest.CaptureFixture
     [
         (["show", "nowhere/ot"], 1, "error: no trail files here"),
         (["show", "PREFIX", "--table", "MY.ORDER"], 1, "MY.ORDERS"),
-        (["show", "PREFIX", "--after", "7"], 2, "error: '7' is not a position"),
+        (["show", "PREFIX", "--after", "x:7"], 2, "error: 'x:7' is not a position"),
+        (["show", "PREFIX", "--after", "7"], 2, "Name the file too: 0:7"),
         (["show", "PREFIX", "--format", "xml"], 2, "xml"),
         (["show", "PREFIX", "--tables", "A.B,,"], 2, "not a list of tables"),
         (["show", "PREFIX", "--charset", "klingon"], 2, "klingon"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
-from trailgate.cli.output import console, plain_table
+from trailgate.cli.output import as_cells, console, plain_table, printable, say
 from trailgate.jobs.capture.loading import Loaded
 from trailgate.jobs.capture.options import CaptureSummary
 
@@ -27,6 +27,16 @@ BEFORE: Final = {
     "copied_files": "captured whole: captured before under another name",
     "late_operations": "captured with sequence ids lower than the highest in the trail",
 }
+# Of a bad message's place, by the summary's names.
+PLACES: Final = {
+    "message": "message",
+    "record": "record",
+    "line": "line",
+    "offset": "byte",
+    "table": "table",
+    "field": "field",
+}
+SHOWN: Final = 60  # characters of a bad value
 BESIDE: Final = "the trail's files hold none, so move it with them (--format-release 12.2 writes them into the files)"
 
 
@@ -55,45 +65,81 @@ def print_notes(loaded: Loaded) -> None:
     lines = [f"{name}: {reason}" for name, reason in loaded.notes]
     if loaded.extract is not None:
         lines += [f"line {line}, {text}: {why}" for line, text, why in loaded.extract.unused]
-    if not lines:
-        return
-    terminal = console(wrap=False, stderr=True)
     for line in lines:
-        terminal.print(f"note: {line}", style="dim", markup=False)
+        say(f"note: {line}", "dim", stderr=True)
 
 
 def print_summary(summary: CaptureSummary) -> None:
     """Print operations by table and kind, and what was written; on stderr what is worth a note."""
-    present = {kind for counts in summary.counts.values() for kind in counts}
+    for problem in summary.problems:
+        print(printable(_problem(problem)))
+    _print_reasons(summary)
+    if summary.counts:
+        console().print(counts_table(summary.counts))
+    for line in _sentences(summary):
+        say(line)
+    for note in summary.notes:
+        say(f"note: {note}", stderr=True)
+
+
+def is_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
+    """Return whether a run's exit code is that of bad input: most is, or, of a dry run, the run would stop."""
+    most = 0 if stop and max_bad is None else max_bad
+    over = summary.dry_run and most is not None and summary.quarantined > most
+    return over or summary.mostly_bad
+
+
+def _problem(problem: Mapping[str, Any]) -> str:
+    """Return a bad message: its place, the value, and what is wrong with it."""
+    place = [str(problem.get("source", ""))]
+    for name, word in PLACES.items():
+        if name in problem:
+            place.append(f"{word} {problem[name]}")
+    text = problem.get("text")
+    shown = "" if text is None else f"{text[:SHOWN]!r}{'...' if len(text) > SHOWN else ''}: "
+    hint = f". {problem['hint']}" if "hint" in problem else ""
+    return f"{', '.join(place)}: {shown}{problem['problem']}{hint}"
+
+
+def _print_reasons(summary: CaptureSummary) -> None:
+    if not summary.reasons:
+        return
+    table = plain_table()
+    table.add_column("bad", justify="right")
+    table.add_column("reason", overflow="fold")
+    for reason, count in summary.reasons.items():
+        table.add_row(*as_cells(f"{count:,}", reason))
+    console().print(table)
+
+
+def counts_table(operations: Mapping[str, Mapping[str, int]]) -> Any:
+    """Return a table of operations by table and kind."""
+    present = {kind for counts in operations.values() for kind in counts}
     kinds = {kind: name for kind, name in KINDS.items() if kind in present}
     table = plain_table()
-    table.add_column("table")
+    table.add_column("table", overflow="fold")
     for name in (*kinds.values(), "all"):
         table.add_column(name, justify="right")
-    for name, counts in summary.counts.items():
+    for name, counts in operations.items():
         cells = [f"{counts.get(kind, 0):,}" for kind in kinds]
         table.add_row(name, *cells, f"{sum(counts.values()):,}")
-    terminal = console(wrap=False)
-    if summary.counts:
-        terminal.print(table)
-    for line in _sentences(summary):
-        terminal.print(line, markup=False)
-    for note in summary.notes:
-        console(wrap=False, stderr=True).print(f"note: {note}", markup=False)
+    return table
 
 
 def _sentences(summary: CaptureSummary) -> Iterator[str]:
     yield (
-        f"{_many(summary.messages, 'message')}, {_many(summary.transactions, 'transaction')}, "
-        f"{_many(summary.operations, 'operation')}"
+        f"{many(summary.messages, 'message')}, {many(summary.transactions, 'transaction')}, "
+        f"{many(summary.operations, 'operation')}"
     )
     if summary.quarantined:
         target = "" if summary.quarantine is None else f": {summary.quarantine}"
-        yield f"quarantined: {_many(summary.quarantined, 'message')}{target}"
+        most = f"most, {summary.quarantined:,} of " if summary.mostly_bad else ""
+        count = summary.messages if most else summary.quarantined
+        yield f"quarantined: {most}{many(count, 'message')}{target}"
     for name, sentence in BEFORE.items():
         count = getattr(summary, name)
         if count:
-            yield f"{_many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
+            yield f"{many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
     if summary.definitions is not None and summary.files:
         yield f"definitions: {summary.definitions}; {BESIDE}"
     if summary.dry_run:
@@ -104,5 +150,6 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
         yield f"trail: {summary.files[0] if summary.files else 'no new file'} of {summary.target}"
 
 
-def _many(count: int, name: str) -> str:
+def many(count: int, name: str) -> str:
+    """Return a count with its noun."""
     return f"{count:,} {name}{'' if count == 1 else 's'}"

@@ -26,3 +26,6 @@ RowFormat = Annotated[Format, typer.Option(help="JSON is an object a line.")]
 Threads = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Threads of this process; else one a core.")
 ]
+Wide = Annotated[
+    bool, typer.Option("--wide", help="One line a row, however long, with all that is known.")
+]

@@ -1,17 +1,23 @@
-"""The standard output: pipes that close early, and tables that fit the terminal."""
+"""The standard output: pipes that close early, colours, and tables that fit the terminal."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from types import MappingProxyType
+from typing import IO, Any, Final
 
 from trailgate.errors import WriteError
 
 WIDTH: Final = 140  # of a table if there is no terminal
+# Parameters of the sequences that colour a terminal (ECMA-48 §8.3.117, SGR).
+STYLES: Final[Mapping[str, str]] = MappingProxyType(
+    {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
+)
 
 
 @contextmanager
@@ -46,6 +52,29 @@ def done_already() -> Iterator[None]:
 def terminal_width() -> int:
     """Return the width of the terminal in columns."""
     return shutil.get_terminal_size((WIDTH, 24)).columns
+
+
+def in_colours(stream: IO[str] | None = None) -> bool:
+    """Return whether the output is a terminal that shows colours (https://no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return (stream or sys.stdout).isatty() and not plain
+
+
+def painter(stream: IO[str] | None = None) -> Callable[[str, str], str]:
+    """Return a function that gives a text a style; on an output without colours it does nothing."""
+    if not in_colours(stream):
+        return lambda text, _: text
+    return lambda text, style: f"\x1b[{STYLES[style]}m{text}\x1b[0m" if text else text
+
+
+def say(text: str, style: str = "", *, stderr: bool = False) -> None:
+    """Print a sentence; on a terminal it is folded between words."""
+    stream = sys.stderr if stderr else sys.stdout
+    lines = [text]
+    if stream.isatty():
+        lines = textwrap.wrap(text, terminal_width(), break_on_hyphens=False) or lines
+    for line in lines:
+        print(painter(stream)(line, style) if style else line, file=stream)
 
 
 def console(*, wrap: bool = True, **options: Any) -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,46 +13,76 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.cli.options import Format
-from trailgate.cli.output import as_cells, console, plain_table, printable, quiet_pipe
+from trailgate.cli.output import painter, printable, quiet_pipe, say, terminal_width
+from trailgate.cli.paging import paged
+from trailgate.cli.row_layout import Part, RowLayout, Shown
 
+QUOTED: Final = re.compile(r'[",\r\n]')  # what a cell of CSV has only in quotes
 ROWS: Final = 1024  # that are turned into Python values at once
 
 Row = dict[str, Any]
+Paint = Callable[[str, str], str]  # a text and a style to the text as it is printed
 
 
 @dataclass(frozen=True, slots=True)
-class TableForm:
-    """A table: its headings, each with whether its cells may be folded, and the cells of a row.
+class RowForm:
+    """How rows are shown to people: headings, and the parts of a row in an order of their own.
 
-    ``rows`` are shown by default.
+    ``data`` is the heading of what follows the head; without it a row has only the cells of its head. ``rows`` are shown by
+    default; ``hidden`` states what ``--wide`` would show too.
     """
 
-    headings: Mapping[str, bool]
-    cells: Callable[[Row], Sequence[str]]
+    headings: Sequence[str]
+    parts: Callable[[Row, Paint], Shown]
     rows: int
+    data: str = ""
+    hidden: str = ""
 
     @classmethod
-    def of_columns(cls, names: Sequence[str], rows: int) -> TableForm:
+    def of_columns(cls, names: Sequence[str], rows: int) -> RowForm:
         """Return the form in which each column is shown as it is."""
-        return cls(dict.fromkeys(names, True), lambda row: list(map(_text, row.values())), rows)
+
+        def parts(row: Row, _: Paint) -> Shown:
+            texts = map(_text, row.values())
+            return Shown([Part(text, text) for text in texts])
+
+        return cls(names, parts, rows)
 
 
 def print_batches(
     batches: Iterable[pa.RecordBatch],
     names: Sequence[str],
-    form: TableForm,
+    form: RowForm,
     *,
     format: Format = Format.TABLE,  # noqa: A002  as the option is named
     limit: int | None = None,
-) -> None:
-    """Print rows, at most ``limit`` of them; a reader that stops early is not an error."""
+    wide: bool = False,
+) -> int:
+    """Print rows, at most ``limit`` of them, and return how many; a reader that stops early is not an error."""
+    counted = Counted()
     with quiet_pipe():
         if format is Format.JSON:
-            print_json(limited(batches, limit))
+            print_json(counted.of(limited(batches, limit)))
         elif format is Format.CSV:
-            print_csv(limited(batches, limit), names)
+            print_csv(counted.of(limited(batches, limit)), names)
         else:
-            print_table(batches, form.rows if limit is None else limit, form)
+            with paged():
+                shown = form.rows if limit is None else limit
+                print_table(counted.of(batches), shown, form, wide=wide)
+    return counted.rows
+
+
+class Counted:
+    """Counts the rows of batches as they are taken."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches."""
+        for batch in batches:
+            self.rows += batch.num_rows
+            yield batch
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
@@ -94,7 +124,7 @@ def _iso(column: pa.Array) -> pa.Array:
     # The cast through integers keeps the instant and needs no time zone database.
     text = column.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
     dated = pc.utf8_replace_slice(text, start=10, stop=11, replacement="T")
-    return pc.binary_join_element_wise(dated, "Z", "")
+    return dated if column.type.tz is None else pc.binary_join_element_wise(dated, "Z", "")
 
 
 def print_json(batches: Iterable[pa.RecordBatch]) -> None:
@@ -104,13 +134,21 @@ def print_json(batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def print_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> None:
-    """Print a header and one line a row; maps are JSON text."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(names)
+    """Print a header and one line a row: maps are JSON text, NULL is empty, and an empty text is in quotes."""
+    print(",".join(map(_cell, names)))
     for batch in batches:
-        for row in rows(batch):
-            nested = ((value, isinstance(value, (dict, list))) for value in row.values())
-            writer.writerow([_json(value) if inner else value for value, inner in nested])
+        lines = (",".join(map(_cell, row.values())) for row in rows(batch))
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = _json(value) if isinstance(value, (dict, list)) else str(value)
+    if text and not QUOTED.search(text):
+        return text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def _json(value: Any) -> str:
@@ -120,18 +158,30 @@ def _json(value: Any) -> str:
     )
 
 
-def print_table(batches: Iterable[pa.RecordBatch], limit: int, form: TableForm) -> None:
-    """Print rows as a table, with a note if there are more than ``limit``."""
-    shown = [row for batch in limited(batches, limit + 1) for row in rows(batch)]
-    table = plain_table()
-    for name, folded in form.headings.items():
-        table.add_column(name, no_wrap=not folded, overflow="fold" if folded else "ellipsis")
-    for row in shown[:limit]:
-        table.add_row(*as_cells(*form.cells(row)))
-    terminal = console()
-    terminal.print(table)
-    if len(shown) > limit:
-        terminal.print(f"... and more after these {limit}: --limit N shows N", style="dim")
+def print_table(
+    batches: Iterable[pa.RecordBatch], limit: int, form: RowForm, *, wide: bool = False
+) -> None:
+    """Print rows as they come, laid out for the terminal, with a note if there are more than ``limit``.
+
+    ``wide``: one line a row, however long.
+    """
+    paint = painter()
+    layout = RowLayout(form.headings, form.data, None if wide else terminal_width())
+    printed, more, begun = 0, False, False
+    for batch in limited(batches, limit + 1):
+        shown = [form.parts(row, paint) for row in rows(batch.slice(0, limit - printed))]
+        more = batch.num_rows > len(shown)
+        if not begun:
+            begun = True
+            print(*(paint(line, "bold") for line in layout.begin(shown)), sep="\n")
+        sys.stdout.writelines(f"{line}\n" for row in shown for line in layout.lines(row))
+        printed += len(shown)
+    if not begun:
+        print(*(paint(line, "bold") for line in layout.begin([])), sep="\n")
+    if more:
+        say(f"... and more after these {limit}: --limit N shows N", "dim")
+    if form.hidden and printed and not wide:
+        say(form.hidden, "dim")
 
 
 def short_time(text: str | None) -> str:

@@ -1,79 +1,144 @@
-"""The tables in which operations and records of a trail are shown."""
+"""The forms in which operations and records of a trail are shown."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Any, Final
 
 from trailgate.cli.output import printable
-from trailgate.cli.row_output import Row, TableForm, short_time, value_text
+from trailgate.cli.row_layout import Part, Shown
+from trailgate.cli.row_output import Paint, Row, RowForm, short_time, value_text
+from trailgate.columnar.positions import short_position
 
 ROWS: Final = 100  # that a table shows by default
 DATA_SHOWN: Final = 24  # hexadecimal digits of a record's data
+KINDS: Final = {"I": "green", "U": "yellow", "K": "yellow", "D": "red", "T": "red"}
+
+Values = dict[str, str | None]
 
 
-def _operation_cells(row: Row) -> tuple[str, ...]:
-    return (
-        row["position"] or "",
+def _operation(row: Row, paint: Paint) -> Shown:
+    op = row["op_type"] or ""
+    head = (
+        short_position(row["position"]),
         short_time(row["op_ts"]),
         f"{row['tx_ind'] or ''} {row['tx_id'] or ''}",
         row["table"] or "",
-        row["op_type"] or "",
-        _change(row["before"] or {}, row["after"] or {}),
     )
+    parts = [Part(text, text) for text in map(printable, head)]
+    kind = Part(op, paint(op, KINDS.get(op, "bold")))
+    return Shown([*parts, kind], list(_change(row["before"] or {}, row["after"] or {}, paint)))
 
 
-def _change(before: dict[str, str | None], after: dict[str, str | None]) -> str:
-    """Return columns as ``NAME=value``, and as ``NAME=old -> new`` if both are known."""
-    parts = []
+def _wide_operation(row: Row, paint: Paint) -> Shown:
+    """Return an operation with everything that is known of it."""
+    head, data = _operation(row, paint)
+    more = [_named(name, row[name], paint) for name in ("csn", "tx_owner", "tx_name") if row[name]]
+    tokens = [_named(f"@{key}", value, paint) for key, value in (row["tokens"] or {}).items()]
+    return Shown(head, [*data, *more, *tokens])
+
+
+def _change(before: Values, after: Values, paint: Paint) -> Iterator[Part]:
+    """Yield columns as ``NAME=value``, and as ``NAME=old -> new`` if both are known."""
     for name in dict.fromkeys([*after, *before]):
+        label = paint(f"{name}=", "dim")
         if name not in after:
-            parts.append(f"{name}={value_text(before[name])}{' -> not logged' if after else ''}")
+            old, new = value_text(before[name]), "not logged" if after else ""
         elif name in before and before[name] != after[name]:
-            parts.append(f"{name}={value_text(before[name])} -> {value_text(after[name])}")
+            old, new = value_text(before[name]), value_text(after[name])
         else:
-            parts.append(f"{name}={value_text(after[name])}")
-    return "  ".join(parts)
+            text = value_text(after[name])
+            yield Part(f"{name}={text}", f"{label}{text}")
+            continue
+        if not new:
+            yield Part(f"{name}={old}", f"{label}{old}")
+        else:
+            painted = f"{label}{paint(old, 'red')} -> {paint(new, 'green')}"
+            yield Part(f"{name}={old} -> {new}", painted)
 
 
-def _record_cells(row: Row) -> tuple[str, ...]:
-    return (
-        row["position"],
+def _named(name: str, value: Any, paint: Paint) -> Part:
+    text = value_text(value if value is None else str(value))
+    return Part(f"{name}={text}", paint(f"{name}=", "dim") + text)
+
+
+def _record(row: Row, paint: Paint) -> Shown:
+    return Shown(_record_head(row), list(_contents(row, paint, DATA_SHOWN)))
+
+
+def _wide_record(row: Row, paint: Paint) -> Shown:
+    """Return a record with all of its header and its data."""
+    shown = {*_RECORD_HEAD, *_CONTENTS}
+    rest = (name for name, value in row.items() if name not in shown and value is not None)
+    header = [_named(name, row[name], paint) for name in rest]
+    return Shown(_record_head(row), [*header, *_contents(row, paint, None)])
+
+
+def _record_head(row: Row) -> list[Part]:
+    head = (
+        short_position(row["position"]),
         str(row["length"]),
         f"{row['io_type']} {row['type_name']}",
         row["table"] or "",
-        row["image"],
-        str(row["trans_ind"]),
+        row["image"] or "",
+        "" if row["trans_ind"] is None else str(row["trans_ind"]),
         short_time(row["io_time"]),
-        "  ".join(_contents(row)),
     )
+    return [Part(text, text) for text in map(printable, head)]
 
 
-def _contents(row: Row) -> list[str]:
-    """Return the contents of a record: a problem first, then its tokens, then its data in hex."""
-    parts = [f"! {row['problem']}"] if row["problem"] else []
+def _contents(row: Row, paint: Paint, shown: int | None) -> Iterator[Part]:
+    """Yield the contents of a record: a problem first, then its tokens, then its data in hex."""
+    if row["problem"]:
+        problem = f"! {printable(row['problem'])}"
+        yield Part(problem, paint(problem, "red"))
     for name in ("tokens", "user_tokens", "ddl"):
-        parts += [f"{key}={printable(value)}" for key, value in (row[name] or {}).items()]
+        for key, value in (row[name] or {}).items():
+            yield _named(key, value, paint)
     data = row["data"]
     if data:
-        parts.append(data if len(data) <= DATA_SHOWN else f"{data[:DATA_SHOWN]}...")
-    return parts
+        cut = shown is not None and len(data) > shown
+        text = f"{data[:shown]}..." if cut else data
+        yield Part(text, text)
 
 
-OPERATIONS: Final = TableForm(
-    {
-        **dict.fromkeys(("position", "time", "tx"), False),
-        "table": True,
-        "op": True,
-        "columns": True,
-    },
-    _operation_cells,
-    ROWS,
+_RECORD_HEAD: Final = (
+    "position",
+    "length",
+    "io_type",
+    "type_name",
+    "table",
+    "image",
+    "trans_ind",
+    "io_time",
 )
-RECORDS: Final = TableForm(
-    {
-        **dict.fromkeys(("position", "length", "type", "table", "image", "tx", "time"), False),
-        "holds": True,
-    },
-    _record_cells,
+_CONTENTS: Final = ("problem", "tokens", "user_tokens", "ddl", "data")
+_HEADINGS: Final = ("position", "time", "tx", "table", "op")
+_OF_RECORDS: Final = ("position", "length", "type", "table", "image", "tx", "time")
+
+OPERATIONS: Final = RowForm(
+    _HEADINGS,
+    _operation,
     ROWS,
+    "columns",
+    "Not shown: csn, tokens, and the transaction's owner and name. --wide and --format json show them.",
+)
+WIDE_OPERATIONS: Final = RowForm(_HEADINGS, _wide_operation, ROWS, "columns")
+RECORDS: Final = RowForm(
+    _OF_RECORDS,
+    _record,
+    ROWS,
+    "holds",
+    "Not shown: the rest of the headers, and data after 12 bytes. --wide and --format json show them.",
+)
+WIDE_RECORDS: Final = RowForm(_OF_RECORDS, _wide_record, ROWS, "holds")
+# By whether records are shown, and whether wide.
+FORMS: Final = MappingProxyType(
+    {
+        (False, False): OPERATIONS,
+        (False, True): WIDE_OPERATIONS,
+        (True, False): RECORDS,
+        (True, True): WIDE_RECORDS,
+    }
 )

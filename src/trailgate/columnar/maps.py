@@ -172,3 +172,20 @@ def _picked(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask 
     if not absent.any():
         return items.take(pa.array(slots)), None
     return items.take(pa.array(slots, mask=absent)), absent
+
+
+def joined_maps(first: pa.MapArray, second: pa.MapArray) -> pa.MapArray:
+    """Return each row's entries of both; where both have a key, the second one's. A null map has no entries."""
+    parts = [_entries(first), _entries(second)]
+    keys = pa.concat_arrays([part[0] for part in parts])
+    items = pa.concat_arrays([part[1] for part in parts])
+    row_of = np.concatenate([part[2] for part in parts])
+    coded = keys.dictionary_encode()
+    pairs = row_of * (len(coded.dictionary) + 1) + coded.indices.to_numpy()
+    _, from_end = np.unique(pairs[::-1], return_index=True)
+    kept = np.sort(len(pairs) - 1 - from_end)
+    kept = kept[np.argsort(row_of[kept], kind="stable")]
+    offsets = np.zeros(len(first) + 1, np.int32)
+    np.cumsum(np.bincount(row_of[kept], minlength=len(first)), out=offsets[1:])
+    index = pa.array(kept)
+    return pa.MapArray.from_arrays(pa.array(offsets), keys.take(index), items.take(index))

@@ -1,17 +1,19 @@
-"""``trailgate analyze``: every byte of a trail file with its meaning, in TrailAnalyzer's form."""
+"""``trailgate analyze``: every byte of trail files with its meaning, in TrailAnalyzer's form."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Annotated
 
 import typer
 
 from trailgate.cli import output
-from trailgate.errors import OptionError
-from trailgate.storage.files.listing import stored_file
+from trailgate.cli.paging import paged
+from trailgate.errors import OptionError, StorageError, Where
+from trailgate.storage.files.listing import TrailFile, list_trail, stored_file
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.annotation.elements import Damage, Element, problems
 from trailgate.trail.annotation.listing import Line, as_values, lines
@@ -20,7 +22,10 @@ from trailgate.trail.format.tokens import RECORD
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A trail file; it may be damaged.")],
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH", help="A trail file, or a trail's prefix; may be damaged."),
+    ],
     *,
     start: Annotated[
         str,
@@ -38,12 +43,40 @@ def command(
     ] = False,
 ) -> None:
     """Show every byte of a trail file with its meaning."""
+    files = _files(path)
+    begin = _offset(start)
+    if begin and len(files) > 1:
+        problem = f"the offset is of one file, and the trail has {len(files)}"
+        raise OptionError(problem, hint=f"Name the file, as {files[-1].path}")
+    if begin >= files[0].size > 0:
+        problem = f"the offset {begin} is not in the file, which has {files[0].size} bytes"
+        raise OptionError(problem, where=Where(source=files[0].path))
     damaged = False  # also if the reader of the output stops early
-    with TrailFileReader(stored_file(file)) as reader, output.quiet_pipe():
-        found = analyze(reader.read, reader.file.size, _offset(start))
-        damaged = _print(_limited(found, records), as_json=as_json)
+    left = records
+    with output.quiet_pipe(), paged():
+        for file in files:
+            if len(files) > 1 and not as_json:
+                print(f"# {file.path}")
+            with TrailFileReader(file) as reader:
+                shown = _Limited(analyze(reader.read, file.size, begin), left)
+                name = file.path if len(files) > 1 else ""
+                damaged |= _print(shown, name, as_json=as_json)
+            left = shown.left
+            if left == 0:
+                break
     if damaged:
         raise typer.Exit(1)
+
+
+def _files(path: str) -> tuple[TrailFile, ...]:
+    """Return the file at a path, whatever its name, or those of the trail with this prefix."""
+    try:
+        return (stored_file(path),)
+    except StorageError:
+        found = list_trail(path).files
+        if not found:
+            raise
+        return found
 
 
 def _offset(text: str) -> int:
@@ -56,28 +89,34 @@ def _offset(text: str) -> int:
     return offset
 
 
-def _limited(found: Iterator[Element | Damage], records: int | None) -> Iterator[Element | Damage]:
-    left = records
-    for one in found:
-        if isinstance(one, Element) and one.path == (RECORD,) and left is not None:
-            if left == 0:
-                return
-            left -= 1
-        yield one
+class _Limited:
+    """Gives what was found, up to a number of records; ``left`` is how many more there may be."""
+
+    def __init__(self, found: Iterator[Element | Damage], left: int | None) -> None:
+        self._found, self.left = found, left
+
+    def __iter__(self) -> Iterator[Element | Damage]:
+        for one in self._found:
+            if isinstance(one, Element) and one.path == (RECORD,) and self.left is not None:
+                if self.left == 0:
+                    return
+                self.left -= 1
+            yield one
 
 
-def _print(found: Iterator[Element | Damage], *, as_json: bool) -> bool:
+def _print(found: Iterable[Element | Damage], name: str, *, as_json: bool) -> bool:
     """Print everything, and return whether there is damage."""
     damaged = False
-    show = _json_line if as_json else _painter() if sys.stdout.isatty() else _plain
+    show = partial(_json_line, name) if as_json else _painter() if output.in_colours() else _plain
     for one in found:
         damaged |= isinstance(one, Damage) or any(problems(one))
         show(one)
     return damaged
 
 
-def _json_line(found: Element | Damage) -> None:
-    print(json.dumps(as_values(found), ensure_ascii=False))
+def _json_line(file: str, found: Element | Damage) -> None:
+    named = {"file": file} if file else {}
+    print(json.dumps(named | as_values(found), ensure_ascii=False))
 
 
 def _plain(found: Element | Damage) -> None:
@@ -86,20 +125,13 @@ def _plain(found: Element | Damage) -> None:
 
 def _painter() -> Callable[[Element | Damage], None]:
     """Return a function that prints in colours, for a terminal."""
-    console = output.console(wrap=False)
+    paint = output.painter()
 
-    def show(found: Element | Damage) -> None:
-        for line in lines(found):
-            console.print(_styled(line))
+    def styled(line: Line) -> str:
+        text = str(line)
+        content, comment = text[: len(line.content)], text[len(line.content) :]
+        if content.lstrip().startswith("<"):
+            content = paint(content, "blue")
+        return content + paint(comment, "red" if line.bad else "green")
 
-    return show
-
-
-def _styled(line: Line) -> Any:
-    from rich.text import Text  # noqa: PLC0415  only a terminal needs it
-
-    text = str(line)
-    content, comment = text[: len(line.content)], text[len(line.content) :]
-    tag = content.lstrip().startswith("<")
-    styled = Text(content, style="cyan" if tag else "")
-    return styled.append(comment, style="bold red" if line.bad else "green")
+    return lambda found: sys.stdout.writelines(f"{styled(line)}\n" for line in lines(found))

@@ -12,10 +12,17 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from trailgate.cli.capture_output import print_ignored, print_notes, print_summary, progress_bar
+from trailgate.cli.capture_output import (
+    is_bad,
+    print_ignored,
+    print_notes,
+    print_summary,
+    progress_bar,
+)
 from trailgate.cli.live_output import print_live
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
+from trailgate.cli.standard_input import kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
@@ -27,6 +34,7 @@ from trailgate.jobs.receive.source import USED, broker_address
 from trailgate.storage.files.lock import locked
 from trailgate.storage.live.options import AppendOptions
 from trailgate.storage.writing.options import WriteOptions
+from trailgate.storage.writing.target import writable_prefix
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 WRITE_NAMES: Final = tuple(field.name for field in fields(WriteOptions))
@@ -55,7 +63,7 @@ def command(  # noqa: PLR0913  one argument an option
         typer.Option(
             "--from",
             metavar="PATH",
-            help="A folder of messages, a file, or a pattern; repeatable. Or a broker: stomp://HOST/QUEUE.",
+            help="A folder of messages, a file, a pattern, or - (stdin); repeatable. Or a broker: stomp://HOST/QUEUE.",
         ),
     ] = None,
     properties: Annotated[
@@ -80,6 +88,10 @@ def command(  # noqa: PLR0913  one argument an option
     on_error: Annotated[
         OnError, typer.Option(help="Stop, or move bad messages to PREFIX.quarantine.jsonl.")
     ] = OnError.STOP,
+    max_bad: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="With more bad messages publish nothing."),
+    ] = None,
     max_size: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="The maximum size of a trail file; default 500MB."),
@@ -139,7 +151,7 @@ def command(  # noqa: PLR0913  one argument an option
 ) -> None:
     """Capture messages into a trail."""
     loaded = load(properties, extract, None, definitions, ignore_unsupported=ignore_unsupported)
-    loaded = _with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
+    loaded = with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
     address = broker_address(source or (), dict(loaded.connection))
     if address is not None:
         loaded = replace(loaded, notes=tuple(note for note in loaded.notes if note[0] not in USED))
@@ -150,6 +162,7 @@ def command(  # noqa: PLR0913  one argument an option
         target = loaded.extract.trail
     if target is None:
         raise OptionError("no trail is named", hint="Give --to PREFIX")
+    target = writable_prefix(target)
     written = WriteOptions(
         max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
         seq_digits=seq_digits,
@@ -159,6 +172,7 @@ def command(  # noqa: PLR0913  one argument an option
         of_files = {
             "--dry-run": dry_run,
             "--again": again,
+            "--max-bad": max_bad is not None,
             "--unordered-ids": unordered_ids,
             "--master": master,
             "--threads": threads,
@@ -173,21 +187,24 @@ def command(  # noqa: PLR0913  one argument an option
     if follow or until_empty:
         raise OptionError("--follow and --until-empty are about brokers", hint=FROM_BROKER)
     options = CaptureOptions(
-        on_error=str(on_error),
+        on_error=str(OnError.QUARANTINE if dry_run else on_error),
+        max_bad=max_bad,
         dry_run=dry_run,
         again=again,
         unordered_ids=unordered_ids,
         message_per_line=message_per is MessagePer.LINE,
         **{name: getattr(written, name) for name in WRITE_NAMES},
     )
-    with nullcontext() if dry_run else locked(target):
-        job = prepare(loaded.capture, source or (), target, options)
+    with kept_input(source or []) as kept, nullcontext() if dry_run else locked(target):
+        job = prepare(loaded.capture, kept, target, options)
         summary = run(job, master, show=not as_json, threads=threads)
     with quiet_pipe() if dry_run else done_already():
         if as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             print_summary(summary)
+    if is_bad(summary, max_bad, stop=on_error is OnError.STOP):
+        raise typer.Exit(1)
 
 
 def _check_live(of_files: Mapping[str, Any], *, follow: bool, until_empty: bool) -> None:
@@ -199,7 +216,7 @@ def _check_live(of_files: Mapping[str, Any], *, follow: bool, until_empty: bool)
         raise OptionError(f"{given[0]} is about files, and messages come from a broker")
 
 
-def _with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:
+def with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:
     """Return the capture with the switches of the command line, which override the parameter file."""
     rules = loaded.capture.rules
     rules = replace(

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import shlex
 import shutil
+import sys
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -16,6 +17,7 @@ import typer
 from trailgate.cli import trail_output
 from trailgate.cli.capture_output import print_notes, print_summary
 from trailgate.cli.commands import capture as capturing
+from trailgate.cli.output import say
 from trailgate.cli.row_output import print_table
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import prepare
@@ -54,7 +56,7 @@ def command(
 def _walk(master: str | None) -> None:
     with _session(master) as session:
         _step(
-            f"trailgate capture --properties {PROPERTIES} --from {MESSAGES} --to {TRAIL}"
+            f"trailgate capture --properties {PROPERTIES} --from {MESSAGES} --to {TRAIL} --update-befores"
             + (f" --master '{master}'" if master else "")
         )
         _capture(session)
@@ -82,7 +84,7 @@ def _session(master: str | None) -> Any:
 
 
 def _capture(session: Any) -> None:
-    loaded = load(PROPERTIES)
+    loaded = capturing.with_rules(load(PROPERTIES), full=False, befores=True, full_deletes=False)
     print_notes(loaded)
     with locked(TRAIL):
         job = prepare(loaded.capture, MESSAGES, TRAIL)
@@ -125,4 +127,7 @@ def _step(text: str) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)
+    if text.startswith("\n"):
+        print()
+    say(text.lstrip("\n"))
+    sys.stdout.flush()

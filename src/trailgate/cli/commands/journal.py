@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from trailgate.cli.options import Format, RowFormat
-from trailgate.cli.row_output import TableForm, print_batches
+from trailgate.cli.row_output import RowForm, print_batches
 from trailgate.errors import OptionError
 from trailgate.storage.files.journal.listing import (
     find_journal,
@@ -53,11 +53,11 @@ def command(
         if start or limit is not None:
             raise OptionError("--from and --limit are about messages, not files")
         rows = segments_of(folder)
-        form = TableForm.of_columns(rows.schema.names, len(rows))
+        form = RowForm.of_columns(rows.schema.names, len(rows))
         print_batches([rows], rows.schema.names, form, format=format)
     elif action is Action.SHOW:
         names = ["number", "id", "received", "headers", "body", "fault"]
-        form = TableForm.of_columns(names, MESSAGES)
+        form = RowForm.of_columns(names, MESSAGES)
         print_batches(messages_of(folder, start), names, form, format=format, limit=limit)
     else:
         if format is not Format.TABLE:

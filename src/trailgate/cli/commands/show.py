@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
 from trailgate.cli import trail_output
-from trailgate.cli.options import DefinitionsFile, Format, RowFormat, Threads, TrailPath
+from trailgate.cli.options import (
+    DefinitionsFile,
+    Format,
+    RowFormat,
+    Threads,
+    TrailPath,
+    Wide,
+)
+from trailgate.cli.output import done_already
+from trailgate.cli.row_files import ending_of, write_rows
 from trailgate.cli.row_output import print_batches
-from trailgate.errors import DefinitionError
+from trailgate.errors import DefinitionError, OptionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.reading.options import ReadOptions
-from trailgate.storage.reading.tables import find_table
+from trailgate.storage.reading.tables import defined_tables, find_table
 from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen
 
 
@@ -40,6 +52,8 @@ class OpenTransactions(StrEnum):
 
 
 Text = str | None
+SHORTEST: Final = 20  # digits of a position in its long form
+NAMED: Final = 8  # tables in a note
 
 
 def command(  # noqa: PLR0913  one parameter an option
@@ -57,6 +71,12 @@ def command(  # noqa: PLR0913  one parameter an option
         Level, typer.Option(help="All: every record with its header, instead of operations.")
     ] = Level.OPERATIONS,
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the rows to a new file: .parquet, .csv or .jsonl."
+        ),
+    ] = None,
     definitions: DefinitionsFile = None,
     charset: Annotated[
         Text, typer.Option(metavar="NAME", help="The character set of the source's texts.")
@@ -65,7 +85,8 @@ def command(  # noqa: PLR0913  one parameter an option
         int | None, typer.Option(min=0, help="The maximum number of operations (a table: 100).")
     ] = None,
     after: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only operations after this position.")
+        Text,
+        typer.Option(metavar="POSITION", help="Only operations after this position, as 0:679."),
     ] = None,
     from_position: Annotated[
         Text, typer.Option(metavar="POSITION", help="Only operations at this position or after it.")
@@ -90,33 +111,84 @@ def command(  # noqa: PLR0913  one parameter an option
         ),
     ] = OpenTransactions.HOLD,
     threads: Threads = None,
+    wide: Wide = False,
 ) -> None:
     """Show the operations or the records of a trail."""
+    trail = find_trail(path, definitions)
     options = ReadOptions.of(
         {
             "records": str(records),
             "charset": charset,
-            "after": after,
-            "from_position": from_position,
-            "to_position": to_position,
+            "after": _position(trail, after),
+            "from_position": _position(trail, from_position),
+            "to_position": _position(trail, to_position),
             "from_csn": from_csn,
             "to_csn": to_csn,
             "undo": None if undo is Undo.SHOW else str(undo),
             "open_transactions": str(open_transactions),
         }
     )
-    trail = find_trail(path, definitions)
-    patterns = [_name(trail, name) for name in table or ()]
-    for text in tables or ():
-        patterns += TablePatterns.read(text).patterns
-    if patterns:
-        options = replace(options, tables=TablePatterns(tuple(patterns)))
-    if format is Format.TABLE or limit is not None:
+    for_people = format is Format.TABLE and to is None
+    options = _with_tables(options, trail, table or [], tables or [], typed=not for_people)
+    if for_people or limit is not None:
         threads = threads or 1  # few rows are printed: nothing is read ahead
+    if to is not None:
+        ending_of(to)  # before anything is read
     rows = read_chosen(trail, options, threads=threads)
-    names = rows.schema.names
-    form = trail_output.RECORDS if "io_type" in names else trail_output.OPERATIONS
-    print_batches(rows, names, form, format=format, limit=limit)
+    if to is not None:
+        if format is not Format.TABLE:
+            raise OptionError("--format is for printing", hint="The ending of --to is the format")
+        count = write_rows(to, rows, rows.schema, limit)
+        with done_already():
+            print(f"{count:,} rows: {to}")
+        return
+    form = trail_output.FORMS[options.records is not None, wide]
+    printed = print_batches(rows, rows.schema.names, form, format=format, limit=limit, wide=wide)
+    if not printed and limit != 0:
+        with suppress(OSError):  # stderr may be closed
+            print(_nothing(trail, options), file=sys.stderr)
+
+
+def _with_tables(
+    options: ReadOptions, trail: TrailFiles, table: list[str], tables: list[str], *, typed: bool
+) -> ReadOptions:
+    """Return the options for these tables: one alone is read in the types of its columns, if ``typed``."""
+    if typed and len(table) == 1 and not tables and options.records is None:
+        try:
+            find_table(trail, table[0])
+        except DefinitionError as error:
+            more = f"--tables {table[0]} gives operations without definitions"
+            error.hint = f"{error.hint}. {more}" if error.hint else more
+            raise
+        return replace(options, table=table[0])
+    patterns = [_name(trail, name) for name in table]
+    for text in tables:
+        patterns += TablePatterns.read(text).patterns
+    return replace(options, tables=TablePatterns(tuple(patterns))) if patterns else options
+
+
+def _position(trail: TrailFiles, text: str | None) -> str | None:
+    """Return a position; a number alone is a byte offset in the trail's only file."""
+    if text is None or not (text.isascii() and text.isdigit()) or len(text) >= SHORTEST:
+        return text
+    if len(trail.files) > 1:
+        first, last = trail.files[0].number, trail.files[-1].number
+        problem = f"{text} is a byte offset, and the trail has the files {first} to {last}"
+        raise OptionError(problem, hint=f"Name the file too: {first}:{text}")
+    return f"{trail.begin.number}:{text}"
+
+
+def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
+    """Return a note on what was not found."""
+    what = "records" if options.records else "operations"
+    if options.tables is None:
+        return f"note: the trail has no such {what}"
+    names = defined_tables(trail)
+    patterns = ", ".join(options.tables.patterns)
+    if not names:
+        return f"note: no {what} of {patterns}; the trail defines no tables"
+    shown = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+    return f"note: no {what} of {patterns}; the trail defines {shown}"
 
 
 def _name(trail: TrailFiles, table: str) -> str:

@@ -92,6 +92,15 @@ def _text(_typing: Any, data: Any, at: Any) -> Any:
     return numba.types.uint64(data, at), code
 
 
+def _string(_typing: Any, data: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 32)
+        upper = _any_of(builder, loaded, 32, b"\\", below=32)
+        return _with_upper(builder, _any_of(builder, loaded, 32, b'"'), upper)
+
+    return numba.types.uint64(data, at), code
+
+
 def _value(_typing: Any, data: Any, at: Any, _quote: Any) -> Any:
     undefined = ir.Constant(ir.VectorType(ir.IntType(8), 32), ir.Undefined)
     every = ir.Constant(ir.VectorType(ir.IntType(32), 32), [0] * 32)
@@ -161,6 +170,7 @@ marks64: Final[Any] = intrinsic(_marking)
 first_mark: Final[Any] = intrinsic(_counting)
 text_marks: Final[Any] = intrinsic(_text)
 value_marks: Final[Any] = intrinsic(_value)
+string_marks: Final[Any] = intrinsic(_string)
 name_end_marks: Final[Any] = intrinsic(_name_end)
 control_marks64: Final[Any] = intrinsic(_control)
 high_marks64: Final[Any] = intrinsic(_high)

@@ -4,7 +4,7 @@
   times as fast as byte by byte.
 - ``marks64`` compares 64 bytes with one byte and returns a bit for each; ``first_mark`` is the place of the lowest bit.
   Finding delimiters is three to five times as fast as byte by byte.
-- ``text_marks`` and its like look for the bytes that matter to XML, each in its place.
+- ``text_marks`` and its like look for the bytes that matter to XML, each in its place; ``string_marks`` for those that end JSON strings.
 
 The instructions check nothing: the caller proves that the bytes are within the array. With NUMBA_BOUNDSCHECK the loops are compiled
 as they are written here, so that bounds are checked.
@@ -135,6 +135,19 @@ def high_marks64(data: Any, at: int) -> Any:
     for place in range(64):
         if data[at + place] >= 0x80:
             found |= np.uint64(1) << np.uint64(place)
+    return found
+
+
+@instruction
+def string_marks(data: Any, at: int) -> Any:
+    """Return two bits for each of 32 bytes of a JSON string: the lower ones are of the quote, the upper ones of the backslash and controls."""
+    found = np.uint64(0)
+    for place in range(32):
+        byte = data[at + place]
+        if byte == 0x22:
+            found |= np.uint64(1) << np.uint64(place)
+        if byte == 0x5C or byte < 0x20:
+            found |= np.uint64(1) << np.uint64(32 + place)
     return found
 
 

@@ -131,6 +131,8 @@ def load(
 
 def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
     """Yield a note on the owner and the name of transactions, where nothing uses them."""
+    if capture.options.by_id:  # no property names them
+        return
     rules, asked = capture.rules, environment_of(capture.rules)
     for name, source, item, left_out in (
         ("txowner", capture.options.txowner, "USERNAME", rules.users),

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import TransactionError
 from trailgate.jobs.capture.range_reader import OwnedBatch, located, place_of
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
@@ -63,8 +63,11 @@ class IdCheck:
         self.span: IdSpan | None = None
         self.skipped = self.late = 0
 
-    def fresh(self, batch: OwnedBatch) -> Mask:
-        """Return the operations that the trail does not have; raises TransactionError for ids out of order."""
+    def fresh(self, batch: OwnedBatch, before: MessagePlace) -> Mask:
+        """Return the operations that the trail does not have; raises TransactionError for ids out of order.
+
+        ``before`` is the place of an operation whose message was in a batch before.
+        """
         csn = _in_order(batch.operations)
         fresh = self._unknown(csn)
         rows = np.flatnonzero(fresh)
@@ -73,11 +76,11 @@ class IdCheck:
         if len(rows) < len(csn):
             csn = csn.take(pa.array(rows))
         if self._rule.ordered:
-            self._check_order(batch, csn, rows)
+            self._check_order(batch, csn, rows, before)
         highest = str(pc.max(csn))
         first, last = csn[0].as_py(), csn[-1].as_py()
         if self.span is None:
-            place = place_of(batch.messages, int(batch.message[rows[0]]))
+            place = _place(batch, int(batch.message[rows[0]]), before)
             self.span = IdSpan(first, last, highest, place)
         else:
             own = self.span
@@ -100,7 +103,9 @@ class IdCheck:
         self.late += int((low & ~known).sum())
         return ~known
 
-    def _check_order(self, batch: OwnedBatch, csn: pa.Array, rows: np.ndarray) -> None:
+    def _check_order(
+        self, batch: OwnedBatch, csn: pa.Array, rows: Longs, where: MessagePlace
+    ) -> None:
         """Check that each transaction has a higher id than the one before; within one message it may be the same."""
         begun = np.isin(batch.operations.tx_indicators()[rows], (BEGIN, WHOLE))
         message = batch.message[rows]
@@ -114,8 +119,12 @@ class IdCheck:
             return
         row = int(np.argmax(wrong))
         before = csn[row - 1].as_py() if row else self.span.last if self.span else ""
-        place = place_of(batch.messages, int(message[row]))
+        place = _place(batch, int(message[row]), where)
         raise located(out_of_order(csn[row].as_py(), before), self._files, place)
+
+
+def _place(batch: OwnedBatch, message: int, last: MessagePlace) -> MessagePlace:
+    return last if message < 0 else place_of(batch.messages, message)
 
 
 def check_spans(spans: Iterable[IdSpan], files: MessageFiles) -> None:

@@ -101,17 +101,18 @@ class FieldValues:
             mask = nulls[number] if count else NO_NULLS
             values = column(offsets[number], out[base : base + size], mask, text=True)
             if not self.checked:
-                self._check(values, places[number])
+                values = self._text(values, places[number])
             columns.append(self._plain(values, first, places[number], int(seen[number])))
         return columns
 
-    @staticmethod
-    def _check(values: pa.Array, place: int) -> None:
+    def _text(self, values: pa.Array, place: int) -> pa.Array:
+        """Return text that is checked; raises DecodeError with the row as its record and the place as its column."""
         try:
             check_text(values, np.arange(len(values)))
         except DecodeError as error:
             where = Where(record=error.where.offset, column=place, raw=error.where.raw)
             raise DecodeError(error.problem, where=where, hint=error.hint) from None
+        return values
 
     def _plain(self, values: pa.Array, first: Longs, place: int, seen: int) -> pa.Array:
         """Return the values of the fields ``first + place`` with the escapes undone (decision 0026).

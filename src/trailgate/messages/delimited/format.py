@@ -6,12 +6,12 @@ with a value and, where configured, its name and before value, grouped in blocks
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from trailgate.arrays import Longs
-from trailgate.columnar.delimited import BrokenQuotesError, Dialect, index_fields
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.delimited import BrokenQuotesError, Dialect, Fields, index_fields
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError
 from trailgate.messages.delimited.field_values import FieldValues
@@ -24,12 +24,22 @@ from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 
+MakeValues = Callable[[Octets, Fields, DelimitedOptions], FieldValues]
+
 
 class DelimitedFormat:
-    """Reads records by one set of options; what these decide is made once and kept."""
+    """Reads records by one set of options; what these decide is made once and kept.
 
-    def __init__(self, options: DelimitedOptions) -> None:
-        self.options = options
+    ``values`` makes what copies values, and ``images`` reads images, where a kind of delimited messages has its own.
+    """
+
+    def __init__(
+        self,
+        options: DelimitedOptions,
+        values: MakeValues = FieldValues,
+        images: ImageReader | None = None,
+    ) -> None:
+        self.options, self._values = options, values
         # In quotes delimiters are data anyway; outside an escape means nothing where there are quotes (decision 0026).
         escapes = () if options.quote else (options.fielddelim_escaped, options.linedelim_escaped)
         self.dialect = Dialect(
@@ -40,7 +50,12 @@ class DelimitedFormat:
             tuple(escape for escape in escapes if escape),
             returns=options.linedelim == b"\n",
         )
-        self._images = ImageReader(options)
+        self._images = images or ImageReader(options)
+
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return self.options.hasbefores
 
     def records(self, messages: MessageBatch) -> DelimitedRecords:
         """Return the records of the messages, each with all header fields."""
@@ -50,7 +65,7 @@ class DelimitedFormat:
         except BrokenQuotesError as quotes:
             raise BadMessagesError(quotes.bodies) from None
         owner = fields.body
-        values = FieldValues(data, fields, self.options)
+        values = self._values(data, fields, self.options)
         values.check_text(messages)
         offset = fields.starts[fields.first] - messages.starts[owner]
         records = DelimitedRecords(messages, owner, offset, fields, values)

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.columnar.rows import distinct
-from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.delimited.column_pairing import ColumnPairing, FieldNumber
 from trailgate.messages.delimited.options import DelimitedOptions
@@ -18,7 +18,7 @@ from trailgate.messages.delimited.records import DelimitedRecords
 from trailgate.messages.parsing.bad_messages import errors_by_row
 from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
-from trailgate.model.tables import Table
+from trailgate.model.tables import Column, Table
 from trailgate.operations.values import Convert, parser_for
 
 INSERT: Final = ord("I")
@@ -94,20 +94,22 @@ class ImageReader:
     def _converters_of(self, table: Table) -> tuple[Convert, ...]:
         if table.name not in self._converters:
             self._converters[table.name] = tuple(
-                parser_for(column, self._date_format(table.name, column.name))
-                for column in table.columns
+                self.converter(table, column) for column in table.columns
             )
         return self._converters[table.name]
+
+    def converter(self, table: Table, column: Column) -> Convert:
+        """Return the function that makes a column's values of their texts."""
+        return parser_for(column, self._date_format(table.name, column.name))
 
     def _date_format(self, table: str, column: str) -> DateFormat | None:
         """Return a column's date format: its own, its table's, the global one, or none."""
         options = self.options
-        text = (
+        return (
             options.column_date_formats.get((table.upper(), column.upper()))
             or options.table_date_formats.get(table.upper())
             or options.date_format
         )
-        return compile_format(text) if text else None
 
 
 class _DelimitedGroup(RecordGroup[DelimitedRecords]):

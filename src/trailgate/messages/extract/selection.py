@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.maps import joined_maps
 from trailgate.errors import OptionError
 from trailgate.messages.extract.rules import CaptureRules, Condition, TableRule, column_index
 from trailgate.model.changes import ABSENT, DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
@@ -33,6 +34,7 @@ class TableSelection:
     statements: tuple[TableRule, ...]
     surroundings: Surroundings
     dropped: frozenset[int] = frozenset()
+    asks_types: bool = False  # an expression needs to know which updates are key updates
 
     @classmethod
     def of(cls, table: Table, rules: CaptureRules) -> Self | None:
@@ -43,7 +45,8 @@ class TableSelection:
         statements = rules.of_table(table.name)
         if not statements:
             return None
-        found = cls(table, statements, rules.surroundings, _dropped(table, statements[0]))
+        asks = any(item == "OPTYPE" for _, item in _items(statements))
+        found = cls(table, statements, rules.surroundings, _dropped(table, statements[0]), asks)
         found.check()
         return found
 
@@ -51,11 +54,6 @@ class TableSelection:
     def takes_all(self) -> bool:
         """Return whether every operation is captured."""
         return self.statements[0].takes_all
-
-    @property
-    def asks_types(self) -> bool:
-        """Return whether an expression needs to know which updates are key updates."""
-        return any(item == "OPTYPE" for _, item in _items(self.statements))
 
     def check(self) -> None:
         """Raise OptionError where an expression does not fit the table."""
@@ -125,7 +123,10 @@ class TableSelection:
         if not tokens:
             return block
         values = [texts(token.value, block, self.surroundings) for token in tokens]
-        return replace(block, tokens=_maps([token.name for token in tokens], values))
+        own = _maps([token.name for token in tokens], values)
+        return replace(
+            block, tokens=own if block.tokens is None else joined_maps(block.tokens, own)
+        )
 
     def without_columns(self, block: ChangeBlock) -> ChangeBlock:
         """Return the block with the columns alone that records get (COLS, COLSEXCEPT)."""

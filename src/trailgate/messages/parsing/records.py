@@ -10,7 +10,8 @@ from typing import Final, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.parsing.bad_messages import BadMessagesError
@@ -38,8 +39,29 @@ class Records(ABC):
         """Return each record's number among the different texts of a header field, and those texts."""
         return distinct(self.text(name))
 
-    def time_formats(self) -> list[tuple[Longs, str | None]] | None:
+    def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
+        """Return the values of a header field that records share, and the number of each record's; None where they do not."""
+        del name
+        return None
+
+    def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
         """Return the records of each format of timestamps, or None where all have that of the options."""
+        return None
+
+    def segments(self) -> Longs | None:
+        """Return the number, from 1 on, of each record's message in its transaction, 0 for none; None where the format has no such numbers."""
+        return None
+
+    def transaction_ends(self) -> Mask | None:
+        """Return which records end their transaction, where the format states that and it is known by its id."""
+        return None
+
+    def tokens(self) -> pa.Array | None:
+        """Return each record's user tokens as a map of names to texts, or None where there are none."""
+        return None
+
+    def times(self) -> Longs | None:
+        """Return each record's commit time in microseconds since 1970 UTC, or None where it is a header field's text."""
         return None
 
     @property

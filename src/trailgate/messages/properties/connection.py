@@ -43,6 +43,6 @@ CONNECTION: Final[tuple[PropertyRow, ...]] = (
         ValueKind.CHOICE,
         "which parser reads the messages",
         "capture properties §3",
-        choices=("fixed", "delim", "xml"),
+        choices=("fixed", "delim", "xml", "event_publishing", "json", "debezium"),
     ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.messages.properties.reader import PropertyReader
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
@@ -25,7 +26,7 @@ class MetadataOptions:
 
     seqid: ValueSource
     timestamp: ValueSource
-    timestamp_format: str | None
+    timestamp_format: DateFormat | None
     txid: ValueSource
     txowner: ValueSource | None
     txname: ValueSource | None
@@ -44,9 +45,19 @@ class MetadataOptions:
         return frozenset()
 
     @property
+    def by_id(self) -> bool:
+        """Return whether transactions are known by their ids alone, see ``messages/transactions/by_id.py``."""
+        return False
+
+    @property
+    def operation_ids(self) -> bool:
+        """Return whether, with ``by_id``, transactions are known by transaction ids, and each operation has a sequence id of its own."""
+        return False
+
+    @property
     def spans_messages(self) -> bool:
-        """Return whether a transaction may span messages: operations have an indicator."""
-        return self.txind is not None
+        """Return whether a transaction may span messages: operations have an indicator, or transactions ids alone."""
+        return self.txind is not None or self.by_id
 
     @property
     def gives_ids(self) -> bool:
@@ -63,7 +74,7 @@ def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -
     return {
         "seqid": read.needed_source("seqid"),
         "timestamp": read.needed_source("timestamp"),
-        "timestamp_format": read.text("timestamp.format") or None,
+        "timestamp_format": read.date_format("timestamp.format"),
         "txid": read.needed_source("txid"),
         "txowner": read.source("txowner"),
         "txname": read.source("txname"),

@@ -80,6 +80,30 @@ def indicator_rows(parser: str, origin: str) -> tuple[PropertyRow, ...]:
     )
 
 
+def userdefs_rows(parser: str, origin: str) -> tuple[PropertyRow, ...]:
+    """Return the rows of the tables that a parser's properties define themselves."""
+    return (
+        PropertyRow(
+            f"{parser}.userdefs.tables",
+            ValueKind.NAMES,
+            "tables defined here, as SCHEMA.TABLE",
+            origin,
+        ),
+        PropertyRow(
+            f"{parser}.userdefs.<SCHEMA.TABLE>.columns",
+            ValueKind.NAMES,
+            "columns of such a table, in order",
+            origin,
+        ),
+        PropertyRow(
+            f"{parser}.userdefs.<SCHEMA.TABLE>.<COLUMN>",
+            ValueKind.TEXT,
+            "type of such a column: `vchar N`, text of length N",
+            origin,
+        ),
+    )
+
+
 def operation_rows(parser: str, origin: str) -> tuple[PropertyRow, ...]:
     """Return the rows of a parser's operation codes; that of a truncate is ours."""
     own = "our own: the adapter's is not documented"

@@ -12,14 +12,25 @@ from typing import Final
 
 from trailgate.errors import did_you_mean
 from trailgate.messages.properties.connection import CONNECTION
+from trailgate.messages.properties.debezium import DEBEZIUM
 from trailgate.messages.properties.delimited import DELIMITED
+from trailgate.messages.properties.event_publishing import EVENT_PUBLISHING
 from trailgate.messages.properties.fixed_width import FIXED
+from trailgate.messages.properties.json import JSON
 from trailgate.messages.properties.rows import Effect, PropertyRow, SourceKind, ValueKind
 from trailgate.messages.properties.xml import XML
 
 __all__ = ["PROPERTIES", "Effect", "PropertyRow", "SourceKind", "ValueKind", "nearest", "row_of"]
 
-PROPERTIES: Final[tuple[PropertyRow, ...]] = (*CONNECTION, *DELIMITED, *FIXED, *XML)
+PROPERTIES: Final[tuple[PropertyRow, ...]] = (
+    *CONNECTION,
+    *DEBEZIUM,
+    *DELIMITED,
+    *EVENT_PUBLISHING,
+    *FIXED,
+    *JSON,
+    *XML,
+)
 
 _ROWS: Final[Mapping[str, PropertyRow]] = MappingProxyType(
     {name: row for row in PROPERTIES for name in (row.name, *row.aliases)}

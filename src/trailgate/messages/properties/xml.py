@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trailgate.messages.properties.rows import PropertyRow, ValueKind
+from trailgate.messages.properties.rows import PropertyRow, ValueKind, userdefs_rows
 
 _ORIGIN: Final = "capture properties §7.1"
 _OWN: Final = "our own"
@@ -17,24 +17,7 @@ XML: Final[tuple[PropertyRow, ...]] = (
         "source definitions file of the tables",
         _ORIGIN,
     ),
-    PropertyRow(
-        "xml.userdefs.tables",
-        ValueKind.NAMES,
-        "tables defined here, as SCHEMA.TABLE",
-        _INFERRED,
-    ),
-    PropertyRow(
-        "xml.userdefs.<SCHEMA.TABLE>.columns",
-        ValueKind.NAMES,
-        "columns of such a table, in order",
-        _INFERRED,
-    ),
-    PropertyRow(
-        "xml.userdefs.<SCHEMA.TABLE>.<COLUMN>",
-        ValueKind.TEXT,
-        "type of such a column: `vchar N`, text of length N",
-        _INFERRED,
-    ),
+    *userdefs_rows("xml", _INFERRED),
     PropertyRow(
         "xml.rules",
         ValueKind.NAMES,

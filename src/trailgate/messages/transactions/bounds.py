@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.gather import take_text
+from trailgate.columnar.rows import first_other, text_view
 from trailgate.errors import TrailgateError, TransactionError
 from trailgate.messages.transactions.held import Held
 from trailgate.messages.transactions.raw_operations import RawOperations
@@ -29,7 +31,8 @@ INTERLEAVED = "Transactions must be contiguous: each begins after the one before
 class TransactionState:
     """What is open after a batch: a transaction, or a unit that is broken already.
 
-    ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``.
+    ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``. ``count`` is how many
+    operations it has so far, where transactions are known by their ids, ``segment`` the number of its last message, where those have one.
     """
 
     tx_id: str | None = None
@@ -38,6 +41,8 @@ class TransactionState:
     id_length: int | None = None
     held: Held | None = None
     excluded: bool = False
+    count: int = 0
+    segment: int = 0
 
     @property
     def is_open(self) -> bool:
@@ -47,15 +52,25 @@ class TransactionState:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A message that cannot be captured; -1 is the unit that was open before the batch."""
+    """A message that cannot be captured; -1 is the unit that was open before the batch.
+
+    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same. ``place`` is the file
+    and the offset of a message that was in a batch before.
+    """
 
     message: int
     error: TrailgateError
+    ids: tuple[str, str] | None = None
+    place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """The work of ``chain``: per operation indicator and ids, and which operations are kept."""
+    """The work of ``chain``: per operation indicator and ids, and which operations are kept.
+
+    ``seq_id`` is None where the operations have theirs already. ``ended_before``: the transaction that was open before has
+    ended, without another operation.
+    """
 
     tx_ind: npt.NDArray[np.uint8]
     tx_id: pa.Array
@@ -64,6 +79,8 @@ class Transactions:
     marks: UnitMarks
     problems: tuple[Problem, ...]
     state: TransactionState
+    seq_id: pa.Array | None = None
+    ended_before: bool = False
 
 
 def open_at_end(state: TransactionState) -> TrailgateError | None:
@@ -82,18 +99,18 @@ def chain(
     """Return the operations' transactions; problems found are added to those of the parser."""
     bad = {problem.message: problem for problem in problems}
     unreadable = np.fromiter(bad, np.int64, len(bad))
-    length = _check_lengths(raw, bad, state.id_length)
+    length = check_lengths(raw, bad, state.id_length)
     if raw.tx_ind is None:
         return _by_message(raw, messages, bad, TransactionState(id_length=length))
     marks = unit_marks(raw.tx_ind, raw.message, messages, unreadable, is_open=state.is_open)
     return _by_indicator(raw, marks, bad, state, length)
 
 
-def _check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | None) -> int | None:
+def check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | None) -> int | None:
     """Note every message with a sequence id of another length than the first: order needs it."""
     if not len(raw.message):
         return length
-    lengths = np.asarray(pc.binary_length(raw.seq_id))
+    lengths = np.diff(text_view(raw.seq_id)[0])
     length = int(lengths[0]) if length is None else length
     for i in np.flatnonzero(lengths != length).tolist():
         error = TransactionError(
@@ -109,7 +126,8 @@ def _note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
         bad[message] = Problem(message, error)
 
 
-def _kept(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
+def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
+    """Return the operations whose messages are good."""
     if not bad:
         return np.ones(len(raw.message), bool)
     return ~np.isin(raw.message, np.fromiter(bad, np.int64))
@@ -126,12 +144,12 @@ def _by_message(
         begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
         _check_ids(raw, begin, bad)
         letters = indicators(new, np.append(new[1:], True))
-        tx_id, csn = _take(raw.tx_id, begin), _take(raw.seq_id, begin)
+        tx_id, csn = _of_begin(raw.tx_id, begin), take_text(raw.seq_id, begin)
     return Transactions(
         tx_ind=letters,
         tx_id=tx_id,
         csn=csn,
-        kept=_kept(raw, bad),
+        kept=kept_operations(raw, bad),
         marks=UnitMarks.of_single(messages),
         problems=tuple(bad[m] for m in sorted(bad)),
         state=state,
@@ -144,15 +162,20 @@ def indicators(first: Mask, last: Mask) -> npt.NDArray[np.uint8]:
     return table[first.astype(np.uint8) * 2 + last]
 
 
-def _take(values: pa.Array, rows: Longs) -> pa.Array:
-    return values.take(pa.array(rows))
+def _of_begin(values: pa.Array, rows: Longs) -> pa.Array:
+    """Return the values of the rows named, which are the column itself where they are all alike."""
+    if not values.null_count and first_other(values, rows) < 0:
+        return values
+    return take_text(values, rows)
 
 
 def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> None:
     """Note each message whose operations do not agree on their transaction."""
     if raw.tx_ids_generated:
         return
-    own, opened = raw.tx_id, _take(raw.tx_id, begin)
+    own, opened = raw.tx_id, _of_begin(raw.tx_id, begin)
+    if own is opened:
+        return
     for i in np.flatnonzero(~np.asarray(pc.equal(own, opened))).tolist():
         error = TransactionError(
             f"transaction {own[i].as_py()} within transaction {opened[i].as_py()}",
@@ -196,7 +219,7 @@ def _by_indicator(
         tx_ind=indicators(walk.opens, walk.closes),
         tx_id=tx_id,
         csn=csn,
-        kept=_kept(raw, bad),
+        kept=kept_operations(raw, bad),
         marks=marks,
         problems=tuple(bad[m] for m in sorted(bad)),
         state=after,
@@ -236,13 +259,15 @@ def _check_bounds(
 def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
     inside = begin >= 0
     if inside.all():
-        return _take(values, begin)
+        return _of_begin(values, begin)
     taken = values.take(pa.array(begin, mask=~inside))
     return taken if before is None else pc.fill_null(taken, before)
 
 
 def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
     if raw.tx_ids_generated:
+        return
+    if raw.tx_id is tx_id:
         return
     differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
     for i in np.flatnonzero(differs).tolist():

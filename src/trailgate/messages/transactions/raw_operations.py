@@ -19,9 +19,12 @@ NO_TEXT: Final = pa.array([], pa.string())
 class RawOperations:
     """Operations before their transactions are worked out; members have one slot an operation.
 
-    ``blocks`` hold one operation type each; their ids and indicators are still to be set. An operation that is not
-    captured is in no block. ``excluded`` is 1 for those of users and transactions that are left out, -1 for those that have
+    ``blocks`` hold one operation type each, or inserts and updates without before values; their ids and indicators are still to
+    be set. An operation that is not captured is in no block. With ``by_id`` operations of one transaction follow one another and have
+    one ``seq_id``, that of the transaction; of ``tx_ind`` only the ends count. ``excluded`` is 1 for those of users and
+    transactions that are left out, -1 for those that have
     no name of their own. ``notes`` are what a run notes once about its messages.
+    ``segments`` is the number of an operation's message in its transaction, from 1 on, where messages have one.
     """
 
     blocks: tuple[ChangeBlock, ...]
@@ -32,24 +35,29 @@ class RawOperations:
     tx_ids_generated: bool
     excluded: Longs | None = None
     notes: frozenset[str] = frozenset()
+    by_id: bool = False
+    segments: Longs | None = None
 
     @staticmethod
-    def joined(parts: Sequence[RawOperations], *, indicated: bool) -> RawOperations:
+    def joined(
+        parts: Sequence[RawOperations], *, indicated: bool, by_id: bool = False
+    ) -> RawOperations:
         """Return parts as one, in the order of their messages.
 
-        ``indicated`` is whether operations have indicators, for where there are none.
+        ``indicated`` is whether operations have indicators, for where there are none; ``by_id`` likewise.
         """
         if len(parts) == 1:
             return parts[0]
         if not parts:
             none = np.zeros(0, np.int64)
             marked = np.zeros(0, np.uint8) if indicated else None
-            return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True)
+            return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True, by_id=by_id)
         blocks, before = [], 0
         for raw in parts:
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]
             before += len(raw.message)
         marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
+        segments = [raw.segments for raw in parts if raw.segments is not None]
         excluded = [raw.excluded for raw in parts if raw.excluded is not None]
         return RawOperations(
             tuple(blocks),
@@ -60,4 +68,6 @@ class RawOperations:
             parts[0].tx_ids_generated,
             np.concatenate(excluded) if excluded else None,
             frozenset().union(*(raw.notes for raw in parts)),
+            parts[0].by_id,
+            np.concatenate(segments) if segments else None,
         )

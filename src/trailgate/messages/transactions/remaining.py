@@ -46,7 +46,12 @@ def remaining(
     if not hold and raw.excluded is None and captured.all():
         return Remaining(done.kept, done.tx_ind, done.state)
     opens = (done.tx_ind == BEGIN) | (done.tx_ind == WHOLE)
-    number = np.cumsum(opens)  # 0 is the transaction that was open before
+    closes = (done.tx_ind == END) | (done.tx_ind == WHOLE)
+    begins = opens.copy()
+    begins[1:] |= closes[
+        :-1
+    ]  # what follows an end in a broken unit belongs to no transaction before it
+    number = np.cumsum(begins)  # 0 is the transaction that was open before
     left_out = _left_out(raw, opens, state)
     captured &= done.kept & ~left_out
     rows = np.flatnonzero(captured)
@@ -54,7 +59,8 @@ def remaining(
     first, last = np.ones(len(rows), bool), np.ones(len(rows), bool)
     first[1:] = last[:-1] = own[1:] != own[:-1]
     ended = np.zeros(len(number) + 1, bool)
-    ended[number[(done.tx_ind == END) | (done.tx_ind == WHOLE)]] = True
+    ended[0] = done.ended_before
+    ended[number[closes]] = True
     last &= ended[own]
     held, released = state.held, None
     if held is not None:
@@ -63,7 +69,7 @@ def remaining(
             first[0] = False
         if continued or ended[0]:
             released, held = held.released(last=not continued), None
-    if done.state.tx_id is None or number[-1:].any():
+    if done.state.tx_id is None or done.state.broken or number[-1:].any():
         held = None  # its transaction has ended, or its unit is broken
     tx_ind = done.tx_ind.copy()
     tx_ind[rows] = indicators(first, last)
@@ -72,7 +78,8 @@ def remaining(
         held=held,
         excluded=_excluded_after(raw, opens, state),
     )
-    open_now = hold and after.tx_id is not None and len(own) > 0 and own[-1] == number[-1]
+    stays = after.tx_id is not None and not after.broken
+    open_now = hold and stays and len(own) > 0 and own[-1] == number[-1]
     if not open_now or last[-1]:
         return Remaining(captured, tx_ind, after, released)
     captured[rows[-1]] = False

@@ -6,8 +6,8 @@ the set of patterns' steps that an element has reached. Predicates of a tag choo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final
 
@@ -24,6 +24,9 @@ from trailgate.messages.xml.kernels.layout import (
     CHOICE,
     COLUMNS,
     DOCUMENT,
+    FIELD,
+    HEADS,
+    KIND,
     OPERATIONS,
     OUTER,
     PHASES,
@@ -58,20 +61,21 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """A value that is found from an element around the rule's: in a slot of the anchor that ``pointer`` of a record names."""
+    """A value that is found from an element around the rule's: in the slot ``theirs`` of the anchor that ``pointer`` of a record names."""
 
     kind: int
     rule: int
     name: str
     pointer: int
-    slot: int
+    theirs: int
 
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
     """The tables of rules; ``kernels.layout`` describes their rows.
 
-    ``slots`` are the properties that records of each kind have places for, ``pointers`` how many anchors they have.
+    ``slots`` are the properties that records of each kind have places for, and the fields of these; ``widths`` are how many fields
+    each kind has.
     ``nests`` states that matches may lie within others, so that records do not come in the order of operations.
     """
 
@@ -84,8 +88,8 @@ class Automaton:
     bounds: Longs
     actions: Longs
     literals: bytes
-    slots: tuple[tuple[str, ...], ...]
-    pointers: tuple[int, ...]
+    slots: tuple[Mapping[str, int], ...]
+    widths: tuple[int, ...]
     anchored: tuple[Anchored, ...]
     instances: int
     counters: int
@@ -244,19 +248,37 @@ class _Actions:
                 raise NotForScannerError("a prefix")
             letter = self.attribute(path.accessor.attribute.local)
             self._act(pattern, Phase.ATTRIBUTE, (letter, *place))
-        elif part in {Part.TEXT, Part.CONTENT}:
+        elif part in _ENDING:
             if any(step.anywhere for step in path.steps):
                 raise NotForScannerError("text below //")
             self._act(pattern, Phase.END, (_ENDING[part], *place))
         else:
             self._act(pattern, Phase.START, (_STARTING[part], *place))
 
+    def field(self, kind: int, slot: int) -> int:
+        """Return the field of a record that a slot begins at."""
+        return HEADS[kind] + self.pointers[kind] + 2 * slot
+
+    def placed(self, phase: Phase, row: tuple[int, ...]) -> tuple[int, ...]:
+        """Return an action with the field of a record for its slot or pointer."""
+        what, slot, kind = row[0], row[FIELD], row[KIND]
+        if phase is not Phase.ATTRIBUTE:
+            if what in {What.RECORD, What.CLOSE}:
+                return row
+            if what == What.POINT:
+                return *row[:FIELD], HEADS[kind] + slot, *row[FIELD + 1 :]
+        return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
+
     def attribute(self, name: str) -> int:
         """Return the number of an attribute's name, from 1."""
         return self.attributes.setdefault(name, len(self.attributes) + 1)
 
 
-_ENDING: Final = {Part.TEXT: What.TEXT, Part.CONTENT: What.CONTENT}
+_ENDING: Final[dict[Part | None, What]] = {
+    Part.TEXT: What.TEXT,
+    Part.EXACT_TEXT: What.EXACT_TEXT,
+    Part.CONTENT: What.CONTENT,
+}
 _STARTING: Final[dict[Part | None, What]] = {
     None: What.EXISTS,
     Part.NAME: What.NAME,
@@ -302,6 +324,7 @@ class _Tables:
                 raise NotForScannerError("too many names")
         bounds, actions = self._acts()
         own = self.actions
+        kinds = range(KINDS)
         return Automaton(
             elements=tuple(self.elements),
             attributes=tuple(own.attributes),
@@ -312,9 +335,19 @@ class _Tables:
             bounds=bounds,
             actions=_table(actions, ACTION),
             literals=bytes(self.literals),
-            slots=tuple(tuple(map(str, slots)) for slots in own.slots),
-            pointers=tuple(own.pointers),
-            anchored=tuple(own.anchored),
+            slots=tuple(
+                {str(name): own.field(kind, slot) for name, slot in own.slots[kind].items()}
+                for kind in kinds
+            ),
+            widths=tuple(own.field(kind, len(own.slots[kind])) for kind in kinds),
+            anchored=tuple(
+                replace(
+                    each,
+                    pointer=HEADS[each.kind] + each.pointer,
+                    theirs=own.field(ANCHORS, each.theirs),
+                )
+                for each in own.anchored
+            ),
             instances=len(own.kinds),
             counters=len(self.counters),
             nests=nests,
@@ -402,7 +435,7 @@ class _Tables:
                     own.sort(key=lambda row: row[5])
                 elif phase is Phase.END:
                     own.sort(key=lambda row: row[0])
-                rows += own
+                rows += [self.actions.placed(phase, row) for row in own]
                 bounds.append(len(rows))
         assert len(Phase) == PHASES
         return np.array(bounds, np.int64), rows

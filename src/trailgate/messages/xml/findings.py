@@ -1,18 +1,18 @@
-"""What rules found in a batch of messages: places of values in one buffer, one slot a record.
+"""What rules found in a batch of messages: places of values in one buffer, one row of numbers a record.
 
 Both ways of reading documents give the same findings: the compiled scanner and the tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.gather import column, unfit
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.messages.xml.kernels.cells import copy_values, measure_values
@@ -42,18 +42,50 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Records of one type of rules: the rule of each by number, and its values by property."""
+    """Records of one type of rules: ``width`` numbers each, the first of which is the number of the rule.
 
-    rule: Longs
-    values: Mapping[str, Places]
+    ``fields`` has by property where in a record its value's start is; the length follows, below 0 where none was found.
+    """
+
+    records: Offsets
+    width: int
+    fields: Mapping[str, int]
 
     def __len__(self) -> int:
-        return len(self.rule)
+        return len(self.records) // self.width
+
+    @property
+    def rows(self) -> Offsets:
+        """Return the records as a matrix, not copied."""
+        return self.records.reshape(-1, self.width)
+
+    @property
+    def rule(self) -> Longs:
+        """Return the rule of each record by number."""
+        return self.records[:: self.width].astype(np.int64)
+
+    def places(self, name: str) -> Places | None:
+        """Return where the values of a property are, or None where records have no place for them."""
+        field = self.fields.get(name)
+        if field is None:
+            return None
+        starts, lengths = (self.records[at :: self.width] for at in (field, field + 1))
+        return Places(starts.astype(np.int64), lengths.astype(np.int64))
 
     def taken(self, rows: Longs) -> Found:
         """Return these records."""
-        values = {name: places.taken(rows) for name, places in self.values.items()}
-        return Found(self.rule[rows], values)
+        return replace(self, records=self.rows[rows].reshape(-1))
+
+    def with_fields(self, names: Iterable[str], moved: int) -> Found:
+        """Return the same records with places for these properties alone, whose values are ``moved`` in the buffer."""
+        fields = {name: 1 + 2 * number for number, name in enumerate(names)}
+        rows = np.full((len(self), 1 + 2 * len(fields)), -1, np.int32)
+        rows[:, 0] = self.rows[:, 0]
+        for name in fields.keys() & self.fields.keys():
+            own, field = self.fields[name], fields[name]
+            rows[:, field : field + 2] = self.rows[:, own : own + 2]
+            rows[:, field] += moved
+        return Found(rows.reshape(-1), rows.shape[1], fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +95,15 @@ class Findings:
     Places are those of ``text``, which is UTF-8, and 64 more bytes that words may be read from.
 
     ``outer`` are the transactions, and the operations that have others below them; ``above`` is the outer record
-    around each, -1 where there is none. Operations are in the order of their messages and transactions.
+    around each, -1 where there is none, ``outer_message`` its message. Operations are in the order of their messages and transactions.
     ``around`` is the outer record around each operation, ``transaction`` that of its transaction. ``start`` and
-    ``end`` are its element's bytes in its message. ``operation`` is the operation of a column.
+    ``end`` are its element's bytes in its message. ``operation`` is the operation of a column; they ascend.
     """
 
     text: Octets
     outer: Found
     above: Longs
+    outer_message: Longs
     operations: Found
     message: Longs
     around: Longs
@@ -99,7 +132,7 @@ def joined(first: Findings, second: Findings) -> Findings:
         columns=_one_after_the_other(first.columns, second.columns, size),
         **{
             name: np.concatenate([getattr(first, name), getattr(moved, name)])
-            for name in ("above", *_OF_OPERATIONS, "operation")
+            for name in ("above", "outer_message", *_OF_OPERATIONS, "operation")
         },
     )
     order = np.argsort(found.message, kind="stable")
@@ -124,14 +157,6 @@ def _moved(records: Longs, by: int) -> Longs:
 
 def _one_after_the_other(first: Found, second: Found, size: int) -> Found:
     """Return the records of both; ``size`` is that of the first one's text."""
-    values = {}
-    for name in {**first.values, **second.values}:
-        starts, lengths = [], []
-        for found, by in ((first, 0), (second, size)):
-            places = found.values.get(name) or Places(
-                np.zeros(len(found), np.int64), np.full(len(found), -1)
-            )
-            starts.append(places.starts + by)
-            lengths.append(places.lengths)
-        values[name] = Places(np.concatenate(starts), np.concatenate(lengths))
-    return Found(np.concatenate([first.rule, second.rule]), values)
+    names = tuple({**first.fields, **second.fields})
+    both = (first.with_fields(names, 0), second.with_fields(names, size))
+    return replace(both[0], records=np.concatenate([found.records for found in both]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.rows import distinct
-from trailgate.messages.xml.findings import Places
+from trailgate.messages.xml.findings import Found, Places
 from trailgate.messages.xml.kernels.cells import word_ids
 from trailgate.messages.xml.kernels.layout import (
     INFO,
@@ -72,16 +72,16 @@ class Names(NamedTuple):
                 yield self.pool[own[0] : own[0] + own[1]].tobytes().decode()
 
 
-def numbered_words(text: Octets, places: Places) -> tuple[Longs, list[str]]:
-    """Return each word's number, -1 where there is none, and the words; ``text`` has ``SPARE`` bytes after them."""
-    rows = len(places.starts)
+def numbered_words(text: Octets, found: Found, field: int) -> tuple[Longs, list[str]]:
+    """Return the number of each record's word at a field, -1 where it has none, and the words; ``text`` has ``SPARE`` bytes after them."""
+    rows = len(found)
     most = min(MOST, 1 << max(_LEAST, rows).bit_length())
     ids, firsts = np.empty(rows, np.int64), np.empty(most, np.int64)
-    count = word_ids(text, places.starts, places.lengths, ids, firsts, *Names.empty(most))
+    count = word_ids(text, found.records, found.width, field, ids, firsts, *Names.empty(most))
     if count < 0:  # empty words, or very many
-        values = places.text(text)
-        codes, found = distinct(values.fill_null(""))
-        return np.where(np.asarray(values.is_valid()), codes, -1), found
-    first = firsts[:count]
-    bounds = zip(places.starts[first].tolist(), places.lengths[first].tolist(), strict=True)
-    return ids, [text[start : start + size].tobytes().decode() for start, size in bounds]
+        starts, lengths = (found.records[at :: found.width] for at in (field, field + 1))
+        values = Places(starts.astype(np.int64), lengths.astype(np.int64)).text(text)
+        codes, words = distinct(values.fill_null(""))
+        return np.where(np.asarray(values.is_valid()), codes, -1), words
+    places = found.rows[firsts[:count], field : field + 2].tolist()
+    return ids, [text[start : start + size].tobytes().decode() for start, size in places]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -11,13 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.columnar.rows import distinct, strings_of
 from trailgate.errors import DecodeError
+from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.metadata_values import message_id_header
 from trailgate.messages.parsing.records import Records
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
 from trailgate.messages.xml.findings import Findings, Found
+from trailgate.messages.xml.kernels.cells import cell_bounds
 from trailgate.messages.xml.names import numbered_words
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.rules import Rule
@@ -26,17 +29,33 @@ _SHOWN: Final = 4096  # bytes of an element that an error may need
 _MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # by begins * 2 + ends
 
 
-Written = Mapping[str, Sequence[tuple[int, ValueSource]]]
+@dataclass(frozen=True, slots=True)
+class RuleValues:
+    """What all rules give, worked out once: the properties, and by property the rules whose values are not paths, and these."""
+
+    rules: tuple[Rule, ...]
+    given: frozenset[str]
+    written: Mapping[str, Sequence[tuple[int, ValueSource]]]
+
+    @classmethod
+    def of(cls, rules: tuple[Rule, ...]) -> RuleValues:
+        """Return the values of rules, which are in the order of their numbers."""
+        written: dict[str, list[tuple[int, ValueSource]]] = {}
+        for rule in rules:
+            for name, source in rule.values.pairs:
+                if isinstance(source, ValueSource):
+                    written.setdefault(name, []).append((rule.number, source))
+        return cls(rules, frozenset(name for rule in rules for name in rule.values), written)
 
 
-def written_values(rules: Iterable[Rule]) -> Written:
-    """Return by property the rules whose values are not paths, and these values."""
-    found: dict[str, list[tuple[int, ValueSource]]] = {}
-    for rule in rules:
-        for name, source in rule.values.pairs:
-            if isinstance(source, ValueSource):
-                found.setdefault(name, []).append((rule.number, source))
-    return found
+@dataclass(slots=True)
+class _Kept:
+    """What was worked out of the findings, for several uses."""
+
+    every: Longs
+    words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
+    bounds: Longs | None = None
+    rules: dict[int, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +64,24 @@ class XmlRecords(Records):
 
     options: XmlOptions
     findings: Findings
-    written: Written
-    seen: frozenset[str] = frozenset()
-    words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
+    values: RuleValues
+    seen: frozenset[str]
+    kept: _Kept
+
+    @classmethod
+    def of(
+        cls,
+        messages: MessageBatch,
+        options: XmlOptions,
+        findings: Findings,
+        values: RuleValues,
+        seen: frozenset[str],
+    ) -> XmlRecords:
+        """Return the records of what was found in messages."""
+        kept = _Kept(np.arange(len(findings.message)))
+        return cls(
+            messages, findings.message, findings.start, options, findings, values, seen, kept
+        )
 
     @property
     def notes(self) -> frozenset[str]:
@@ -63,27 +97,84 @@ class XmlRecords(Records):
         }
         return special[name]() if name in special else self._resolved(name)[0]
 
-    def column_words(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each column's number among the words of a property, -1 where it has none, and these."""
-        if name not in self.words:
-            self.words[name] = self._column_words(name)
-        return self.words[name]
+    def codes(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each operation's number among the different values of a property, and these."""
+        if name == "txind" and "txind" not in self.values.given:
+            begins = self._begins()
+            return begins * 2 + np.append(begins[1:], True), [chr(mark) for mark in _MARKS]
+        alone = name != "schemaandtable" or "table" not in self.values.given
+        coded = self._coded(name) if alone else None
+        if coded is None:
+            return distinct(self.text(name))
+        return self._meant(name, *coded) if name in {"optype", "txind"} else coded[:2]
 
-    def _column_words(self, name: str) -> tuple[Longs, list[str]]:
-        columns = self.findings.columns
-        places, found = columns.values.get(name), list[str]()
-        codes = np.full(len(columns), -1)
-        if places is not None:
-            codes, found = numbered_words(self.findings.text, places)
-        written = self.written.get(name, ())
+    def _coded(self, name: str) -> tuple[Longs, list[str], Longs] | None:
+        """Return the number of each operation's value, the values, and the rules that give them; None where one level does not give all."""
+        levels = self._giving(name)
+        if len(levels) != 1:
+            return None
+        found, which = levels[0]
+        words = self._words(name, found)
+        if words is None or not (which >= 0).all():
+            return None
+        codes, texts = words
+        codes = codes if which is self.kept.every else codes[which]
+        if len(codes) and codes.min() < 0:
+            return None
+        rule = found.rule
+        return codes, texts, rule if which is self.kept.every else rule[which]
+
+    def _words(self, name: str, found: Found) -> tuple[Longs, list[str]] | None:
+        """Return the number of each record's value of a property, -1 where it has none, and the values; None where these are in headers."""
+        written = self.values.written.get(name, ())
+        if any(source.kind is not SourceKind.LITERAL for _, source in written):
+            return None
+        codes, texts = np.full(len(found), -1), list[str]()
+        if name in found.fields:
+            codes, texts = numbered_words(self.findings.text, found, found.fields[name])
         if written:
             fixed = np.full(written[-1][0] + 1, -1)
+            numbers = {text: number for number, text in enumerate(texts)}
             for number, source in written:
-                fixed[number] = len(found)
-                found.append(source.name)
-            own = np.append(fixed, -1)[np.minimum(columns.rule, len(fixed))]
-            codes = np.where(own >= 0, own, codes)
-        return codes, found
+                fixed[number] = numbers.setdefault(source.name, len(numbers))
+            own = np.append(fixed, -1)[np.minimum(found.rule, len(fixed))]
+            codes, texts = np.where(own >= 0, own, codes), list(numbers)
+        return codes, texts
+
+    def cell_words(self, name: str) -> tuple[Longs, list[str]] | None:
+        """Return what ``column_words`` does, of the values that are in the message; None where no path gives the property."""
+        columns = self.findings.columns
+        if name not in columns.fields:
+            return None
+        if name not in self.kept.words:
+            field = columns.fields[name]
+            self.kept.words[name] = numbered_words(self.findings.text, columns, field)
+        return self.kept.words[name]
+
+    def column_words(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each column's number among the words of a property, -1 where it has none, and these."""
+        words = self._words(name, self.findings.columns)
+        assert words is not None
+        return words
+
+    def cell_bounds(self) -> Longs:
+        """Return where the cells of each operation begin, and their end."""
+        if self.kept.bounds is None:
+            self.kept.bounds = np.empty(len(self.message) + 1, np.int64)
+            cell_bounds(self.findings.operation, self.kept.bounds)
+        return self.kept.bounds
+
+    def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
+        """Return the values that records around operations give, and the number of each operation's; None where operations have their own."""
+        levels = self._giving(name)
+        if len(levels) != 1 or levels[0][1] is self.kept.every:
+            return None
+        found, which = levels[0]
+        if not (which >= 0).all() or self.values.written.get(name):
+            return None
+        places = found.places(name)
+        assert places is not None
+        return places.text(self.findings.text), which
 
     def raw(self, row: int) -> bytes:
         """Return the beginning of an operation's element."""
@@ -93,9 +184,9 @@ class XmlRecords(Records):
             memoryview(self.messages.data)[begin + start : begin + min(end, start + _SHOWN)]
         )
 
-    def time_formats(self) -> list[tuple[Longs, str | None]] | None:
+    def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
         """Return the operations of each format of timestamps, or None where all have that of the options."""
-        formats = [rule.timestamp_format for rule in self.options.all_rules()]
+        formats = [rule.timestamp_format for rule in self.values.rules]
         if self.options.timestamp_format or not any(formats):
             return None
         _, rule = self._resolved("timestamp")
@@ -115,17 +206,32 @@ class XmlRecords(Records):
 
     def _levels(self, name: str) -> list[tuple[pa.Array, Longs]]:
         """Return the values of a property and the rules that give them: own ones, then those above."""
+        levels = self._giving(name) or [(self.findings.operations, self.kept.every)]
+        return [self._level(name, found, which) for found, which in levels]
+
+    def _giving(self, name: str) -> list[tuple[Found, Longs]]:
+        """Return the records that may have values of a property, and those of each operation: own ones, then those above."""
         findings = self.findings
-        levels = [self._level(name, findings.operations, np.arange(len(self.message)))]
+        levels = [(findings.operations, self.kept.every)]
         which = findings.around
         while (which >= 0).any():
-            levels.append(self._level(name, findings.outer, which))
+            levels.append((findings.outer, which))
             which = np.where(which >= 0, findings.above[which], -1)
-        return levels
+        mine = {number for number, _ in self.values.written.get(name, ())}
+        return [
+            (found, which)
+            for found, which in levels
+            if name in found.fields or (mine and not mine.isdisjoint(self._rules(found)))
+        ]
+
+    def _rules(self, found: Found) -> frozenset[int]:
+        if id(found) not in self.kept.rules:
+            self.kept.rules[id(found)] = frozenset(np.flatnonzero(np.bincount(found.rule)).tolist())
+        return self.kept.rules[id(found)]
 
     def _level(self, name: str, found: Found, which: Longs) -> tuple[pa.Array, Longs]:
         """Return the value of a property that each operation has by the record ``which`` of a level."""
-        places, inside = found.values.get(name), which >= 0
+        places, inside = found.places(name), which >= 0
         if places is None:
             values = pa.nulls(len(which), pa.string())
         else:
@@ -136,7 +242,7 @@ class XmlRecords(Records):
                 places = places.taken(which)
             values = places.text(self.findings.text)
         rule = np.where(inside, found.rule[which] if len(found) else -1, -1)
-        for number, source in self.written.get(name, ()):
+        for number, source in self.values.written.get(name, ()):
             mine = rule == number
             if mine.any():
                 values = pc.if_else(pa.array(mine), self._fixed(source), values)
@@ -162,7 +268,7 @@ class XmlRecords(Records):
     def _letters(self, name: str) -> pa.Array:
         """Return codes as the letters that they mean by the rules that give them."""
         values, deciding = self._resolved(name)
-        rules = self.options.all_rules()
+        rules = self.values.rules
         codes, found = distinct(values.fill_null(""))
         pairs = codes + deciding * len(found)
         letters: list[str | None] = [None] * (len(rules) * len(found))
@@ -174,6 +280,23 @@ class XmlRecords(Records):
             self.refuse(unknown, self._unknown(name, values, deciding))
         return meant
 
+    def _meant(
+        self, name: str, codes: Longs, found: list[str], deciding: Longs
+    ) -> tuple[Longs, list[str]]:
+        """Return the number of each operation's letter, and the letters that its codes mean."""
+        pairs = codes + deciding * len(found)
+        used = np.flatnonzero(np.bincount(pairs))
+        numbers: dict[str | None, int] = {}
+        table = np.zeros(int(used[-1]) + 1 if len(used) else 1, np.int64)
+        for pair in used.tolist():
+            rule = self.values.rules[pair // len(found)]
+            letter = self._letter(rule, name, found[pair % len(found)])
+            table[pair] = numbers.setdefault(letter, len(numbers))
+        letters = [letter for letter in numbers if letter is not None]
+        if len(letters) < len(numbers):
+            return distinct(self.text(name))  # which refuses the others
+        return table[pairs], letters
+
     @staticmethod
     def _letter(rule: Rule, name: str, code: str) -> str | None:
         codes = rule.codes.get(name)
@@ -182,7 +305,7 @@ class XmlRecords(Records):
     def _unknown(
         self, name: str, values: pa.Array, deciding: Longs
     ) -> Callable[[int], DecodeError]:
-        rules = self.options.all_rules()
+        rules = self.values.rules
 
         def error(row: int) -> DecodeError:
             rule = rules[int(deciding[row])]
@@ -195,7 +318,7 @@ class XmlRecords(Records):
 
     def _indicators(self) -> pa.Array:
         """Return indicators: those that rules read, else the bounds of the transactions found."""
-        if any("txind" in rule.values for rule in self.options.all_rules()):
+        if "txind" in self.values.given:
             return self._letters("txind")
         begins = self._begins()
         marks: Octets = _MARKS[begins * 2 + np.append(begins[1:], True)]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.views import octets
+from trailgate.messages.parsing.message_text import is_utf8
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.xml.automaton import KINDS, Automaton
-from trailgate.messages.xml.findings import Findings, Found, Places
+from trailgate.messages.xml.findings import Findings, Found
 from trailgate.messages.xml.kernels.layout import (
     ANCHORS,
     ATTRIBUTE,
@@ -28,6 +30,7 @@ from trailgate.messages.xml.kernels.layout import (
     FRAME,
     FULL,
     INFO,
+    LINE,
     LITERALS,
     MANY_NAMES,
     MESSAGE,
@@ -35,29 +38,29 @@ from trailgate.messages.xml.kernels.layout import (
     OUTER,
     OWNER,
     PIECE,
-    POINTED,
-    POINTERS,
+    PLACED,
     ROOM,
     RULE,
     SERIAL,
     SHAPE,
-    SLOTS,
     SPARE,
     START,
     TRANSACTION,
     UNKNOWN_DECLARATION,
+    WIDTH,
 )
 from trailgate.messages.xml.kernels.scan import scan, survey
 from trailgate.messages.xml.names import Names
 from trailgate.messages.xml.tree.documents import Limits
 
-_DECLARATION: Final = re.compile(
+DECLARATION: Final = re.compile(
     rb"<\?xml\s+version\s*=\s*(?:\"1\.0\"|'1\.0')"
     rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
     rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
 )
 _ENCODINGS: Final = {b"utf-8", b"utf8"}
-_NO_CHARACTERS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_NO_CHARACTERS: Final = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
 _FIXED: Final = (b"xml", b"xmlns")  # layout.XML, layout.XMLNS
 _MOST_DECLARATIONS: Final = 64
 _DEPTH: Final = 256
@@ -77,6 +80,31 @@ class Scanned:
     names: Iterable[str]
 
 
+class Room(NamedTuple):
+    """Arrays that a scan works in."""
+
+    frames: Longs
+    instances: Longs
+    counters: Longs
+    attributes: Longs
+    pieces: Longs
+    scopes: Longs
+
+    @classmethod
+    def of(cls, automaton: Automaton, limits: Limits) -> Room:
+        """Return room for the rules, and for documents within limits."""
+        depths = min(limits.depth, _DEPTH) + 1
+        sizes = (
+            depths * FRAME,
+            depths * PLACED * max(1, automaton.instances),
+            depths * max(1, automaton.counters),
+            min(limits.attributes, _ATTRIBUTES) * ATTRIBUTES,
+            _PIECES * PIECE,
+            _SCOPES * 2,
+        )
+        return cls(*(np.empty(size, np.int64) for size in sizes))
+
+
 class Scanner:
     """Finds what rules name in batches of messages."""
 
@@ -92,6 +120,14 @@ class Scanner:
             for letter, name in enumerate(words, 1):
                 self.names.info[INFO * self.names.add(name.encode()) + field] = letter
         self.declarations = 0
+        self.spare: list[Room] = []  # several threads may scan
+
+    def room(self) -> Room:
+        """Return arrays to work in, of an earlier scan if there was one."""
+        try:
+            return self.spare.pop()
+        except IndexError:
+            return Room.of(self.automaton, self.limits)
 
     def scan(self, messages: MessageBatch) -> Scanned:
         """Return what the rules find in messages."""
@@ -99,7 +135,7 @@ class Scanner:
 
     def known_declaration(self, text: bytes, names: Names) -> bool:
         """Return whether a declaration is one of UTF-8, which later scans know."""
-        found = _DECLARATION.fullmatch(text)
+        found = DECLARATION.fullmatch(text)
         if found is None or self.declarations >= _MOST_DECLARATIONS:
             return False
         encoding = found[1] or found[2]
@@ -128,10 +164,9 @@ class _Scan:
         self.buffer = self._text(octets(messages.data)[first:last], literals)
         self.text = self.buffer[:-SPARE]
         self.shape = np.zeros(KINDS * SHAPE, np.int64)
-        self.records = np.zeros(0, np.int64)
-        for kind, slots in enumerate(self.automaton.slots):
-            self.shape[kind * SHAPE + SLOTS] = len(slots)
-            self.shape[kind * SHAPE + POINTED] = self.automaton.pointers[kind]
+        self.records = np.zeros(0, np.int32)
+        for kind, width in enumerate(self.automaton.widths):
+            self.shape[kind * SHAPE + WIDTH] = -(-width // LINE) * LINE
         self._grow([min(self.size // size + self.count + 16, _MOST_AT_FIRST) for size in _BYTES])
         self.refused: list[int] = []
 
@@ -145,25 +180,19 @@ class _Scan:
 
     def _grow(self, rooms: Sequence[int]) -> None:
         """Make room for so many records of each kind, and move those that are kept."""
-        old = [self._kind(kind) for kind in range(KINDS)]
-        bases = np.concatenate(
-            [[0], np.cumsum([o.fields * r for o, r in zip(old, rooms, strict=True)])]
-        )
-        records = np.empty(int(bases[-1]), np.int64)
-        for kind, (before, room) in enumerate(zip(old, rooms, strict=True)):
-            new = records[bases[kind] : bases[kind + 1]].reshape(before.fields, room)
-            if before.used:
-                new[:, : before.used] = before.rows[:, : before.used]
-            self.shape[kind * SHAPE + BASE], self.shape[kind * SHAPE + ROOM] = bases[kind], room
+        old = [self.kind(kind) for kind in range(KINDS)]
+        widths = self.shape[WIDTH::SHAPE].tolist()
+        bases = [0, *accumulate(width * room for width, room in zip(widths, rooms, strict=True))]
+        records = np.empty(bases[-1], np.int32)
+        for kind, before in enumerate(old):
+            records[bases[kind] : bases[kind] + len(before)] = before
+        self.shape[BASE::SHAPE], self.shape[ROOM::SHAPE] = bases[:-1], rooms
         self.records = records
 
-    def _kind(self, kind: int) -> _Kind:
-        base, room, count, _, pointers, slots = self.shape[
-            kind * SHAPE : (kind + 1) * SHAPE
-        ].tolist()
-        fields = POINTERS + pointers + 2 * slots
-        rows = self.records[base : base + fields * room].reshape(fields, room)
-        return _Kind(rows, fields, pointers, count)
+    def kind(self, kind: int) -> Offsets:
+        """Return the records of a kind, of the messages that were read."""
+        base, _, kept, _, width = self.shape[kind * SHAPE : (kind + 1) * SHAPE].tolist()
+        return self.records[base : base + kept * width]
 
     def scanned(self) -> Scanned:
         """Return the findings, and the messages that are left."""
@@ -176,35 +205,25 @@ class _Scan:
 
     def _with_forbidden(self) -> list[int]:
         """Return the messages with bytes that are not UTF-8 or that XML forbids."""
-        flags = survey(self.text, 0, self.size)
-        if not flags:
+        if not has_forbidden(self.text, 0, self.size):
             return []
         whole = self.text[: self.size].tobytes()
-        if not flags & 1 and not _is_bad(whole):
-            return []
         bounds = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         return [number for number, (s, e) in enumerate(bounds) if _is_bad(whole[s:e])]
 
     def _run(self) -> None:
-        automaton, names = self.automaton, self.names
-        depth = min(self.scanner.limits.depth, _DEPTH)
-        frames = np.empty((depth + 1) * FRAME, np.int64)
-        instances = np.empty((depth + 1) * max(1, automaton.instances), np.int64)
-        counters = np.empty((depth + 1) * max(1, automaton.counters), np.int64)
-        attributes = np.empty(
-            min(self.scanner.limits.attributes, _ATTRIBUTES) * ATTRIBUTES, np.int64
-        )
-        pieces, scopes = np.empty(_PIECES * PIECE, np.int64), np.empty(_SCOPES * 2, np.int64)
+        automaton, room = self.automaton, self.scanner.room()
         first, code, again = 0, DONE, -1
         while True:
             first, code = scan(
                 self.text, self.starts, self.ends, first, *self.names, automaton.step,
                 len(automaton.elements) + 1, automaton.choices, automaton.outcomes,
-                automaton.predicates, automaton.bounds, automaton.actions, frames, instances,
-                automaton.instances, counters, automaton.counters, attributes, pieces, scopes,
-                self.records, self.shape,
+                automaton.predicates, automaton.bounds, automaton.actions, room.frames,
+                room.instances, automaton.instances, room.counters, automaton.counters,
+                room.attributes, room.pieces, room.scopes, self.records, self.shape,
             )  # fmt: skip
             if code == DONE:
+                self.scanner.spare.append(room)
                 return
             names = self.names
             names.info[BOUND::INFO] = 0
@@ -238,21 +257,16 @@ class _Scan:
         return self.scanner.known_declaration(body[:end], self.names)
 
 
-class _Kind(NamedTuple):
-    """Records of one kind: a row for each field."""
-
-    rows: Longs
-    fields: int
-    pointers: int
-    used: int
+def has_forbidden(text: Octets, start: int, end: int) -> bool:
+    """Return whether bytes are not UTF-8 or have characters that XML forbids; ``SPARE`` bytes follow them."""
+    flags = survey(text, start, end)
+    return flags > 0 and (flags & 1 > 0 or _is_bad(text[start:end].tobytes()))
 
 
 def _is_bad(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
+    if not is_utf8(text) or any(one in text for one in _NO_CHARACTERS):
         return True
-    return _NO_CHARACTERS.search(text) is not None
+    return _CONTROLS.search(text) is not None
 
 
 class _Finished:
@@ -260,16 +274,31 @@ class _Finished:
 
     def __init__(self, done: _Scan) -> None:
         self.automaton = done.automaton
-        self.kinds = [done._kind(kind) for kind in range(KINDS)]  # noqa: SLF001
+        widths = done.shape[WIDTH::SHAPE].tolist()
+        self.kinds = [
+            Found(done.kind(kind), widths[kind], self.automaton.slots[kind])
+            for kind in range(KINDS)
+        ]
         self.text = done.buffer[: int(done.names.used[DECODED]) + SPARE]
+        self._resolve()
+
+    def _resolve(self) -> None:
+        """Copy the values that anchors have to the records that point at them."""
+        for each in self.automaton.anchored:
+            rows, anchors = self.kinds[each.kind].rows, self.kinds[ANCHORS].rows
+            own = self.automaton.slots[each.kind][each.name]
+            mine = np.flatnonzero(rows[:, RULE] == each.rule)
+            which = rows[mine, each.pointer]
+            for more in range(2):
+                rows[mine, own + more] = anchors[which, each.theirs + more]
 
     def _field(self, kind: int, field: int) -> Longs:
         found = self.kinds[kind]
-        return found.rows[field, : found.used]
+        return found.records[field :: found.width].astype(np.int64)
 
     def findings(self) -> Findings:
         """Return the findings in the order of operations."""
-        outer, operations, columns = (self._found(kind) for kind in (OUTER, OPERATIONS, COLUMNS))
+        outer, operations, columns = (self.kinds[kind] for kind in (OUTER, OPERATIONS, COLUMNS))
         fields = {
             name: self._field(OPERATIONS, field)
             for name, field in (
@@ -292,37 +321,16 @@ class _Finished:
             text=self.text,
             outer=outer,
             above=self._field(OUTER, OWNER),
+            outer_message=self._field(OUTER, MESSAGE),
             operations=operations,
             columns=columns,
             operation=operation,
             **fields,
         )
 
-    def _found(self, kind: int) -> Found:
-        records = self.kinds[kind]
-        first = POINTERS + records.pointers
-        values = {
-            name: Places(
-                self._field(kind, first + 2 * slot), self._field(kind, first + 2 * slot + 1)
-            )
-            for slot, name in enumerate(self.automaton.slots[kind])
-        }
-        rule = self._field(kind, RULE)
-        anchors = self.kinds[ANCHORS]
-        for each in self.automaton.anchored:
-            if each.kind != kind:
-                continue
-            mine = np.flatnonzero(rule == each.rule)
-            which = self._field(kind, POINTERS + each.pointer)[mine]
-            places = values[each.name]
-            own = POINTERS + anchors.pointers + 2 * each.slot
-            places.starts[mine] = self._field(ANCHORS, own)[which]
-            places.lengths[mine] = self._field(ANCHORS, own + 1)[which]
-        return Found(rule, values)
-
     def _order(self) -> Longs:
         """Return the operations as rules list them: those below one after it, in the order of their elements."""
-        chains: list[list[tuple[int, int]]] = [[] for _ in range(self.kinds[OPERATIONS].used)]
+        chains: list[list[tuple[int, int]]] = [[] for _ in range(len(self.kinds[OPERATIONS]))]
         start, rule = self._field(OPERATIONS, START), self._field(OPERATIONS, RULE)
         outer_start, outer_rule = self._field(OUTER, START), self._field(OUTER, RULE)
         above, around = self._field(OUTER, OWNER), self._field(OPERATIONS, OWNER)

@@ -19,14 +19,26 @@ def write_line(
     body: bytes, headers: Mapping[str, str], place: tuple[str, int, int], reason: str
 ) -> bytes:
     """Return a message as a line of a quarantine file; once repaired, it is read as any other."""
-    fields: dict[str, Any] = {}
-    try:
-        fields["body"] = body.decode()
-    except UnicodeDecodeError:
-        fields["body_base64"] = base64.b64encode(body).decode()
     source, number, offset = place
     position = f"{number:010d}{offset:010d}"
-    fields |= {"headers": dict(headers), "source": source, "position": position, "reason": reason}
+    own = {"headers": dict(headers), "source": source, "position": position, "reason": reason}
+    return _line(_body_fields(body) | own)
+
+
+def message_line(body: bytes, headers: Mapping[str, str]) -> bytes:
+    """Return a message as a line; without headers it is the body alone."""
+    fields = _body_fields(body)
+    return _line(fields | {"headers": dict(headers)} if headers else fields)
+
+
+def _body_fields(body: bytes) -> dict[str, Any]:
+    try:
+        return {"body": body.decode()}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(body).decode()}
+
+
+def _line(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 

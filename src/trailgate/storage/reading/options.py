@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from trailgate.columnar.positions import parse_position
+from trailgate.columnar.positions import long_position, parse_position
 from trailgate.errors import OptionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
@@ -63,8 +63,8 @@ def _patterns(value: Any) -> TablePatterns:
 
 
 def _position(text: str) -> str:
-    parse_position(text)
-    return text
+    """Return a position as 20 digits, whose text order is that of places."""
+    return long_position(*parse_position(text))
 
 
 POSITION: Final = Kind("a position", _position)

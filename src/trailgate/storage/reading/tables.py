@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from trailgate.arrays import Octets
 from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.trail_file import SCAN, TrailFileReader
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
 from trailgate.trail.format.record_types import IO_METADATA
-from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTables
+from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTable, TrailTables
 from trailgate.trail.records.record_view import RecordView
 
 
@@ -69,11 +71,28 @@ def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table
     return trail.definitions.table(name)
 
 
+def defined_tables(trail: TrailFiles) -> list[str]:
+    """Return the names of all tables that a trail defines, in its files or by its definitions file, sorted."""
+    names = {table.name for table in trail.definitions}
+    for file in trail.files:
+        with TrailFileReader(file) as reader:
+            header = reader.header if file.size else None
+            if header is None or header.trail.compatibility < METADATA_LEVEL:
+                break
+            names |= {known.name for known in _tables(reader)}
+    return sorted(names)
+
+
 def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
+    for known in _tables(reader):
+        if known.table is not None and known.name.casefold() == name:
+            return known.table
+    return None
+
+
+def _tables(reader: TrailFileReader) -> Iterator[TrailTable]:
+    """Yield the tables of a file's metadata records, as far as it is searched; some more than once."""
     tables = NO_TABLES
     for place in range(reader.begin, reader.file.size, SCAN):
         tables = reader.tables(min(place + SCAN, reader.file.size), place, tables)
-        for known in tables.tables.values():
-            if known.table is not None and known.name.casefold() == name:
-                return known.table
-    return None
+        yield from tables.tables.values()

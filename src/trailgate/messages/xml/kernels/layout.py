@@ -14,30 +14,36 @@ COLUMNS: Final = 2
 ANCHORS: Final = 3  # elements around a rule's that its paths begin at
 
 # A kind of records, in ``shape``: where it begins in ``records``, how many fit, how many the messages before have, and this one
-# with them; how many pointers and slots a record has.
-SHAPE: Final = 6
+# with them; how many numbers a record has, a multiple of ``LINE``.
+SHAPE: Final = 5
 BASE: Final = 0
 ROOM: Final = 1
 KEPT: Final = 2
 COUNT: Final = 3
-POINTED: Final = 4
-SLOTS: Final = 5
+WIDTH: Final = 4
+LINE: Final = 8
 
-# Fields of a record; each is a run of ``ROOM`` numbers. After them are its pointers to anchors, then start and length of each slot.
+# Fields of a record; those of columns have the first two alone. After them are its pointers to anchors, then start and length of each slot.
 RULE: Final = 0
 OWNER: Final = 1
 MESSAGE: Final = 2
 TRANSACTION: Final = 3
 START: Final = 4
 END: Final = 5
-POINTERS: Final = 6
+HEADS: Final = (6, 6, 2, 6)  # how many fields are before the pointers, by kind
 
-# An action: what it does (or the number of an attribute's name), the instance and level of its record, the slot, the record's kind, and two more.
+# An instance of a rule: where its record is in ``records``, and the record's number.
+PLACED: Final = 2
+PLACE: Final = 0
+NUMBER: Final = 1
+
+# An action: what it does (or the number of an attribute's name), the instance and level of its record, the field of the slot or pointer,
+# the record's kind, and two more.
 ACTION: Final = 7
 PHASES: Final = 4
 INSTANCE: Final = 1
 LEVEL: Final = 2
-SLOT: Final = 3
+FIELD: Final = 3
 KIND: Final = 4
 FIRST: Final = 5
 SECOND: Final = 6
@@ -47,7 +53,7 @@ DOCUMENT: Final = -1  # a level: the document itself
 class What(IntEnum):
     """What an action does."""
 
-    RECORD = 0  # opens a record; SLOT is the instance of its owner, FIRST the rule, SECOND whether it is a transaction's
+    RECORD = 0  # opens a record; FIELD is the instance of its owner, FIRST the rule, SECOND whether it is a transaction's
     EXISTS = 1
     NAME = 2
     POSITION = 3
@@ -55,7 +61,8 @@ class What(IntEnum):
     POINT = 5  # FIRST: the instance of the anchor, SECOND: its level
     TEXT = 6
     CONTENT = 7
-    CLOSE = 8
+    EXACT_TEXT = 8
+    CLOSE = 9
 
 
 # A choice: its first predicate, how many it has, and its first outcome. A predicate: by what, and three numbers.
@@ -90,7 +97,7 @@ LITERALS: Final = 4
 USED: Final = 5
 
 # An open element, in ``frames``.
-FRAME: Final = 9
+FRAME: Final = 11
 STATE: Final = 1
 TEXT: Final = 2
 TEXT_START: Final = 3
@@ -99,12 +106,15 @@ LAST: Final = 5  # of its pieces of text
 INNER: Final = 6  # where its start tag ends
 CHILDREN: Final = 7
 FIRST_PIECE: Final = 8
+NAME_SIZE: Final = 9
+TAG_START: Final = 10  # of messages that are cut
 
 # States of an element's text.
 NOTHING: Final = 0
 PLAIN: Final = 1
 SECTION: Final = 2
 PIECES: Final = 3
+UNREAD: Final = 4  # no rule needs it, nor where the element ends
 
 # A piece of text that is decoded; NEXT is -1 for the last.
 PIECE: Final = 4
@@ -125,3 +135,18 @@ REFUSED: Final = -1
 FULL: Final = -2
 MANY_NAMES: Final = -3
 UNKNOWN_DECLARATION: Final = -4
+NEEDS_MORE: Final = -5  # of a message that is cut: its text ends within a token
+
+# Where the cutting of a message is: the token that comes next, how many elements and prefixes are open, the depth of the element that
+# is not cut, whether the root has begun, and how much of ``cuts`` is written.
+NOW: Final = 6
+CUT_AT: Final = 0
+CUT_DEPTH: Final = 1
+CUT_SCOPED: Final = 2
+CUT_INSIDE: Final = 3
+CUT_BEGUN: Final = 4
+CUT_WRITTEN: Final = 5
+
+# A place to cut at, and how many elements are open there; then of each where its start tag is, and the size of its name.
+CUT: Final = 2
+OPENED: Final = 3

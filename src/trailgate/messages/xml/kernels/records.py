@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner
 from trailgate.messages.xml.kernels.layout import (
     ACTION,
@@ -12,6 +12,7 @@ from trailgate.messages.xml.kernels.layout import (
     COLUMNS,
     COUNT,
     END,
+    FIELD,
     FIRST,
     FRAME,
     FULL,
@@ -19,30 +20,30 @@ from trailgate.messages.xml.kernels.layout import (
     INSTANCE,
     KIND,
     LEVEL,
+    LINE,
     MESSAGE,
     NOTHING,
-    OPERATIONS,
-    OUTER,
+    NUMBER,
     OWNER,
     PHASES,
+    PIECES,
+    PLACE,
+    PLACED,
     PLAIN,
-    POINTED,
-    POINTERS,
     ROOM,
     RULE,
     SECOND,
-    SECTION,
     SHAPE,
-    SLOT,
-    SLOTS,
     START,
     TEXT,
     TEXT_END,
     TEXT_START,
     TO_DECODE,
     TRANSACTION,
+    UNREAD,
     VALUE_END,
     VALUE_START,
+    WIDTH,
     What,
 )
 from trailgate.messages.xml.kernels.tags import attribute_of
@@ -60,6 +61,7 @@ NAMED = int(What.NAME)
 POSITION = int(What.POSITION)
 LITERAL = int(What.LITERAL)
 TEXTUAL = int(What.TEXT)
+EXACT = int(What.EXACT_TEXT)
 CONTENT = int(What.CONTENT)
 DIGITS = 20
 
@@ -71,21 +73,17 @@ def at_level(depth: int, level: int) -> int:
 
 
 @inner
-def field_at(shape: Longs, kind: int, number: int, field: int) -> int:
-    """Return where a field of a record is."""
-    row = kind * SHAPE
-    return shape[row + BASE] + field * shape[row + ROOM] + number
+def record_of(actions: Longs, row: int, depth: int, instances: Longs, width: int) -> int:
+    """Return where the record of an action is."""
+    level = at_level(depth, actions[row + LEVEL])
+    return instances[(level * width + actions[row + INSTANCE]) * PLACED + PLACE]
 
 
 @inner
-def store(
-    records: Longs, shape: Longs, kind: int, number: int, slot: int, start: int, size: int
-) -> None:
-    """Store the place of a value; the first one of a slot counts."""
-    place = field_at(shape, kind, number, POINTERS + shape[kind * SHAPE + POINTED] + 2 * slot)
-    length = place + shape[kind * SHAPE + ROOM]
-    if records[length] < 0:
-        records[place], records[length] = start, size
+def store(records: Offsets, place: int, start: int, size: int) -> None:
+    """Store the place of a value in a slot; the first one counts."""
+    if records[place + 1] < 0:
+        records[place], records[place + 1] = start, size
 
 
 @inner
@@ -97,33 +95,36 @@ def open_record(
     place: int,
     instances: Longs,
     width: int,
-    records: Longs,
+    records: Offsets,
     shape: Longs,
 ) -> int:
     """Open the record of an action; return 0, or ``FULL``."""
-    kind, owner = actions[row + KIND], actions[row + SLOT]
-    number = shape[kind * SHAPE + COUNT]
-    if number >= shape[kind * SHAPE + ROOM]:
+    kind = actions[row + KIND]
+    own = kind * SHAPE
+    number = shape[own + COUNT]
+    if number >= shape[own + ROOM]:
         return FULL
-    if owner >= 0:
-        owner = instances[at_level(depth, actions[row + LEVEL]) * width + owner]
-    records[field_at(shape, kind, number, RULE)] = actions[row + FIRST]
-    records[field_at(shape, kind, number, OWNER)] = owner
+    size = shape[own + WIDTH]
+    record = shape[own + BASE] + number * size
+    for line in range(record, record + size, LINE):
+        for field in range(LINE):
+            records[line + field] = -1
+    records[record + RULE] = actions[row + FIRST]
+    transaction = number if actions[row + SECOND] else -1
+    if actions[row + FIELD] >= 0:
+        level = at_level(depth, actions[row + LEVEL])
+        owner = (level * width + actions[row + FIELD]) * PLACED
+        records[record + OWNER] = instances[owner + NUMBER]
+        if kind != COLUMNS:
+            transaction = records[instances[owner + PLACE] + TRANSACTION]
     if kind != COLUMNS:
-        transaction = -1
-        if owner >= 0:
-            transaction = records[field_at(shape, OUTER, owner, TRANSACTION)]
-        elif actions[row + SECOND]:
-            transaction = number
-        records[field_at(shape, kind, number, TRANSACTION)] = transaction
-        records[field_at(shape, kind, number, MESSAGE)] = message
-        records[field_at(shape, kind, number, START)] = place
-        records[field_at(shape, kind, number, END)] = place
-    first = POINTERS + shape[kind * SHAPE + POINTED]
-    for slot in range(shape[kind * SHAPE + SLOTS]):
-        records[field_at(shape, kind, number, first + 2 * slot + 1)] = -1
-    instances[depth * width + actions[row + INSTANCE]] = number
-    shape[kind * SHAPE + COUNT] = number + 1
+        records[record + TRANSACTION] = transaction
+        records[record + MESSAGE] = message
+        records[record + START] = place
+        records[record + END] = place
+    opened = (depth * width + actions[row + INSTANCE]) * PLACED
+    instances[opened + PLACE], instances[opened + NUMBER] = record, number
+    shape[own + COUNT] = number + 1
     return 0
 
 
@@ -141,7 +142,7 @@ def start_element(
     frames: Longs,
     instances: Longs,
     width: int,
-    records: Longs,
+    records: Offsets,
     shape: Longs,
     literals: int,
     side: int,
@@ -153,27 +154,25 @@ def start_element(
             return FULL
     for number in range(bounds[state * PHASES + 1], bounds[state * PHASES + 2]):
         row = number * ACTION
-        what, kind, slot = actions[row], actions[row + KIND], actions[row + SLOT]
-        record = instances[at_level(depth, actions[row + LEVEL]) * width + actions[row + INSTANCE]]
+        what = actions[row]
+        slot = record_of(actions, row, depth, instances, width) + actions[row + FIELD]
         if what == EXISTS:
-            store(records, shape, kind, record, slot, 0, 0)
+            store(records, slot, 0, 0)
         elif what == NAMED:
-            store(records, shape, kind, record, slot, name, name_size)
+            store(records, slot, name, name_size)
         elif what == LITERAL:
-            start = literals + actions[row + FIRST]
-            store(records, shape, kind, record, slot, start, actions[row + SECOND])
+            store(records, slot, literals + actions[row + FIRST], actions[row + SECOND])
         elif what == POSITION:
             if side + DIGITS > len(text):
                 return FULL
             position = frames[(depth - 1) * FRAME + CHILDREN] if depth else 0
             start = side
             side = put_number(text, position, side)
-            store(records, shape, kind, record, slot, start, side - start)
+            store(records, slot, start, side - start)
         else:
-            anchor = instances[
-                at_level(depth, actions[row + SECOND]) * width + actions[row + FIRST]
-            ]
-            records[field_at(shape, kind, record, POINTERS + slot)] = anchor
+            level = at_level(depth, actions[row + SECOND])
+            anchor = (level * width + actions[row + FIRST]) * PLACED + NUMBER
+            records[slot] = instances[anchor]
     return side
 
 
@@ -189,8 +188,7 @@ def store_attributes(
     info: Longs,
     instances: Longs,
     width: int,
-    records: Longs,
-    shape: Longs,
+    records: Offsets,
     side: int,
 ) -> int:
     """Store the attributes that rules name; return where decoded values end, or ``FULL``."""
@@ -206,8 +204,8 @@ def store_attributes(
                 return FULL
             end = decoded(text, start, end, OF_ATTRIBUTE, side)
             start, side = side, end
-        record = instances[at_level(depth, actions[row + LEVEL]) * width + actions[row + INSTANCE]]
-        store(records, shape, actions[row + KIND], record, actions[row + SLOT], start, end - start)
+        slot = record_of(actions, row, depth, instances, width) + actions[row + FIELD]
+        store(records, slot, start, end - start)
     return side
 
 
@@ -224,40 +222,44 @@ def end_element(
     pieces: Longs,
     instances: Longs,
     width: int,
-    records: Longs,
-    shape: Longs,
+    records: Offsets,
     side: int,
 ) -> int:
     """Store the text and content of an element, and where it ends; return where decoded values end, or ``FULL``.
 
     ``tag`` is where its end tag begins, ``place`` where that ends, in its message.
     """
-    first, last = bounds[state * PHASES + 3], bounds[state * PHASES + 4]
-    if first == last:
-        return side
     frame = depth * FRAME
-    start, end = frames[frame + TEXT_START], frames[frame + TEXT_END]
     kind = frames[frame + TEXT]
+    if kind == UNREAD:
+        return side
+    start, end = frames[frame + TEXT_START], frames[frame + TEXT_END]
+    exact, exact_end = start, end
     if kind == PLAIN:
         while start < end and is_blank(text[start]):
             start += 1
         while end > start and is_blank(text[end - 1]):
             end -= 1
-    elif kind != NOTHING and kind != SECTION:
+    elif kind == PIECES:
+        exact = side
         side, start, end = joined_pieces(text, frames, frame, pieces, side)
         if side < 0:
             return FULL
-    for number in range(first, last):
+        exact_end = side
+    for number in range(bounds[state * PHASES + 3], bounds[state * PHASES + 4]):
         row = number * ACTION
-        what, slot = actions[row], actions[row + SLOT]
-        record = instances[at_level(depth, actions[row + LEVEL]) * width + actions[row + INSTANCE]]
+        what = actions[row]
+        record = record_of(actions, row, depth, instances, width)
         if what == TEXTUAL:
             if kind != NOTHING:
-                store(records, shape, actions[row + KIND], record, slot, start, end - start)
+                store(records, record + actions[row + FIELD], start, end - start)
+        elif what == EXACT:
+            size = exact_end - exact if kind != NOTHING else 0
+            store(records, record + actions[row + FIELD], exact if size else 0, size)
         elif what == CONTENT:
             within = frames[frame + INNER]
             if tag > within:
-                store(records, shape, actions[row + KIND], record, slot, within, tag - within)
+                store(records, record + actions[row + FIELD], within, tag - within)
         else:
-            records[field_at(shape, OPERATIONS, record, END)] = place
+            records[record + END] = place
     return side

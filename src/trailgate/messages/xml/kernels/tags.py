@@ -85,45 +85,47 @@ def read_attributes(
     pool: Octets,
     used: Longs,
     attributes: Longs,
-) -> tuple[int, int, int]:
-    """Write the places of a tag's attributes; return where the tag ends, how many they are, and whether the element is empty.
+) -> tuple[int, int, int, bool]:
+    """Write the places of a tag's attributes; return where the tag ends, how many they are, whether the element is empty, and whether prefixes matter.
 
     Returns ``REFUSED`` or ``MANY_NAMES`` instead of the place.
     """
-    count = 0
+    count, prefixed = 0, False
     while True:
         blank = at
         at = after_blanks(text, at, end)
         if at + 1 >= end:
             # An end of the message within a tag, but for its last byte.
-            return (at + 1, count, 0) if at < end and text[at] == 0x3E else (REFUSED, 0, 0)
+            closing = at < end and text[at] == 0x3E
+            return at + 1 if closing else REFUSED, count, 0, prefixed
         if text[at] == 0x3E:
-            return at + 1, count, 0
+            return at + 1, count, 0, prefixed
         if text[at] == 0x2F:
-            return (at + 2, count, 1) if text[at + 1] == 0x3E else (REFUSED, 0, 0)
+            return at + 2 if text[at + 1] == 0x3E else REFUSED, count, 1, prefixed
         if blank == at or (count + 1) * ATTRIBUTES > len(attributes):
-            return REFUSED, 0, 0
+            return REFUSED, 0, 0, False
         ends = name_end(text, at, end)
         number = name_at(text, at, ends, table, keys, info, pool, used)
         if number < 0:
-            return number, 0, 0
+            return number, 0, 0, False
         if info[number * INFO + SEEN] == serial:
-            return REFUSED, 0, 0
+            return REFUSED, 0, 0, False
         info[number * INFO + SEEN] = serial
         at = after_blanks(text, ends, end)
         if at >= end or text[at] != 0x3D:
-            return REFUSED, 0, 0
+            return REFUSED, 0, 0, False
         at = after_blanks(text, at + 1, end)
         if at >= end or (text[at] != 0x22 and text[at] != 0x27):
-            return REFUSED, 0, 0
+            return REFUSED, 0, 0, False
         start = at + 1
         at, decode = value_end(text, start, end)
         if at < 0:
-            return REFUSED, 0, 0
+            return REFUSED, 0, 0, False
         row = count * ATTRIBUTES
         attributes[row] = number
         attributes[row + VALUE_START], attributes[row + VALUE_END] = start, at
         attributes[row + TO_DECODE] = decode
+        prefixed |= info[number * INFO + PREFIX] >= 0 or number == XMLNS
         count += 1
         at += 1
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trailgate.arrays import Longs
 from trailgate.messages.properties.xml_rules import RuleType
-from trailgate.messages.xml.findings import Findings, Found, Places
+from trailgate.messages.xml.findings import Findings, Found
 from trailgate.messages.xml.kernels.layout import SPARE
 from trailgate.messages.xml.paths import Path
 from trailgate.messages.xml.rules import Rule
@@ -68,6 +67,7 @@ class Collector:
         self.text = bytearray()
         self.outer, self.operations, self.columns = _Records(), _Records(), _Records()
         self.above: list[int] = []
+        self.outer_message: list[int] = []
         self.places: list[tuple[int, int, int, int, int]] = []
         self.operation: list[int] = []
 
@@ -75,14 +75,15 @@ class Collector:
         """Add a message's matches; ``shift`` is how many of its bytes are not in the tree's text."""
         for match in matches:
             if match.rule.type is RuleType.TRANSACTION:
-                number = self._outer(match, -1)
+                number = self._outer(match, -1, message)
                 for below in sorted(match.below, key=lambda m: m.order):
                     self._operation(below, (message, number, number), shift)
             else:
                 self._operation(match, (message, -1, -1), shift)
 
-    def _outer(self, match: Match, above: int) -> int:
+    def _outer(self, match: Match, above: int, message: int) -> int:
         self.above.append(above)
+        self.outer_message.append(message)
         return self.outer.add(match, self.text)
 
     def _operation(self, match: Match, place: tuple[int, int, int], shift: int) -> None:
@@ -99,7 +100,7 @@ class Collector:
                     self.operation.append(number)
         inner = [each for each in below if each.rule.type is RuleType.OPERATION]
         if inner:
-            around = self._outer(match, around)
+            around = self._outer(match, around, message)
         for each in inner:
             self._operation(each, (message, around, transaction), shift)
 
@@ -111,6 +112,7 @@ class Collector:
             text=np.frombuffer(bytes(self.text) + bytes(SPARE), np.uint8),
             outer=self.outer.found(),
             above=np.array(self.above, np.int64),
+            outer_message=np.array(self.outer_message, np.int64),
             operations=self.operations.found(),
             message=message,
             around=around,
@@ -139,11 +141,10 @@ class _Records:
         return number
 
     def found(self) -> Found:
-        rule: Longs = np.array(self.rules, np.int64)
-        values = {}
+        fields = {name: 1 + 2 * number for number, name in enumerate(self.places)}
+        rows = np.full((len(self.rules), 1 + 2 * len(fields)), -1, np.int32)
+        rows[:, 0] = self.rules
         for name, places in self.places.items():
             record, start, length = np.array(places, np.int64).T
-            starts, lengths = np.zeros(len(rule), np.int64), np.full(len(rule), -1)
-            starts[record], lengths[record] = start, length
-            values[name] = Places(starts, lengths)
-        return Found(rule, values)
+            rows[record, fields[name]], rows[record, fields[name] + 1] = start, length
+        return Found(rows.reshape(-1), rows.shape[1], fields)

@@ -10,9 +10,11 @@ from typing import Final
 
 import numpy as np
 
+from trailgate.arrays import Mask
 from trailgate.errors import nearest
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.xml.findings import Findings
+from trailgate.messages.xml.kernels.cells import note_rules
 from trailgate.messages.xml.paths import ANY
 from trailgate.messages.xml.rules import Rule
 
@@ -25,20 +27,27 @@ class Coverage:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = rules
+        self.every = [f"{_MATCHED}{rule.name}" for top in rules for rule in top.all()]
+        self.noted = frozenset(self.every)
 
     def seen(
         self, messages: MessageBatch, findings: Findings, names: Iterable[str]
     ) -> frozenset[str]:
         """Return the notes of a batch."""
-        found = (findings.outer.rule, findings.operations.rule, findings.columns.rule)
-        numbers = set(np.unique(np.concatenate(found)).tolist())
-        rules = [rule for top in self.rules for rule in top.all()]
-        notes = {f"{_MATCHED}{rule.name}" for rule in rules if rule.number in numbers}
-        if len(notes) < len({rule.name for rule in rules}):
-            notes.update(f"{_NAME}{name}" for name in sorted(names)[:MOST_NAMES])
-        if len(np.unique(findings.message)) < len(messages):
-            notes.add(_EMPTY)
-        return frozenset(notes)
+        seen = np.zeros(len(self.every), bool)
+        for found in (findings.outer, findings.operations, findings.columns):
+            note_rules(found.records, found.width, seen)
+        with_any = np.zeros(len(messages), bool)
+        with_any[findings.message] = True
+        notes = self._notes(seen)
+        if len(notes) < len(self.noted):
+            notes |= {f"{_NAME}{name}" for name in sorted(names)[:MOST_NAMES]}
+        return notes if with_any.all() else notes | {_EMPTY}
+
+    def _notes(self, seen: Mask) -> frozenset[str]:
+        if seen.all():
+            return self.noted
+        return frozenset(self.every[number] for number in np.flatnonzero(seen).tolist())
 
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end."""

@@ -1,0 +1,133 @@
+"""``trailgate publish``: the operations of a trail as messages."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from trailgate.cli.capture_output import counts_table, many
+from trailgate.cli.options import DefinitionsFile, TrailPath
+from trailgate.cli.output import console, done_already, say
+from trailgate.errors import OptionError
+from trailgate.jobs.publishing.job import publish_trail
+from trailgate.jobs.publishing.options import PublishSummary
+
+
+class PublishPer(StrEnum):
+    """What a line of the files is."""
+
+    JSON = "json"
+    LINE = "line"
+
+
+class Content(StrEnum):
+    """What a message holds."""
+
+    TRANSACTION = "transaction"
+    ROW = "row"
+
+
+def command(  # noqa: PLR0913  one argument an option
+    *,
+    trail: TrailPath,
+    target: Annotated[
+        str, typer.Option("--to", metavar="FOLDER", help="The folder of the messages' files.")
+    ],
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="What the messages are.")
+    ] = "delimited",
+    definitions: DefinitionsFile = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TABLE", help="Only these tables, as HR.*; repeatable."),
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="POSITION", help="Begin after this position.")
+    ] = None,
+    content: Annotated[
+        Content | None, typer.Option(help="What a message holds; default transaction.")
+    ] = None,
+    max_message_bytes: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="The most bytes of a message; default 1048576."),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An option of the format; repeatable."),
+    ] = None,
+    message_per: Annotated[
+        PublishPer, typer.Option(help="Lines are JSON objects with a body, or the messages.")
+    ] = PublishPer.JSON,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as a JSON object.")
+    ] = False,
+) -> None:
+    """Publish the operations of a trail as messages."""
+    with _progress(show=not as_json) as progress:
+        summary = publish_trail(
+            trail,
+            target,
+            form,
+            tables=table,
+            after=after,
+            definitions=definitions,
+            message_per=message_per.value,
+            content=None if content is None else content.value,
+            max_message_bytes=max_message_bytes,
+            options=_named(option or []),
+            progress=progress,
+        )
+    with done_already():
+        if as_json:
+            print(json.dumps(asdict(summary), ensure_ascii=False))
+        else:
+            _print(summary)
+
+
+def _named(options: list[str]) -> dict[str, Any]:
+    """Return options that are written NAME=VALUE; raises OptionError."""
+    found = {}
+    for text in options:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise OptionError(f"expected NAME=VALUE, found {text!r}")
+        found[name.strip().replace("-", "_")] = value
+    return found
+
+
+@contextmanager
+def _progress(*, show: bool) -> Iterator[Callable[[int], None] | None]:
+    """Yield a function that shows how many operations are done; None if there is no terminal for it."""
+    if not show or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress  # noqa: PLC0415  only a terminal needs it
+
+    with Progress(console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("publishing", total=None)
+        yield lambda done: bar.update(task, description=f"publishing {done:,} operations")
+
+
+def _print(summary: PublishSummary) -> None:
+    if summary.counts:
+        console().print(counts_table(summary.counts))
+    sentence = (
+        f"{many(summary.messages, 'message')}, {many(summary.transactions, 'transaction')}, "
+        f"{many(summary.operations, 'operation')}"
+    )
+    say(sentence)
+    if summary.open_operations:
+        left = many(summary.open_operations, "operation")
+        say(f"left for a later run: {left} of an open transaction")
+    files = summary.files
+    what = "no new file" if not files else files[0]
+    if len(files) > 1:
+        what += f" to {files[-1]}"
+    say(f"messages: {what} in {summary.target}")

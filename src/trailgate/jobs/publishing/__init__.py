@@ -1,0 +1,1 @@
+"""Publishing: the operations of a trail as messages."""

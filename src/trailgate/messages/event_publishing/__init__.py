@@ -1,0 +1,1 @@
+"""IBM event publications: delimited and XML messages of Q Replication and Classic CDC."""

@@ -1,0 +1,1 @@
+"""Delimited event publications, read by the delimited engine and written."""

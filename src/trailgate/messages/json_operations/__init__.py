@@ -1,0 +1,1 @@
+"""Operations as GoldenGate's JSON formatter writes them: read, and written."""

@@ -1,0 +1,127 @@
+"""GoldenGate's JSON messages to records and images, a batch at a time.
+
+``{"table": ..., "op_type": "U", "op_ts": ..., "pos": ..., "before": {...}, "after": {...}}``: the formatter's operation model. In its row model
+columns are members of the message itself: those after an insert or update, those before a delete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs
+from trailgate.messages.json_operations.options import JsonOptions
+from trailgate.messages.json_operations.values import converter_for
+from trailgate.messages.json_text.images import ConvertValues, JsonImages
+from trailgate.messages.json_text.maps import text_maps
+from trailgate.messages.json_text.records import JsonRecords, document_records
+from trailgate.messages.json_text.scanner import Scanner
+from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
+from trailgate.model.tables import Table
+
+_LEVELS: Final = 2  # a message's members, and those of its images and tokens
+
+
+class JsonFormat:
+    """Reads messages by one set of options; what these decide is made once and kept."""
+
+    def __init__(self, options: JsonOptions) -> None:
+        self.options = options
+        self._scanner = Scanner(_LEVELS)
+        self._converters: dict[str, tuple[ConvertValues, ...]] = {}
+
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return True
+
+    def records(self, messages: MessageBatch) -> JsonOperations:
+        """Return the operations of the messages; raises BadMessagesError."""
+        found = document_records(messages, self._scanner.scan(messages))
+        records = JsonOperations(
+            messages,
+            found.message,
+            found.offset,
+            found.nodes,
+            found.document,
+            found.holder,
+            token_member=self.options.tokens,
+        )
+        records.check_objects()
+        return records
+
+    def layouts(
+        self,
+        records: JsonOperations,  # noqa: ARG002  columns are found by name
+        tables: Sequence[Table],  # noqa: ARG002
+        table_of: Longs,
+    ) -> Longs:
+        """Return the same number for all operations: each has the columns that are found."""
+        return np.zeros(len(table_of), np.int64)
+
+    def images(
+        self, records: JsonOperations, table: Table, kind: int, rows: Longs, errors: MessageErrors
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike operations; what is wrong is added to the errors."""
+        absent = (ABSENT,) * len(table.columns)
+        group = JsonImages(records, table, rows, errors)
+        converters = self._converters_of(table)
+        holders = records.holder[rows]
+        if self.options.flat:
+            if kind == TRUNCATE:
+                return absent, absent
+            image = group.image(holders, converters, self.options.others, keyed=True)
+            return (image, absent) if kind == DELETE else (absent, image)
+        names = self.options.before, self.options.after
+        before, after = records.nodes.members(holders, names)
+        return self._images(group, kind, (before, after), converters)
+
+    def _images(
+        self,
+        group: JsonImages,
+        kind: int,
+        parents: tuple[Longs, Longs],
+        converters: Sequence[ConvertValues],
+    ) -> tuple[Image, Image]:
+        images: list[Image] = []
+        options = self.options
+        for nodes, name, wanted, needed in (
+            (parents[0], options.before, kind not in (INSERT, TRUNCATE), kind == DELETE),
+            (parents[1], options.after, kind not in (DELETE, TRUNCATE), True),
+        ):
+            if not wanted:
+                group.check_images(nodes, name, wanted=False)
+                images.append((ABSENT,) * len(group.table.columns))
+                continue
+            if needed:
+                group.check_images(nodes, name, wanted=True)
+            images.append(group.image(nodes, converters, keyed=needed))
+        return images[0], images[1]
+
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all its records."""
+        return notes
+
+    def _converters_of(self, table: Table) -> tuple[ConvertValues, ...]:
+        if table.name not in self._converters:
+            binary = self.options.binary
+            made = tuple(converter_for(column, binary) for column in table.columns)
+            self._converters[table.name] = made
+        return self._converters[table.name]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOperations(JsonRecords):
+    """Messages as records; ``token_member`` is the member that has their tokens."""
+
+    token_member: str = ""
+
+    def tokens(self) -> pa.Array | None:
+        """Return each record's tokens, null where it has none; raises BadMessagesError for what is not an object of texts."""
+        return text_maps(self, self.token_member)

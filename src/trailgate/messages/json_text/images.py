@@ -1,0 +1,180 @@
+"""Images from objects whose members are a table's columns: all values of an image are gathered together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.rows import row_error
+from trailgate.errors import DecodeError, TrailgateError, did_you_mean
+from trailgate.messages.json_text.kernels.layout import NULL, OBJECT
+from trailgate.messages.json_text.kernels.members import (
+    NO_NODE,
+    PASSED_OVER,
+    UNKNOWN,
+    place_cells,
+)
+from trailgate.messages.json_text.nodes import CONTAINERS, Nodes
+from trailgate.messages.json_text.records import KINDS, JsonRecords
+from trailgate.messages.parsing.record_groups import RecordGroup
+from trailgate.model.changes import ABSENT, Image, StateColumn
+from trailgate.model.isolating import isolated
+
+IS_MISSING: Final = "_isMissing"
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values of one column in some rows: their texts, null where a value is null or missing, and their nodes."""
+
+    nodes: Nodes
+    texts: pa.Array
+    cells: Offsets
+    nested: bool  # some may be objects or arrays, whose texts are JSON
+
+    @property
+    def kinds(self) -> Octets:
+        """Return the kind of each value, 0 where it is missing."""
+        return self.nodes.kinds(self.cells)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def slice(self, at: int, count: int) -> Values:
+        """Return the values of consecutive rows."""
+        texts = self.texts.slice(at, count)
+        return Values(self.nodes, texts, self.cells[at : at + count], self.nested)
+
+    def refuse_nested(self) -> None:
+        """Raise DecodeError, with the row as its record, for an object or array."""
+        if not self.nested:
+            return
+        odd = np.flatnonzero(np.isin(self.kinds, CONTAINERS))
+        if len(odd):
+            row = int(odd[0])
+            found = KINDS[int(self.kinds[row])]
+            raise row_error(f"{found} is not a value of this column", self.texts, row)
+
+
+class Converted(NamedTuple):
+    """What a converter makes of values; ``missing`` marks those that turn out not to be there."""
+
+    values: pa.Array
+    missing: Mask | None = None
+
+
+ConvertValues = Callable[[Values], Converted]
+
+
+class JsonImages(RecordGroup[JsonRecords]):
+    """Records of one table and type."""
+
+    def image(
+        self,
+        parents: Longs,
+        converters: Sequence[ConvertValues],
+        passed_over: frozenset[str] = frozenset(),
+        *,
+        keyed: bool,
+    ) -> Image:
+        """Return an image from an object of each record, ``NO_NODE`` where a record has none.
+
+        Members named ``passed_over`` are not columns, unless the table has them. With ``keyed`` a record without the value of a key is an error.
+        """
+        nodes, rows, columns = self.records.nodes, len(self.rows), self.table.columns
+        size = len(columns) * rows
+        cells, sizes = np.full(size, NO_NODE, np.int32), np.full(size, NO_NODE, np.int32)
+        begins = np.zeros(size, np.int64)
+        unknown, again = np.full(rows, NO_NODE), np.full(rows, NO_NODE)
+        numbers = self._columns_of(nodes.names, passed_over)
+        bad, nested = place_cells(
+            np.ascontiguousarray(parents), nodes.name, nodes.kind, nodes.start, nodes.length, nodes.last,
+            numbers, len(columns), cells, begins, sizes, unknown, again,
+        )  # fmt: skip
+        if bad:
+            self._refuse_members(unknown, again)
+        if keyed:
+            self._check_keys(cells.reshape(-1, rows) == NO_NODE)
+        texts = nodes.text_columns(begins, sizes, len(columns))
+        parts = np.split(cells, len(columns)) if len(columns) else []
+        return tuple(
+            self._column(i, Values(nodes, values, own, nested > 0), converters[i])
+            for i, (values, own) in enumerate(zip(texts, parts, strict=True))
+        )
+
+    def _check_keys(self, missing: npt.NDArray[np.bool_]) -> None:
+        """Add an error for each record without the value of a key."""
+        for i in self.table.marked_keys:
+            if missing[i].any():
+                name = self.table.columns[i].name
+                self._refuse(np.flatnonzero(missing[i]), f"key column {name} is missing", name)
+
+    def check_images(self, parents: Longs, what: str, *, wanted: bool) -> None:
+        """Add an error for each record without an image, or with one where none is ``wanted``."""
+        kinds = self.records.nodes.kinds(parents)
+        nothing = (kinds == 0) | (kinds == NULL)
+        bad = kinds != OBJECT if wanted else ~nothing
+        for kind in np.unique(kinds[bad]).tolist():
+            found = KINDS.get(kind, "nothing")
+            problem = f"expected an object as {what}, found {found}"
+            if not wanted:
+                problem = f"such an operation has no {what}, found {found}"
+            self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what)
+
+    def _columns_of(self, names: Sequence[str], passed_over: frozenset[str]) -> Longs:
+        """Return the column of each name, as ``place_cells`` takes it."""
+        count = len(self.table.columns)
+        known = {column.name.casefold(): i for i, column in enumerate(self.table.columns)}
+        flags = {f"{name}{IS_MISSING}".casefold(): count + i for name, i in known.items()}
+        others = dict.fromkeys((name.casefold() for name in passed_over), PASSED_OVER)
+        meaning: Mapping[str, int] = {**others, **flags, **known}
+        return np.array([meaning.get(name.casefold(), UNKNOWN) for name in names], np.int64)
+
+    def _refuse_members(self, unknown: Longs, again: Longs) -> None:
+        nodes, names = self.records.nodes, [column.name for column in self.table.columns]
+        for at in np.flatnonzero(unknown >= 0).tolist():
+            name = nodes.names[nodes.name[unknown[at]]]
+            hint = did_you_mean(name, names)
+            self._refuse(np.array([at]), f"the table has no column {name!r}", None, hint)
+        for at in np.flatnonzero(again >= 0).tolist():
+            name = nodes.names[nodes.name[again[at]]]
+            self._refuse(np.array([at]), f"column {name} is found twice", name)
+
+    def _column(self, i: int, values: Values, convert: ConvertValues) -> StateColumn:
+        missing: Mask = values.cells == NO_NODE
+        if missing.all():
+            return ABSENT
+        try:
+            made = convert(values)
+        except DecodeError as error:
+            errors = isolated(
+                len(values), lambda rows: convert(values.slice(rows.start, len(rows)))
+            )
+            if not errors:
+                raise error from None
+            for at, found in errors.items():
+                self._add(at, found, self.table.columns[i].name)
+            return ABSENT
+        if made.missing is not None:
+            missing = missing | made.missing
+        return StateColumn(made.values, missing if missing.any() else None)
+
+    def _add(self, at: int, error: TrailgateError, name: str) -> None:
+        def placed(row: int) -> TrailgateError:
+            found = self.records.error(row, error.problem, error.hint)
+            found.where = replace(found.where, raw=error.where.raw)
+            return found.located(table=self.table.name, field=name)
+
+        self.add(self.rows[[at]], placed)
+
+    def _refuse(self, at: Longs, problem: str, name: str | None, hint: str = "") -> None:
+        def error(row: int) -> TrailgateError:
+            return self.records.error(row, problem, hint, table=self.table.name, field=name)
+
+        self.add(self.rows[at], error)

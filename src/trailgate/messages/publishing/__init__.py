@@ -1,0 +1,1 @@
+"""What all writers of publications share: their options, and the messages that they make."""

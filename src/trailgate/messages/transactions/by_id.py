@@ -1,0 +1,214 @@
+"""Transactions known by their ids alone: operations that follow one another and have one sequence id are a transaction.
+
+Such messages have no begin, and an end only where the format has a mark for it: a transaction has ended when another id follows, or at the end of the
+input. So its last operation is held until then, see ``messages/transactions/remaining.py``. A message that cannot be read may belong to the
+transaction before it or to the one after it: unless its ids can be read, both are in its unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.positions import numbered
+from trailgate.errors import TransactionError
+from trailgate.messages.transactions.bounds import (
+    Problem,
+    Transactions,
+    TransactionState,
+    check_lengths,
+    indicators,
+    kept_operations,
+)
+from trailgate.messages.transactions.raw_operations import RawOperations
+from trailgate.messages.transactions.segments import check_segments
+from trailgate.messages.transactions.units import UnitMarks, unit_marks
+from trailgate.model.changes import END, WHOLE
+
+ENDED: Final = 0  # nothing is open
+UNKNOWN: Final = 1  # it cannot be known what is open
+Last = str | int  # the id of the transaction that is open, ENDED or UNKNOWN
+
+
+def chain_by_id(
+    raw: RawOperations,
+    messages: int,
+    problems: Iterable[Problem],
+    state: TransactionState,
+    *,
+    following: str | None = None,
+    operation_ids: bool = False,
+) -> Transactions:
+    """Return the operations' transactions; problems found are added to those of the parser.
+
+    ``raw.seq_id`` is the transaction's: each operation gets it with its number in the transaction, from 0 on. With ``operation_ids`` it is the
+    operation's own, and ``raw.tx_id`` shows which transaction it belongs to. ``following`` is the id of the operation after these, where it is
+    known already.
+    """
+    ids = raw.tx_id if operation_ids else raw.seq_id
+    bad = {problem.message: problem for problem in problems}
+    unreadable = [bad[message] for message in sorted(bad)]
+    length = check_lengths(raw, bad, state.id_length)
+    walk = _walk(raw, ids, messages, unreadable, state)
+    segment = _check_segments(raw, walk, bad, state)
+    if following is not None and isinstance(walk.last, str) and walk.last != following:
+        walk.end()
+    places = np.array([problem.message for problem in unreadable], np.int64)
+    letters = indicators(walk.opens, walk.closes)
+    marks = unit_marks(letters, raw.message, messages, places, is_open=state.is_open)
+    marks = UnitMarks(marks.opens | walk.opened, marks.starts | walk.opened, marks.closed)
+    ordinals = _ordinals(walk.opens, state.count)
+    count = int(ordinals[-1]) + 1 if len(ordinals) else state.count
+    csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
+    after = _after(walk, marks, bad, replace(state, id_length=length, count=count, segment=segment))
+    if operation_ids and after.tx_id is not None and len(csn):
+        after = replace(after, csn=csn[-1].as_py())
+    elif operation_ids and after.tx_id is not None:
+        after = replace(after, csn=state.csn)
+    return Transactions(
+        tx_ind=letters,
+        tx_id=raw.tx_id,
+        csn=csn,
+        kept=kept_operations(raw, bad),
+        marks=marks,
+        problems=tuple(bad[m] for m in sorted(bad)),
+        state=after,
+        seq_id=None if operation_ids else numbered(raw.seq_id, ordinals),
+        ended_before=state.is_open and walk.begins,
+    )
+
+
+def _check_segments(
+    raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
+) -> int:
+    """Note the messages that are out of order, and return the last segment of what is open."""
+    unreadable = np.array(sorted(bad), np.int64)
+
+    def note(message: int, error: TransactionError) -> None:
+        bad.setdefault(message, Problem(message, error))
+
+    return check_segments(raw, walk.opens, unreadable, state, note)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Which operations open and close a transaction, and which unreadable messages open one.
+
+    ``begins``: the first one of all opens one, so that what was open before has ended. ``last`` is what is open at the end.
+    """
+
+    opens: Mask
+    closes: Mask
+    opened: Mask
+    begins: bool
+    last: Last
+
+    def end(self) -> None:
+        """Note that what is open at the end has ended."""
+        if len(self.closes):
+            self.closes[-1] = True
+        else:
+            self.begins = True
+        self.last = ENDED
+
+
+def _walk(
+    raw: RawOperations,
+    own: pa.Array,
+    messages: int,
+    unreadable: Sequence[Problem],
+    state: TransactionState,
+) -> _Walk:
+    count = len(raw.message)
+    ends = np.zeros(count, bool)
+    if raw.tx_ind is not None:
+        ends = np.isin(raw.tx_ind, (END, WHOLE))
+    before: Last = state.tx_id or (UNKNOWN if state.broken else ENDED)
+    opens = np.zeros(count, bool)
+    opens[1:] = ends[:-1] | _changes(own)
+    if count:
+        opens[0] = _differs(before, own[0].as_py())
+    closes = ends.copy()
+    closes[:-1] |= opens[1:]
+    begins = bool(count and opens[0])
+    last: Last = before if not count else ENDED if ends[-1] else str(own[-1].as_py())
+    walk = _Walk(opens, closes, np.zeros(messages, bool), begins, last)
+    rows = np.searchsorted(raw.message, [problem.message for problem in unreadable])
+    for row, group in groupby(zip(rows.tolist(), unreadable, strict=True), lambda pair: pair[0]):
+        last = before if not row else ENDED if ends[row - 1] else str(own[row - 1].as_py())
+        begun, last = _around(walk, last, [problem for _, problem in group])
+        if not row:
+            walk.begins = begun
+        else:
+            closes[row - 1] = ends[row - 1] | begun
+        if row < count:
+            opens[row] = _differs(last, own[row].as_py())
+        else:
+            walk.last = last
+    return walk
+
+
+def _around(walk: _Walk, last: Last, unreadable: Sequence[Problem]) -> tuple[bool, Last]:
+    """Note which of these messages, which follow one another, open a transaction.
+
+    Returns whether the first one does, and what is open after them.
+    """
+    for problem in unreadable:
+        if problem.ids is not None:
+            walk.opened[problem.message] = _differs(last, problem.ids[0])
+        last = UNKNOWN if problem.ids is None else problem.ids[1]
+    return bool(walk.opened[unreadable[0].message]), last
+
+
+def _differs(last: Last, own: str) -> bool:
+    """Return whether an operation begins a transaction; where it cannot be known it is said to continue one."""
+    return last not in (UNKNOWN, own)
+
+
+def _changes(ids: pa.Array) -> Mask:
+    if len(ids) < 2:
+        return np.zeros(max(0, len(ids) - 1), bool)
+    found: Mask = pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _ordinals(opens: Mask, before: int) -> Longs:
+    """Return each operation's number in its transaction; ``before`` are those of the open one."""
+    rows = np.arange(len(opens), dtype=np.int64)
+    begin = np.maximum.accumulate(np.where(opens, rows, -1)) if len(rows) else rows
+    return np.where(begin >= 0, rows - begin, rows + before)
+
+
+def _first_ids(ids: pa.Array, opens: Mask, before: str | None) -> pa.Array:
+    """Return for each operation the id of its transaction's first one; ``before`` is that of the open one."""
+    if not len(opens):
+        return ids
+    begin = np.maximum.accumulate(np.where(opens, np.arange(len(opens)), -1))
+    found = ids.take(pa.array(np.maximum(begin, 0)))
+    if begin[0] >= 0 or before is None:
+        return found
+    return pc.if_else(pa.array(begin < 0), before, found)
+
+
+def _after(
+    walk: _Walk,
+    marks: UnitMarks,
+    bad: dict[int, Problem],
+    state: TransactionState,
+) -> TransactionState:
+    """Return the state after the messages; the unit that is open is broken where one of its messages is bad."""
+    if walk.last == ENDED:
+        return TransactionState(id_length=state.id_length)
+    unit = np.cumsum(marks.starts)
+    last_unit = int(unit[-1]) if len(unit) else 0
+    broken = last_unit == 0 and state.broken
+    broken |= any(m >= 0 and unit[m] == last_unit for m in bad)
+    known = walk.last if isinstance(walk.last, str) else None
+    return replace(state, tx_id=known, csn=known, broken=broken)

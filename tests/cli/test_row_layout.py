@@ -1,0 +1,69 @@
+"""Promises about rows laid out for a width: nothing is lost, and lines are no longer than the width."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trailgate.cli.row_layout import Part, RowLayout, Shown, flowed, width_of
+
+TEXTS = st.text(st.sampled_from("abcXYZ=:.é漢字"), min_size=1, max_size=60)
+PARTS = st.lists(TEXTS, min_size=1, max_size=8).map(lambda texts: [Part(t, t) for t in texts])
+
+
+def squeezed(lines: list[str]) -> str:
+    return "".join("".join(lines).split())
+
+
+@given(PARTS, st.integers(12, 100), st.sampled_from(["", "    "]))
+def test_flowed_parts_keep_all_and_fit(parts: list[Part], width: int, indent: str) -> None:
+    lines = list(flowed(parts, width, indent))
+
+    assert squeezed(lines) == "".join(part.text for part in parts)
+    assert all(width_of(line) <= width for line in lines)
+
+
+@given(
+    st.lists(st.tuples(TEXTS, TEXTS, st.lists(TEXTS, max_size=6)), min_size=1, max_size=6),
+    st.one_of(st.none(), st.integers(12, 150)),
+    st.integers(1, 6),
+)
+def test_rows_keep_all_and_fit(
+    rows: list[tuple[str, str, list[str]]], width: int | None, first: int
+) -> None:
+    """Also where the rows by which the widths are chosen are shorter than later ones."""
+    shown = [
+        Shown([Part(a, a), Part(b, b)], [Part(text, text) for text in rest]) for a, b, rest in rows
+    ]
+    layout = RowLayout(["one", "two"], "rest", width)
+    heading = layout.begin(shown[:first])
+    for (a, b, rest), row in zip(rows, shown, strict=True):
+        lines = list(layout.lines(row))
+        assert squeezed(lines) == a + b + "".join(rest)
+        if width is None:
+            assert len(lines) == 1
+        else:
+            assert all(width_of(line) <= width for line in [*lines, *heading])
+
+
+def test_columns_too_wide_for_a_line_are_shown_by_name() -> None:
+    cells = [Part("1" * 20, "1" * 20), Part("2", "2")]
+    narrow, broad = RowLayout(["A", "B"], "", 20), RowLayout(["A", "B"], "", 40)
+
+    assert narrow.begin([Shown(cells)]) == []
+    assert list(narrow.lines(Shown(cells))) == ["A=" + "1" * 18, "    11  B=2"]
+    assert broad.begin([Shown(cells)]) == ["A                     B"]
+    assert list(broad.lines(Shown(cells))) == ["1" * 20 + "  2"]
+
+
+def test_data_have_lines_of_their_own_where_the_head_leaves_no_room() -> None:
+    head, data = [Part("0:1", "0:1"), Part("I", "I")], [Part("A=1", "A=1"), Part("B=2", "B=2")]
+    below, beside = (
+        RowLayout(["position", "op"], "columns", 40),
+        RowLayout(["position", "op"], "columns", 80),
+    )
+
+    assert below.begin([Shown(head, data)]) == ["position  op"]
+    assert list(below.lines(Shown(head, data))) == ["0:1       I", "    A=1  B=2"]
+    assert beside.begin([Shown(head, data)]) == ["position  op  columns"]
+    assert list(beside.lines(Shown(head, data))) == ["0:1       I   A=1  B=2"]

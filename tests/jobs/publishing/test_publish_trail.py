@@ -1,0 +1,205 @@
+"""Publishing a trail into files, run after run, and capturing them again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import trailgate
+from sample_trail import ORDERS, Op, write_trail
+from trailgate.errors import EncodeError, OptionError, StorageError
+from trailgate.jobs.publishing.job import publish_trail
+from trailgate.messages.publishing.choosing import ChosenOperations
+from trailgate.model.changes import ChangeBatch
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading.splits import SplitReader, TrailSplit
+
+TRANSACTIONS = [[Op("I", n), Op("D", n + 1, ..., "old")] for n in range(0, 12, 2)]
+
+
+@pytest.fixture
+def trail(tmp_path: Path) -> Path:
+    return write_trail(tmp_path / "ot", [TRANSACTIONS[:2], TRANSACTIONS[2:]])
+
+
+def publish(trail: Path, to: Path, options: dict[str, Any]) -> None:
+    """Publish with options of the format, or of the call."""
+    tables = options.pop("tables", None)
+    publish_trail(trail, to, "delimited", tables=tables, options=options)
+
+
+def bodies(folder: Path) -> list[str]:
+    """Return the bodies of all messages in a folder."""
+    files = sorted(folder.glob("messages-*"))
+    return [json.loads(line)["body"] for path in files for line in path.read_text().splitlines()]
+
+
+def test_a_transaction_is_a_message(trail: Path, tmp_path: Path) -> None:
+    summary = publish_trail(trail, tmp_path / "to", "delimited")
+
+    found = bodies(tmp_path / "to")
+    assert len(found) == summary.messages == summary.transactions == len(TRANSACTIONS)
+    assert summary.counts == {ORDERS.name: {"I": 6, "D": 6}}
+    assert summary.files == ("messages-000000001.jsonl",)
+    assert [body.count("\n") for body in found] == [2] * 6
+
+
+def test_a_later_run_continues_after_the_one_before(trail: Path, tmp_path: Path) -> None:
+    publish_trail(trail, tmp_path / "all", "delimited")
+    first = write_trail(tmp_path / "two/ot".replace("two/", "2"), [TRANSACTIONS[:2]])
+    publish_trail(first, tmp_path / "to", "delimited")
+
+    again = publish_trail(first, tmp_path / "to", "delimited")
+    write_trail(first, [TRANSACTIONS[:2], TRANSACTIONS[2:]])
+    rest = publish_trail(first, tmp_path / "to", "delimited")
+
+    assert (again.messages, again.files) == (0, ())
+    assert rest.messages == len(TRANSACTIONS) - 2
+    assert bodies(tmp_path / "to") == bodies(tmp_path / "all")
+
+
+def test_files_end_where_transactions_end(trail: Path, tmp_path: Path) -> None:
+    publish_trail(trail, tmp_path / "all", "delimited", content="row")
+    summary = publish_trail(trail, tmp_path / "to", "delimited", content="row", file_bytes=1)
+
+    assert len(summary.files) == 2
+    assert bodies(tmp_path / "to") == bodies(tmp_path / "all")
+
+
+def test_an_error_leaves_what_was_whole(tmp_path: Path) -> None:
+    bad = [[Op("U", 1, "new", ...)]]
+    trail = write_trail(tmp_path / "ot", [TRANSACTIONS[:2], bad])
+
+    with pytest.raises(EncodeError, match="column ID is missing"):
+        publish_trail(trail, tmp_path / "to", "delimited", file_bytes=1)
+    assert len(bodies(tmp_path / "to")) == 2
+
+    write_trail(trail, [TRANSACTIONS[:2], TRANSACTIONS[2:]])
+    publish_trail(trail, tmp_path / "to", "delimited", file_bytes=1)
+    assert len(bodies(tmp_path / "to")) == len(TRANSACTIONS)
+
+
+def test_an_open_transaction_is_left_for_later(tmp_path: Path) -> None:
+    trail = write_trail(tmp_path / "ot", [TRANSACTIONS])
+    whole = publish_trail(trail, tmp_path / "all", "delimited")
+    file = Path(f"{trail}000000000")
+    file.write_bytes(file.read_bytes()[: int(whole.position[10:])])  # without its last operation
+
+    cut = publish_trail(trail, tmp_path / "to", "delimited", content="row")
+
+    assert (cut.transactions, cut.operations) == (len(TRANSACTIONS) - 1, 10)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"content": "row"}, "published with content transaction, not row"),
+        ({"missing": "null"}, "published with missing error, not null"),
+        ({"tables": "MY.*"}, "published with tables , not MY"),
+    ],
+)
+def test_a_folder_has_messages_of_one_form(
+    trail: Path, tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
+    publish_trail(trail, tmp_path / "to", "delimited")
+
+    with pytest.raises(StorageError, match=problem):
+        publish(trail, tmp_path / "to", options)
+
+
+def test_a_folder_of_something_else_is_left_alone(trail: Path, tmp_path: Path) -> None:
+    (tmp_path / "to").mkdir()
+    (tmp_path / "to/notes.txt").write_text("mine")
+
+    with pytest.raises(StorageError, match=r"not empty.*notes\.txt"):
+        publish_trail(trail, tmp_path / "to", "delimited")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"content": "both"}, "content is 'both', expected transaction or row"),
+        ({"max_message_bytes": "many"}, "max_message_bytes is 'many', expected a number"),
+        ({"delimiter": ";"}, "the format delimited has no option delimiter"),
+        ({"fielddelim": "-"}, "fielddelim is a sign of numbers"),
+        ({"fielddelim": "\n"}, "recorddelim and fielddelim are the same"),
+        ({"quote": "ab"}, "expected one character"),
+        ({"quote": "Q"}, "letter or digit"),
+        ({"quote": "«"}, "has 2 bytes in the code page"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    trail: Path, tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(OptionError, match=problem):
+        publish(trail, tmp_path / "to", options)
+
+
+def test_published_files_are_captured_again(tmp_path: Path) -> None:
+    trail = write_trail(tmp_path / "ot", [TRANSACTIONS])
+    publish_trail(trail, tmp_path / "to", "delimited")
+    properties = tmp_path / "p.properties"
+    properties.write_text(
+        f"parser.type=event_publishing\nevent_publishing.sourcedefs={trail}.def\n"
+    )
+
+    summary = trailgate.capture_files(tmp_path / "to", tmp_path / "again/ot", properties)
+    again = trailgate.capture_files(
+        tmp_path / "to", tmp_path / "again/ot", properties, again=True, unordered_ids=True
+    )
+
+    assert summary.counts == {ORDERS.name: {"I": 6, "D": 6}}
+    assert again.operations == summary.operations
+    columns = ("table", "op_type", "op_ts", "after")
+    found = trailgate.read_trail(tmp_path / "again/ot").read_all().select(columns)
+    assert found.slice(0, 12).equals(trailgate.read_trail(trail).read_all().select(columns))
+
+
+def batches_of(trail: Path) -> list[ChangeBatch]:
+    found = find_trail(trail)
+    return list(SplitReader(found, TrailSplit(found.begin, found.end, whole=True)).batches())
+
+
+@given(
+    st.lists(st.lists(st.booleans(), min_size=1, max_size=5), max_size=6),
+    st.lists(st.integers(1, 4), max_size=8),
+)
+def test_indicators_fit_what_is_chosen(
+    tmp_path_factory: pytest.TempPathFactory, transactions: list[list[bool]], cuts: list[int]
+) -> None:
+    flags = [flag for own in transactions for flag in own]
+    folder = tmp_path_factory.mktemp("trail")
+    keys = iter(range(len(flags)))
+    trail = write_trail(
+        folder / "ot", [[[Op("I", next(keys)) for _ in own] for own in transactions]]
+    )
+    expected = [
+        "W" if kept == 1 else "B" if not i else "E" if i == kept - 1 else "M"
+        for kept in map(sum, transactions)
+        for i in range(kept)
+    ]
+    done = 0
+
+    def wanted(batch: ChangeBatch) -> Any:
+        nonlocal done
+        found = np.array(flags[done : done + batch.rows], bool)
+        done += batch.rows
+        return found
+
+    chosen, letters = ChosenOperations(wanted), ""
+    for batch in batches_of(trail):
+        begin, sizes = 0, iter(cuts)
+        while begin < batch.rows:
+            stop = begin + next(sizes, batch.rows)
+            rows = np.arange(batch.rows)
+            part = chosen.take(batch.where((rows >= begin) & (rows < stop)))
+            letters += bytes(part.tx_indicators()).decode()
+            begin = stop
+
+    assert letters == "".join(expected)

@@ -1,0 +1,35 @@
+"""Numbered work on Spark: one task a number, and workers that start the next one quickly."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+from pyspark.sql import SparkSession
+
+from trailgate.spark.numbered_tasks import run_numbered
+
+COUNT = 8
+
+
+def test_work_is_done_once_a_number_and_given_in_order(spark: SparkSession) -> None:
+    assert run_numbered(spark, COUNT, lambda number: number * number) == [
+        0,
+        1,
+        4,
+        9,
+        16,
+        25,
+        36,
+        49,
+    ]
+
+
+def test_modules_are_collected_as_garbage_after_no_task_but_the_first(spark: SparkSession) -> None:
+    found = run_numbered(spark, COUNT, lambda _: (os.getpid(), gc.get_freeze_count()))
+    exempt: dict[int, list[int]] = {}
+    for worker, count in found:
+        exempt.setdefault(worker, []).append(count)
+
+    assert len(exempt) < COUNT, "Spark uses its workers again"
+    assert any(counts[-1] > 0 for counts in exempt.values())
