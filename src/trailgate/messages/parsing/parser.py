@@ -127,9 +127,9 @@ class MessageParser:
         message, marks, tx_id, csn, left_out = operations
         generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
-        by_id, segments = self.options.by_id, records.segments()
+        by_id, numbers = self.options.by_id, records.message_numbers()
         return RawOperations(
-            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments
+            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, numbers
         )
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:

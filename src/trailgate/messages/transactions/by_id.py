@@ -27,8 +27,8 @@ from trailgate.messages.transactions.bounds import (
     indicators,
     kept_operations,
 )
+from trailgate.messages.transactions.message_numbers import check_numbers
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.messages.transactions.segments import check_segments
 from trailgate.messages.transactions.units import UnitMarks, unit_marks
 from trailgate.model.changes import END, WHOLE
 
@@ -57,7 +57,7 @@ def chain_by_id(
     unreadable = [bad[message] for message in sorted(bad)]
     length = check_lengths(raw, bad, state.id_length)
     walk = _walk(raw, ids, messages, unreadable, state)
-    segment = _check_segments(raw, walk, bad, state)
+    message_number = _check_numbers(raw, walk, bad, state)
     if following is not None and isinstance(walk.last, str) and walk.last != following:
         walk.end()
     places = np.array([problem.message for problem in unreadable], np.int64)
@@ -67,7 +67,12 @@ def chain_by_id(
     ordinals = _ordinals(walk.opens, state.count)
     count = int(ordinals[-1]) + 1 if len(ordinals) else state.count
     csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
-    after = _after(walk, marks, bad, replace(state, id_length=length, count=count, segment=segment))
+    after = _after(
+        walk,
+        marks,
+        bad,
+        replace(state, id_length=length, count=count, message_number=message_number),
+    )
     if operation_ids and after.tx_id is not None and len(csn):
         after = replace(after, csn=csn[-1].as_py())
     elif operation_ids and after.tx_id is not None:
@@ -85,16 +90,16 @@ def chain_by_id(
     )
 
 
-def _check_segments(
+def _check_numbers(
     raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
 ) -> int:
-    """Note the messages that are out of order, and return the last segment of what is open."""
+    """Note the messages that are out of order, and return the number of the last one of what is open."""
     unreadable = np.array(sorted(bad), np.int64)
 
     def note(message: int, error: TransactionError) -> None:
         bad.setdefault(message, Problem(message, error))
 
-    return check_segments(raw, walk.opens, unreadable, state, note)
+    return check_numbers(raw, walk.opens, unreadable, state, note)
 
 
 @dataclass(slots=True)
