@@ -86,7 +86,8 @@ def prepare(
     ids = None
     if capture.options.gives_ids:
         last = None if manifest is None or options.again else manifest.last_id or None
-        ids = IdRule(prefix, last, ordered=not options.unordered_ids)
+        ordered, by_id = not options.unordered_ids, capture.options.by_id
+        ids = IdRule(prefix, last, ordered, by_id)
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     apart = not capture.options.by_id
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)

@@ -28,12 +28,18 @@ HINT: Final = (
 class IdRule:
     """What sequence ids are compared with: each other where they are ``ordered``, and those of the trail.
 
-    ``last`` is the highest one in the trail; None where nothing is to be compared with it.
+    ``last`` is the highest one in the trail; None where nothing is to be compared with it. ``by_id``: transactions are known by
+    their ids alone.
     """
 
     prefix: str
     last: str | None
     ordered: bool = True
+    by_id: bool = False
+
+    def width(self, own: str) -> int:
+        """Return how many characters an id's order follows from, see ``ordered_lengths``."""
+        return len(own.partition(".")[0]) if self.by_id else len(own)
 
     @cached_property
     def of_trail(self) -> pa.Array:
@@ -92,8 +98,9 @@ class IdCheck:
         last = self._rule.last
         if last is None or not len(csn):
             return np.ones(len(csn), bool)
-        if len(csn[0].as_py()) != len(last):
-            problem = f"the sequence id {csn[0].as_py()} has not the {len(last)} characters of those in the trail ({last})"
+        width = self._rule.width(last)
+        if self._rule.width(csn[0].as_py()) != width:
+            problem = f"the sequence id {csn[0].as_py()} has not the {width} characters of those in the trail ({last})"
             raise TransactionError(problem, hint="--again captures without comparing them")
         low = _mask(pc.less_equal(csn, last))
         if not low.any():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.arrays import Longs
 from trailgate.messages.event_publishing.delimited.reading import DelimitedPublications
-from trailgate.messages.event_publishing.kinds import DELIMITED, kind_of
+from trailgate.messages.event_publishing.kinds import DELIMITED, kind_of, looks_delimited
 from trailgate.messages.event_publishing.options import EventPublishingOptions
+from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.parsing.record_groups import MessageErrors
@@ -32,7 +34,15 @@ class EventPublishingFormat:
         self._reader = self._of(DELIMITED)
 
     def records(self, messages: MessageBatch) -> Records:
-        """Return the records of the messages; raises BadMessagesError."""
+        """Return the records of the messages; raises BadMessagesError.
+
+        Where all are delimited, their reader finds that by itself: each message is looked at only where it finds something else.
+        """
+        if looks_delimited(messages):
+            self._reader = self._of(DELIMITED)
+            with suppress(BadMessagesError):
+                good: Records = self._reader.records(messages)
+                return good
         messages, kind = kind_of(messages)
         self._reader = self._of(kind)
         found: Records = self._reader.records(messages)

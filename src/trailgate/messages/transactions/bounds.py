@@ -16,12 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import starts_before
 from trailgate.errors import TrailgateError, TransactionError
 from trailgate.messages.transactions.held import Held
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.messages.transactions.units import UnitMarks, unit_marks
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
+POINT = "."  # between the part of a transaction's sequence id that is in order, and its own id
 INTERLEAVED = "Transactions must be contiguous: each begins after the one before has ended"
 
 
@@ -63,7 +65,7 @@ class Problem:
 class Transactions:
     """The work of ``chain``: per operation indicator and ids, and which operations are kept.
 
-    ``seq_id`` is None where the operations have theirs already. ``ended_before``: the transaction that was open before has
+    ``ordinals`` number the operations of each transaction, where these make their sequence ids. ``ended_before``: the transaction that was open before has
     ended, without another operation.
     """
 
@@ -74,7 +76,7 @@ class Transactions:
     marks: UnitMarks
     problems: tuple[Problem, ...]
     state: TransactionState
-    seq_id: pa.Array | None = None
+    ordinals: Longs | None = None
     ended_before: bool = False
 
 
@@ -105,7 +107,12 @@ def check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | Non
     """Note every message with a sequence id of another length than the first: order needs it."""
     if not len(raw.message):
         return length
-    lengths = np.asarray(pc.binary_length(raw.seq_id))
+    if raw.by_id:
+        width = raw.seq_id[0].as_py().find(POINT) if length is None else length
+        if width >= 0 and starts_before(raw.seq_id, width, POINT) < 0:
+            return int(width)
+    lengths = ordered_lengths(raw.seq_id) if raw.by_id else pc.binary_length(raw.seq_id)
+    lengths = np.asarray(lengths)
     length = int(lengths[0]) if length is None else length
     for i in np.flatnonzero(lengths != length).tolist():
         error = TransactionError(
@@ -114,6 +121,15 @@ def check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | Non
         )
         _note(bad, int(raw.message[i]), error)
     return length
+
+
+def ordered_lengths(ids: pa.Array) -> pa.Array:
+    """Return how many characters of the sequence ids of transactions there are before a point, which their order follows from.
+
+    After it is the transaction's own id, whose length may vary.
+    """
+    found = pc.find_substring(ids, POINT)
+    return pc.if_else(pc.less(found, 0), pc.binary_length(ids), found)
 
 
 def _note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:

@@ -13,24 +13,23 @@ from itertools import groupby
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
-from trailgate.columnar.positions import numbered
+from trailgate.arrays import Mask
+from trailgate.columnar.rows import text_view
+from trailgate.messages.transactions import kernels
 from trailgate.messages.transactions.bounds import (
     Problem,
     Transactions,
     TransactionState,
     check_lengths,
-    indicators,
     kept_operations,
 )
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.messages.transactions.units import UnitMarks, unit_marks
-from trailgate.model.changes import END, WHOLE
+from trailgate.messages.transactions.units import UnitMarks
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
 ENDED: Final = 0  # nothing is open
+_LETTERS: Final = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
 UNKNOWN: Final = 1  # it cannot be known what is open
 Last = str | int  # the id of the transaction that is open, ENDED or UNKNOWN
 
@@ -46,12 +45,11 @@ def chain_by_id(
     unreadable = [bad[message] for message in sorted(bad)]
     length = check_lengths(raw, bad, state.id_length)
     walk = _walk(raw, messages, unreadable, state)
-    places = np.array([problem.message for problem in unreadable], np.int64)
-    letters = indicators(walk.opens, walk.closes)
-    marks = unit_marks(letters, raw.message, messages, places, is_open=state.is_open)
-    marks = UnitMarks(marks.opens | walk.opened, marks.starts | walk.opened, marks.closed)
-    ordinals = _ordinals(walk.opens, state.count)
-    count = int(ordinals[-1]) + 1 if len(ordinals) else state.count
+    letters, ordinals = np.empty(len(walk.opens), np.uint8), np.empty(len(walk.opens), np.int64)
+    count = kernels.number_operations(
+        walk.opens, walk.closes, state.count, _LETTERS, letters, ordinals
+    )
+    marks = _marks(raw, walk, messages, unreadable, is_open=state.is_open)
     return Transactions(
         tx_ind=letters,
         tx_id=raw.tx_id,
@@ -60,7 +58,7 @@ def chain_by_id(
         marks=marks,
         problems=tuple(bad[m] for m in sorted(bad)),
         state=_after(walk, marks, bad, replace(state, id_length=length, count=count)),
-        seq_id=numbered(raw.seq_id, ordinals),
+        ordinals=ordinals,
         ended_before=state.is_open and walk.begins,
     )
 
@@ -88,7 +86,7 @@ def _walk(
         ends = np.isin(raw.tx_ind, (END, WHOLE))
     before: Last = state.tx_id or (UNKNOWN if state.broken else ENDED)
     opens = np.zeros(count, bool)
-    opens[1:] = ends[:-1] | _changes(own)
+    kernels.find_changes(*text_view(own)[::-1], ends, opens)
     if count:
         opens[0] = _differs(before, own[0].as_py())
     closes = ends.copy()
@@ -123,23 +121,26 @@ def _around(walk: _Walk, last: Last, unreadable: Sequence[Problem]) -> tuple[boo
     return bool(walk.opened[unreadable[0].message]), last
 
 
+def _marks(
+    raw: RawOperations,
+    walk: _Walk,
+    messages: int,
+    unreadable: Sequence[Problem],
+    *,
+    is_open: bool,
+) -> UnitMarks:
+    """Return the units: a message that opens a transaction, or follows an end, begins one."""
+    bad, starts = np.zeros(messages, bool), np.zeros(messages, bool)
+    bad[[problem.message for problem in unreadable]] = True
+    closed = kernels.mark_units(
+        raw.message, walk.opens, walk.closes, bad, is_open, walk.opened, starts
+    )
+    return UnitMarks(walk.opened, starts, bool(closed))
+
+
 def _differs(last: Last, own: str) -> bool:
     """Return whether an operation begins a transaction; where it cannot be known it is said to continue one."""
     return last not in (UNKNOWN, own)
-
-
-def _changes(ids: pa.Array) -> Mask:
-    if len(ids) < 2:
-        return np.zeros(max(0, len(ids) - 1), bool)
-    found: Mask = pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _ordinals(opens: Mask, before: int) -> Longs:
-    """Return each operation's number in its transaction; ``before`` are those of the open one."""
-    rows = np.arange(len(opens), dtype=np.int64)
-    begin = np.maximum.accumulate(np.where(opens, rows, -1)) if len(rows) else rows
-    return np.where(begin >= 0, rows - begin, rows + before)
 
 
 def _after(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -14,18 +14,21 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.columnar.code_pages.single_byte import SingleBytePage
 from trailgate.columnar.delimited import Fields
-from trailgate.columnar.rows import row_error
+from trailgate.columnar.rows import paired, row_error
+from trailgate.columnar.views import octets
 from trailgate.errors import TrailgateError
 from trailgate.messages.delimited.column_pairing import ColumnPairing
 from trailgate.messages.delimited.format import DelimitedFormat
 from trailgate.messages.delimited.options import DelimitedOptions
 from trailgate.messages.delimited.record_images import ImageReader
 from trailgate.messages.delimited.records import DelimitedRecords
+from trailgate.messages.event_publishing.delimited import kernels
 from trailgate.messages.event_publishing.delimited.engine_options import HEADER, PROGRAM
 from trailgate.messages.event_publishing.delimited.page_values import PageValues
 from trailgate.messages.event_publishing.options import EventPublishingOptions
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.messages.transactions.bounds import POINT
 from trailgate.model.changes import ABSENT, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
@@ -34,24 +37,55 @@ from trailgate.operations.values import Convert
 TRANSACTION: Final = "transaction"  # what is one for all records of a transaction
 PLAN_NAME: Final = "plan_name"
 IDENTIFIER: Final = "identifier"
+TYPE: Final = "type"
+_TYPE_HINT: Final = "Are the delimiters those of the messages?"
+_NAMES: Final = ("table_owner", "table_name", "operation")  # one after the other
 _NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
 _FLAG_HINT: Final = "Classic CDC names the first column whose data are badly formed; event_publishing.takeflagged=true takes such records"
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationRecords(DelimitedRecords):
-    """Records of delimited publications."""
+    """Records of delimited publications; ``header`` has the texts that were asked for."""
+
+    header: dict[str, pa.Array] = field(default_factory=dict)
+    names: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
         """Return each record's text of a header field; ``TRANSACTION`` is the commit LSN and the transaction's id."""
-        first = self.fields.first
         if name == TRANSACTION:
-            places = [HEADER.index("commit_lsn"), HEADER.index("transaction_identifier")]
-            parts = self.values.columns(first, places, nullable=False)
-            return pc.binary_join_element_wise(*parts, ".")
-        if name == PLAN_NAME:
-            return self.values.columns(first, [HEADER.index(PLAN_NAME)])[0]
-        return DelimitedRecords.text(self, name)
+            return paired(self.text("commit_lsn"), self.text("transaction_identifier"), POINT)
+        known = self.header
+        if name not in known:
+            place, nullable = HEADER.index(name), name == PLAN_NAME
+            columns = self.values.columns(self.fields.first, [place], nullable=nullable)
+            known[name] = columns[0]
+        return known[name]
+
+    def codes(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different texts of a header field, and those texts.
+
+        Owner, table and operation are one text here: few different ones, found in one pass.
+        """
+        if name not in _NAMES:
+            return DelimitedRecords.codes(self, name)
+        if not self.names:
+            self.names.update(self._names())
+        return self.names[name]
+
+    def _names(self) -> Iterator[tuple[str, tuple[Longs, list[str]]]]:
+        first, place = self.fields.first, HEADER.index(_NAMES[0])
+        codes, rows = self.values.spans(first, place, len(_NAMES))
+        for at, name in enumerate(_NAMES):
+            if rows is None:
+                yield name, DelimitedRecords.codes(self, name)
+                continue
+            texts = self.values.text(first[rows], place + at).to_pylist()
+            numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+            own = codes
+            if len(numbers) < len(texts) or list(numbers) != texts:
+                own = np.array([numbers[text] for text in texts], np.int64)[codes]
+            yield name, (own, list(numbers))
 
 
 class DelimitedPublications:
@@ -62,6 +96,9 @@ class DelimitedPublications:
         self._page = code_page(options.codepage)
         # A page of more than one byte a character: a byte of a delimiter may be part of a character.
         self._converts = self._page.name != "utf-8" and not isinstance(self._page, SingleBytePage)
+        zero, program = self._page.encode(pa.array(["0", PROGRAM.decode()])).to_pylist()
+        quote = options.delimited.quote or b""
+        self._usual = zero[0], octets(quote + program + quote)
         images = _PublicationImages(options.delimited, options.decimal_point)
         self._engine = DelimitedFormat(options.delimited, self._values, images)
 
@@ -75,8 +112,12 @@ class DelimitedPublications:
         records = PublicationRecords(
             found.messages, found.message, found.offset, found.fields, found.values
         )
-        if not self.options.take_flagged:
-            _check_flags(records)
+        fields = records.fields
+        places = fields.starts, fields.ends, fields.first
+        if kernels.first_unusual(records.values.data, *places, *self._usual) >= 0:
+            _check_types(records)
+            if not self.options.take_flagged:
+                _check_flags(records)
         return records
 
     def layouts(
@@ -141,6 +182,20 @@ class _PublicationImages(ImageReader):
             return convert(pc.replace_substring(values, point, "."))
 
         return pointed
+
+
+def _check_types(records: PublicationRecords) -> None:
+    """Raise BadMessagesError for records that do not begin with a number: they are not publications."""
+    codes, found = records.codes(TYPE)
+    wrong = [not (text.isascii() and text.isdigit()) for text in found]
+    if not any(wrong):
+        return
+
+    def error(row: int) -> TrailgateError:
+        problem = f"the record's type is {found[int(codes[row])]!r}, not a number"
+        return records.error(row, problem, _TYPE_HINT, field=TYPE)
+
+    records.refuse(np.flatnonzero(np.array(wrong)[codes]), error)
 
 
 def _check_flags(records: PublicationRecords) -> None:
