@@ -117,6 +117,12 @@ def xml_messages(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def publications(quick: bool) -> list[Figure]:
+    from benchmarks.publications import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -135,6 +141,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         fixed,
         fixed_messages,
         xml_messages,
+        publications,
         cobrix,
     )
 }

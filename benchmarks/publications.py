@@ -6,14 +6,18 @@ from time import process_time
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from benchmarks.delimited import DEFINITIONS, QUOTED, parsed, quoted_lines
 from benchmarks.report import Act, Figure, Target
 
-from trailgate.messages.capture import Capture
+from trailgate.jobs.capture.loading import messages_from
+from trailgate.messages.capture import Capture, Parsed, TransactionState
 from trailgate.messages.delimited.options import delimited_options
 from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.parsers import parser_of
 from trailgate.messages.properties.file import parse_properties
+from trailgate.messages.publications import publish_options, writer_for
+from trailgate.model.changes import ChangeBatch
 
 ROWS: Final = 64_000
 NEAR: Final = 0.85  # of the speed of the plain parser
@@ -65,8 +69,53 @@ def delimited_in(times: int) -> Figure:
     )
 
 
+def operations() -> list[ChangeBatch]:
+    """Return the operations of the same records, in batches as a trail's are."""
+    capture, data = capture_of(), quoted_lines(ROWS)
+    lines, batches = data.splitlines(keepends=True), []
+    state: TransactionState | None = None
+    for begin in range(0, len(lines), 16_000):
+        done: Parsed = capture.parse(messages_from(lines[begin : begin + 16_000]), state)
+        state = done.state
+        batches.append(done.batch)
+    return batches
+
+
+def joined_rows(batch: ChangeBatch) -> list[pa.Array]:
+    """Return the yardstick of writing: the values of each row put together by one call of Arrow's, without its header and quotes."""
+    found = []
+    for block in batch.blocks:
+        texts = [
+            pc.fill_null(pc.cast(column.values, pa.string()), "")
+            for column in (*block.before, *block.after)
+            if column.values is not None
+        ]
+        found.append(pc.binary_join_element_wise(*texts, ","))
+    return found
+
+
+def delimited_out(times: int) -> Figure:
+    """Return writing beside joining the values' texts."""
+    batches = operations()
+    rows = sum(batch.rows for batch in batches)
+
+    def own() -> None:
+        writer = writer_for("delimited", publish_options("delimited", {}))
+        made = [writer.write(batch) for batch in batches]
+        assert sum(map(len, made)) + len(writer.finish()) > 0
+
+    taken = in_turn(
+        {"own": own, "joined": lambda: [joined_rows(batch) for batch in batches]}, times
+    )
+    figures = {name: rows / 1e6 / seconds for name, seconds in taken.items()}
+    target = Target(RECORDS, of="figure")
+    return Figure(
+        "delimited out", figures["own"], "M rows/s", "Arrow's joins", figures["joined"], target
+    )
+
+
 def run(*, quick: bool) -> list[Figure]:
     """Return the figures of all formats."""
     pa.set_cpu_count(1)
     times = 3 if quick else 9
-    return [delimited_in(times)]
+    return [delimited_in(times), delimited_out(times)]
