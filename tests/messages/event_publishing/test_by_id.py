@@ -29,7 +29,7 @@ def test_indicators_do_not_depend_on_messages_and_batches(
         for i in range(size)
     ]
 
-    rows, found = parse_all(capture_of(), batches)
+    rows, found = parse_all(capture_of(properties="content=row"), batches)
 
     assert [problem for parsed in found for problem in parsed.problems] == []
     assert [(row["tx_ind"], str(row["seq_id"])[-10:]) for row in rows] == expected

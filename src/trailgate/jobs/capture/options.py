@@ -38,7 +38,8 @@ class CaptureSummary:
     ``definitions`` is the file that belongs to the trail where the trail's files do not hold definitions.
     What was captured before: ``skipped_files`` and ``skipped_operations`` were left out; of ``continued_files`` only the new
     end was captured. Captured whole were ``changed_files``, which had other content then, ``copied_files``, which had another
-    name, and ``late_operations``, whose sequence ids are lower than the trail's highest.
+    name, and ``late_operations``, whose sequence ids are lower than the trail's highest. ``repeated_operations`` came twice in the
+    messages, and were captured once.
     """
 
     target: str
@@ -58,6 +59,7 @@ class CaptureSummary:
     changed_files: int = 0
     copied_files: int = 0
     late_operations: int = 0
+    repeated_operations: int = 0
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:

@@ -46,6 +46,7 @@ class RangeReport:
     notes: frozenset[str] = frozenset()
     ids: IdSpan | None = None
     skipped: int = 0
+    repeated: int = 0
     late: int = 0
 
 
@@ -197,6 +198,7 @@ class RangeRun:
             notes=self._owned.notes,
             ids=None if self._ids is None else self._ids.span,
             skipped=0 if self._ids is None else self._ids.skipped,
+            repeated=0 if self._ids is None else self._ids.repeated,
             late=0 if self._ids is None else self._ids.late,
         )
 

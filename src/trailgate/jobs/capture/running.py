@@ -120,6 +120,7 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
         notes=tuple(sorted(job.capture.said(notes))) if reports else (),
         skipped_operations=sum(report.skipped for report in reports),
+        repeated_operations=sum(report.repeated for report in reports),
         late_operations=sum(report.late for report in reports),
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
     )

@@ -117,7 +117,10 @@ class MessageParser:
         generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
         by_id = self.options.by_id
-        return RawOperations(blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id)
+        segments = records.segments(csn) if by_id else None
+        return RawOperations(
+            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments
+        )
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Return all records as operations, without their tables and images."""

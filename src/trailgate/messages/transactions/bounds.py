@@ -20,6 +20,7 @@ from trailgate.columnar.rows import starts_before
 from trailgate.errors import TrailgateError, TransactionError
 from trailgate.messages.transactions.held import Held
 from trailgate.messages.transactions.raw_operations import RawOperations
+from trailgate.messages.transactions.segments import Segment
 from trailgate.messages.transactions.units import UnitMarks, unit_marks
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
@@ -32,7 +33,7 @@ class TransactionState:
     """What is open after a batch: a transaction, or a unit that is broken already.
 
     ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``. ``count`` is how many
-    operations it has so far, where transactions are known by their ids.
+    operations it has so far and ``segment`` its last message, where transactions are known by their ids.
     """
 
     tx_id: str | None = None
@@ -42,6 +43,7 @@ class TransactionState:
     held: Held | None = None
     excluded: bool = False
     count: int = 0
+    segment: Segment | None = None
 
     @property
     def is_open(self) -> bool:
@@ -119,7 +121,7 @@ def check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | Non
             f"sequence id {raw.seq_id[i].as_py()} has not the {length} characters of those before",
             hint="seqid must have a fixed length, so that text order is its order",
         )
-        _note(bad, int(raw.message[i]), error)
+        note(bad, int(raw.message[i]), error)
     return length
 
 
@@ -132,7 +134,8 @@ def ordered_lengths(ids: pa.Array) -> pa.Array:
     return pc.if_else(pc.less(found, 0), pc.binary_length(ids), found)
 
 
-def _note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
+def note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
+    """Add the error of a message; its first one counts."""
     if message not in bad:
         bad[message] = Problem(message, error)
 
@@ -190,7 +193,7 @@ def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> Non
             else "One message is one transaction "
             "unless an indicator (txind) marks where transactions begin and end",
         )
-        _note(bad, int(raw.message[i]), error)
+        note(bad, int(raw.message[i]), error)
 
 
 @dataclass(slots=True)
@@ -259,7 +262,7 @@ def _check_bounds(
     for i in np.flatnonzero(wrong).tolist():
         what = "begins inside another one" if walk.opens[i] else "continues without having begun"
         error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
-        _note(bad, int(raw.message[i]), error)
+        note(bad, int(raw.message[i]), error)
 
 
 def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
@@ -279,7 +282,7 @@ def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem])
             f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",
             hint=INTERLEAVED,
         )
-        _note(bad, int(raw.message[i]), error)
+        note(bad, int(raw.message[i]), error)
 
 
 def _check_ends(
@@ -296,13 +299,13 @@ def _check_ends(
             f"transaction {raw.tx_id[i].as_py()} has not ended where the next one begins",
             hint=INTERLEAVED,
         )
-        _note(bad, int(raw.message[i]), error)
+        note(bad, int(raw.message[i]), error)
     if state.tx_id is not None and not state.broken and len(own) and own[0] > 0:
         error = TransactionError(
             f"transaction {state.tx_id} has not ended where the next one begins",
             hint=INTERLEAVED,
         )
-        _note(bad, -1, error)
+        note(bad, -1, error)
 
 
 def _open_after(

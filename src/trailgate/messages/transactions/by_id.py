@@ -16,6 +16,7 @@ import numpy as np
 
 from trailgate.arrays import Mask
 from trailgate.columnar.rows import text_view
+from trailgate.errors import TransactionError
 from trailgate.messages.transactions import kernels
 from trailgate.messages.transactions.bounds import (
     Problem,
@@ -23,8 +24,10 @@ from trailgate.messages.transactions.bounds import (
     TransactionState,
     check_lengths,
     kept_operations,
+    note,
 )
 from trailgate.messages.transactions.raw_operations import RawOperations
+from trailgate.messages.transactions.segments import Segment, border, last_segment
 from trailgate.messages.transactions.units import UnitMarks
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
@@ -45,6 +48,7 @@ def chain_by_id(
     unreadable = [bad[message] for message in sorted(bad)]
     length = check_lengths(raw, bad, state.id_length)
     walk = _walk(raw, messages, unreadable, state)
+    segment = _follow(raw, walk, bad, state) or state.segment
     letters, ordinals = np.empty(len(walk.opens), np.uint8), np.empty(len(walk.opens), np.int64)
     count = kernels.number_operations(
         walk.opens, walk.closes, state.count, _LETTERS, letters, ordinals
@@ -57,7 +61,9 @@ def chain_by_id(
         kept=kept_operations(raw, bad),
         marks=marks,
         problems=tuple(bad[m] for m in sorted(bad)),
-        state=_after(walk, marks, bad, replace(state, id_length=length, count=count)),
+        state=_after(
+            walk, marks, bad, replace(state, id_length=length, count=count, segment=segment)
+        ),
         ordinals=ordinals,
         ended_before=state.is_open and walk.begins,
     )
@@ -119,6 +125,39 @@ def _around(walk: _Walk, last: Last, unreadable: Sequence[Problem]) -> tuple[boo
             walk.opened[problem.message] = _differs(last, problem.ids[0])
         last = UNKNOWN if problem.ids is None else problem.ids[1]
     return bool(walk.opened[unreadable[0].message]), last
+
+
+def _follow(
+    raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
+) -> Segment | None:
+    """Begin a transaction where one begins again, and note messages before which one is missing; return the last one."""
+    found = raw.segments
+    if found is None or not len(found.rows):
+        return None
+    rows = found.rows
+    for at in np.flatnonzero(~walk.opens[rows]).tolist():
+        row = int(rows[at])
+        if not row:
+            before = state.segment if state.tx_id is not None else None
+        elif raw.message[row] != raw.message[row - 1]:
+            own = at - 1
+            first = bool(walk.opens[row - 1])
+            before = Segment(int(found.numbers[own]), int(found.digests[own]), first)
+        else:
+            continue
+        after = Segment(int(found.numbers[at]), int(found.digests[at]), first=False)
+        try:
+            again = before is not None and border(found.content, before, after)
+        except TransactionError as error:
+            note(bad, int(raw.message[row]), error)
+            continue
+        if again:
+            walk.opens[row] = True
+            if row:
+                walk.closes[row - 1] = True
+            else:
+                walk.begins = True
+    return last_segment(found, walk.opens)
 
 
 def _marks(

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
+from trailgate.messages.transactions.segments import Segments
 from trailgate.model.changes import ChangeBlock
 
 NO_TEXT: Final = pa.array([], pa.string())
@@ -34,6 +35,7 @@ class RawOperations:
     excluded: Longs | None = None
     notes: frozenset[str] = frozenset()
     by_id: bool = False
+    segments: Segments | None = None
 
     @staticmethod
     def joined(
@@ -49,8 +51,9 @@ class RawOperations:
             none = np.zeros(0, np.int64)
             marked = np.zeros(0, np.uint8) if indicated else None
             return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True, by_id=by_id)
-        blocks, before = [], 0
+        blocks, before, segments = [], 0, []
         for raw in parts:
+            segments += [] if raw.segments is None else [(raw.segments, before)]
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]
             before += len(raw.message)
         marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
@@ -65,4 +68,5 @@ class RawOperations:
             np.concatenate(excluded) if excluded else None,
             frozenset().union(*(raw.notes for raw in parts)),
             parts[0].by_id,
+            Segments.joined(segments) if segments else None,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import kernel
 
 
@@ -53,3 +53,21 @@ def before_ids(
             for at in range(size):
                 same = same and data[cut + 1 + at] == ids[begin + at]
         ends[row] = cut if same else end
+
+
+@kernel(writes=("marks",))
+def mark_borders(data: Octets, offsets: Offsets, message: Longs, marks: Mask) -> None:
+    """Mark the records on either side of a border between messages that have the same text: a transaction continues there."""
+    for row in range(1, len(message)):
+        if message[row] == message[row - 1]:
+            continue
+        beside, at, end = offsets[row - 1], offsets[row], offsets[row + 1]
+        if end - at != at - beside or beside < 0 or end > len(data):
+            continue
+        same = True
+        for byte in range(end - at - 1, -1, -1):  # ids differ at their ends
+            if data[beside + byte] != data[at + byte]:
+                same = False
+                break
+        if same:
+            marks[row - 1] = marks[row] = True

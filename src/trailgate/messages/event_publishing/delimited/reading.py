@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.code_pages.registry import code_page
-from trailgate.columnar.code_pages.single_byte import SingleBytePage
 from trailgate.columnar.delimited import Fields
-from trailgate.columnar.rows import paired, row_error
+from trailgate.columnar.rows import paired, row_error, text_view
 from trailgate.columnar.views import octets
 from trailgate.errors import TrailgateError
 from trailgate.messages.delimited.column_pairing import ColumnPairing
@@ -23,18 +22,21 @@ from trailgate.messages.delimited.options import DelimitedOptions
 from trailgate.messages.delimited.record_images import ImageReader
 from trailgate.messages.delimited.records import DelimitedRecords
 from trailgate.messages.event_publishing.delimited import kernels
+from trailgate.messages.event_publishing.delimited.delimiters import of_bytes
 from trailgate.messages.event_publishing.delimited.engine_options import HEADER, PROGRAM
-from trailgate.messages.event_publishing.delimited.page_values import PageValues
+from trailgate.messages.event_publishing.delimited.page_values import PageValues, converted
 from trailgate.messages.event_publishing.options import EventPublishingOptions
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.messages.transactions.bounds import POINT
+from trailgate.messages.transactions.segments import AUTO, NO_NUMBER, Segments
 from trailgate.model.changes import ABSENT, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
 from trailgate.operations.values import Convert
 
 TRANSACTION: Final = "transaction"  # what is one for all records of a transaction
+_DIGITS: Final = 9  # of the number of a message
 PLAN_NAME: Final = "plan_name"
 IDENTIFIER: Final = "identifier"
 TYPE: Final = "type"
@@ -48,6 +50,7 @@ _FLAG_HINT: Final = "Classic CDC names the first column whose data are badly for
 class PublicationRecords(DelimitedRecords):
     """Records of delimited publications; ``header`` has the texts that were asked for."""
 
+    content: str = AUTO
     header: dict[str, pa.Array] = field(default_factory=dict)
     names: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
 
@@ -61,6 +64,30 @@ class PublicationRecords(DelimitedRecords):
             columns = self.values.columns(self.fields.first, [place], nullable=nullable)
             known[name] = columns[0]
         return known[name]
+
+    def segments(self, ids: pa.Array) -> Segments:
+        """Return the numbers of messages on either side of a border within a transaction, and of the first and last one."""
+        count = len(self.message)
+        marks = np.zeros(count, bool)
+        kernels.mark_borders(*text_view(ids)[::-1], self.message, marks)
+        marks[[0, -1] if count else []] = True
+        rows = np.flatnonzero(marks)
+        texts = self.values.text(self.fields.first[rows], HEADER.index("segment_number"))
+        numbers = np.array([_number(text) for text in texts.to_pylist()], np.int64)
+        alone = np.ones(len(rows), bool)
+        alone[rows > 0] = self.message[rows[rows > 0] - 1] != self.message[rows[rows > 0]]
+        follow = rows < count - 1
+        alone[follow] &= self.message[rows[follow] + 1] != self.message[rows[follow]]
+        digests = np.zeros(len(rows), np.int64)
+        for at in np.flatnonzero(alone & (_beside(numbers) | (rows == 0) | (rows == count - 1))):
+            digests[at] = hash(self._content_of(int(rows[at]))) or 1
+        return Segments(self.content, rows, numbers, digests)
+
+    def _content_of(self, row: int) -> bytes:
+        """Return a record's bytes without the time at which it was sent."""
+        begin = int(self.fields.starts[self.fields.first[row] + HEADER.index("table_owner")])
+        last = int(self.fields.bounds[row + 1]) - 1
+        return self.values.data[begin : int(self.fields.ends[last])].tobytes()
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
         """Return each record's number among the different texts of a header field, and those texts.
@@ -93,9 +120,9 @@ class DelimitedPublications:
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self.options = options
-        self._page = code_page(options.codepage)
-        # A page of more than one byte a character: a byte of a delimiter may be part of a character.
-        self._converts = self._page.name != "utf-8" and not isinstance(self._page, SingleBytePage)
+        page = code_page(options.codepage)
+        self._converted = None if of_bytes(page) else page
+        self._page = page if of_bytes(page) else code_page("utf-8")
         zero, program = self._page.encode(pa.array(["0", PROGRAM.decode()])).to_pylist()
         quote = options.delimited.quote or b""
         self._usual = zero[0], octets(quote + program + quote)
@@ -103,14 +130,20 @@ class DelimitedPublications:
         self._engine = DelimitedFormat(options.delimited, self._values, images)
 
     def _values(self, data: Octets, fields: Fields, options: DelimitedOptions) -> PageValues:
-        page = "utf-8" if self._converts else self.options.codepage
-        return PageValues(data, fields, options, page, self.options.undecodable)
+        return PageValues(data, fields, options, self._page, self.options.undecodable)
 
     def records(self, messages: MessageBatch) -> PublicationRecords:
         """Return the records of the messages, each with all header fields; raises BadMessagesError."""
+        if self._converted is not None:
+            messages = converted(messages, self._converted)
         found = self._engine.records(messages)
         records = PublicationRecords(
-            found.messages, found.message, found.offset, found.fields, found.values
+            found.messages,
+            found.message,
+            found.offset,
+            found.fields,
+            found.values,
+            self.options.content,
         )
         fields = records.fields
         places = fields.starts, fields.ends, fields.first
@@ -182,6 +215,19 @@ class _PublicationImages(ImageReader):
             return convert(pc.replace_substring(values, point, "."))
 
         return pointed
+
+
+def _number(text: str) -> int:
+    """Return the number of a message, ``NO_NUMBER`` where it has none."""
+    digits = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    return int(text) if digits else NO_NUMBER
+
+
+def _beside(numbers: Longs) -> Mask:
+    """Return which numbers are the same as the one before or after."""
+    same = np.zeros(len(numbers) + 1, bool)
+    same[1:-1] = numbers[1:] == numbers[:-1]
+    return same[1:] | same[:-1]
 
 
 def _check_types(records: PublicationRecords) -> None:
