@@ -123,6 +123,12 @@ def publications(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def xml_cutting(quick: bool) -> list[Figure]:
+    from benchmarks.xml_cutting import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -142,6 +148,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         fixed_messages,
         xml_messages,
         publications,
+        xml_cutting,
         cobrix,
     )
 }

@@ -20,7 +20,7 @@ from trailgate.columnar.delimited import Dialect
 from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
 from trailgate.messages.delimited.options import DelimitedOptions, delimited_options
-from trailgate.messages.extract.rules import CaptureRules
+from trailgate.messages.extract.rules import CaptureRules, TableRule
 from trailgate.messages.parsing.parser import MessageParser
 from trailgate.messages.properties.file import parse_properties
 from trailgate.messages.transactions.raw_operations import RawOperations
@@ -389,3 +389,24 @@ def test_a_capture_travels_between_processes(text: str) -> None:
     assert rows_of(after) == rows_of(before)
     assert [str(p.error) for p in after.problems] == [str(p.error) for p in before.problems]
     assert pickle.loads(pickle.dumps(before.state)) == before.state
+
+
+@pytest.mark.parametrize(
+    ("more", "rules", "blocks"),
+    [
+        ("", CaptureRules(), 1),
+        ("delim.hasbefores=true\n", CaptureRules(), 2),
+        ("", CaptureRules(tables=(TableRule("S.T", ignored="D"),)), 2),
+    ],
+)
+def test_inserts_and_updates_share_a_block_where_they_hold_the_same_images(
+    more: str, rules: CaptureRules, blocks: int
+) -> None:
+    capture = Capture(options_of(PLAIN + more), DEFINITIONS, rules)
+    bodies = [f"{kind},S.T,a,a".encode() for kind in "IUIU"]
+
+    parsed = capture.parse(batch_of(bodies))
+
+    assert not parsed.problems
+    assert [row["op_type"] for row in rows_of(parsed)] == ["I", "U", "I", "U"]
+    assert len(parsed.batch.blocks) == blocks

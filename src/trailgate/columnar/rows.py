@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.kernels import comparing as kernels
 from trailgate.columnar.kernels.gather import longest, pair_values, unmarked
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.errors import DecodeError, Where
 
 BLANKS: Final = " \t\r\n"
+_ALL_VALID: Final = np.zeros(0, np.uint8)
 
 
 def failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
@@ -121,6 +123,27 @@ def strings_of(matrix: Octets) -> pa.StringArray:
         offsets = np.zeros(rows + 1, np.int32)
     matrix = np.ascontiguousarray(matrix)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(matrix))
+
+
+def first_other(values: pa.StringArray, rows: Longs) -> int:
+    """Return the first row of a column without nulls whose text is not that of the row it is compared with, or -1."""
+    found: int = kernels.first_other(*text_view(values), rows)
+    return found
+
+
+def differing(left: pa.StringArray, right: pa.StringArray) -> Mask:
+    """Return the rows where two text columns differ; two nulls are alike."""
+    found = np.empty(len(left), bool)
+    kernels.mark_differing(*_parts(left), *_parts(right), found)
+    return found
+
+
+def _parts(values: pa.StringArray) -> tuple[Offsets, Octets, Octets]:
+    """Return the offsets, data and bits of validity of a column, which are empty where all values are valid."""
+    if values.offset and values.null_count:
+        values = pa.concat_arrays([values])
+    valid = values.buffers()[0] if values.null_count else None
+    return *text_view(values), _ALL_VALID if valid is None else np.frombuffer(valid, np.uint8)
 
 
 def trimmed(values: pa.StringArray) -> pa.StringArray:

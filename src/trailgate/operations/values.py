@@ -43,6 +43,11 @@ def parser_for(column: Column, date_format: DateFormat | None = None) -> Convert
     return CODECS[column.family].parse(column, date_format or DEFAULT_FORMAT)
 
 
+def bytes_unchecked(column: Column) -> int:
+    """Return how many bytes text may have that is a block column as it is: longer text is for the parser. -1 where all is."""
+    return column.external_length if column.family is Family.TEXT or column.zoned else -1
+
+
 def formatter_for(column: Column) -> Convert:
     """Return the function that makes a block column text."""
     return CODECS[column.family].format(column)

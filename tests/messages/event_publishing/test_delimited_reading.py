@@ -206,7 +206,7 @@ def test_numbers_have_the_decimal_point_of_the_properties() -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b"RFH \0\0\0\2\0\0\0\7", "an MQRFH2 header of 7 bytes"),
+        (b"RFH \0\0\0\2\0\0\0\7", "MQRFH2 header"),
         (b"\x01\x02compact", "not a publication"),
         (b'x,"IBM",1', "not a publication"),
         (record(',,"a","b"').replace(b"10,", b"1O,"), "type is '1O', not a number"),

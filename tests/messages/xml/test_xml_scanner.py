@@ -174,7 +174,7 @@ def check(given: XmlOptions, bodies: list[bytes]) -> Scanned:
     found = scanned(given, messages)
     taken = [number for number in range(len(bodies)) if number not in found.refused]
     assert all(readable(bodies[number], given.limits) for number in taken)
-    wanted, _ = XmlFormat(given).general(messages, taken)
+    wanted, _ = XmlFormat(given).reader.general(messages, taken)
     assert operations(found.findings) == operations(wanted)
     return found
 
@@ -320,7 +320,9 @@ def test_both_ways_give_operations_together() -> None:
     form = XmlFormat(given)
     found = form.records(batch_of(bodies)).findings
 
-    assert operations(found) == operations(form.general(batch_of(bodies), range(len(bodies)))[0])
+    assert operations(found) == operations(
+        form.reader.general(batch_of(bodies), range(len(bodies)))[0]
+    )
 
 
 def test_names_that_occur_are_known() -> None:

@@ -52,6 +52,11 @@ class DelimitedFormat:
         )
         self._images = images or ImageReader(options)
 
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return self.options.hasbefores
+
     def records(self, messages: MessageBatch) -> DelimitedRecords:
         """Return the records of the messages, each with all header fields."""
         data = octets(messages.data)

@@ -34,6 +34,7 @@ class TableSelection:
     statements: tuple[TableRule, ...]
     surroundings: Surroundings
     dropped: frozenset[int] = frozenset()
+    asks_types: bool = False  # an expression needs to know which updates are key updates
 
     @classmethod
     def of(cls, table: Table, rules: CaptureRules) -> Self | None:
@@ -44,7 +45,8 @@ class TableSelection:
         statements = rules.of_table(table.name)
         if not statements:
             return None
-        found = cls(table, statements, rules.surroundings, _dropped(table, statements[0]))
+        asks = any(item == "OPTYPE" for _, item in _items(statements))
+        found = cls(table, statements, rules.surroundings, _dropped(table, statements[0]), asks)
         found.check()
         return found
 
@@ -52,11 +54,6 @@ class TableSelection:
     def takes_all(self) -> bool:
         """Return whether every operation is captured."""
         return self.statements[0].takes_all
-
-    @property
-    def asks_types(self) -> bool:
-        """Return whether an expression needs to know which updates are key updates."""
-        return any(item == "OPTYPE" for _, item in _items(self.statements))
 
     def check(self) -> None:
         """Raise OptionError where an expression does not fit the table."""

@@ -43,6 +43,11 @@ class FixedWidthFormat:
         binary = any(field.usage in BINARY for field in fields)
         self._characters = page.name == "utf-8" and not binary
 
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return False
+
     def records(self, messages: MessageBatch) -> FixedWidthRecords:
         """Return the records of the messages, each with its whole header."""
         units = units_of(messages, characters=self._characters)

@@ -19,6 +19,7 @@ from trailgate.messages.json_text.kernels.layout import (
     TRUE,
 )
 from trailgate.messages.json_text.nodes import CONTAINERS, Nodes
+from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.records import Records
 
 SHOWN = 4096  # bytes of a record that an error may need
@@ -74,3 +75,12 @@ class JsonRecords(Records):
                 return self.error(row, f"expected a JSON object, found {found}")
 
             self.refuse(bad, error)
+
+
+def document_records(messages: MessageBatch, nodes: Nodes) -> JsonRecords:
+    """Return the documents of messages, each with its own members."""
+    starts = messages.starts - (int(messages.starts[0]) if len(messages) else 0)
+    offset = nodes.start[nodes.root] - starts[nodes.message]
+    return JsonRecords(
+        messages, nodes.message, offset, nodes, document=nodes.root, holder=nodes.root
+    )

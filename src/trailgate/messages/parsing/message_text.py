@@ -14,21 +14,26 @@ _HINT = "Convert the messages to UTF-8 before capture"
 
 def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
     """Check at once that all bodies are UTF-8; raises BadMessagesError where some are not."""
-    if not is_utf8(messages):
+    if not are_utf8(messages):
         errors = _bad_texts(messages, hint)
         if errors:  # else the bytes that are not text lie between the messages
             raise BadMessagesError(errors)
 
 
-def is_utf8(messages: MessageBatch) -> bool:
+def are_utf8(messages: MessageBatch) -> bool:
     """Return whether the bytes from the first body to the end of the last one are UTF-8."""
     if not len(messages):
         return True
     low, high = int(messages.starts[0]), int(messages.ends[-1])
-    offsets = pa.py_buffer(np.array([0, high - low], np.int32))
-    whole = pa.StringArray.from_buffers(1, offsets, messages.data.slice(low, high - low))
+    return is_utf8(messages.data.slice(low, high - low))
+
+
+def is_utf8(text: pa.Buffer | bytes) -> bool:
+    """Return whether bytes are UTF-8, by Arrow's check, which is several times as fast as decoding."""
+    data = pa.py_buffer(text)
+    offsets = pa.py_buffer(np.array([0, data.size], np.int64))
     try:
-        whole.validate(full=True)
+        pa.LargeStringArray.from_buffers(1, offsets, data).validate(full=True)
     except pa.ArrowInvalid:
         return False
     return True

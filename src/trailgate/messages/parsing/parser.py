@@ -30,7 +30,7 @@ from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.transactions.block_rows import taken
 from trailgate.messages.transactions.images import with_operation_types
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.model.changes import ChangeBlock, Image
+from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=Records)
@@ -38,6 +38,11 @@ R = TypeVar("R", bound=Records)
 
 class MessageFormat(Protocol[R]):
     """One kind of messages: what their bytes are."""
+
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values, which those of inserts do not have."""
+        ...
 
     def records(self, messages: MessageBatch) -> R:
         """Return the records of the messages, each with its whole header.
@@ -53,7 +58,10 @@ class MessageFormat(Protocol[R]):
     def images(
         self, records: R, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the errors."""
+        """Return before and after of alike records; what is wrong is added to the errors.
+
+        Where updates have no before values, inserts may be among them.
+        """
         ...
 
     def said(self, notes: frozenset[str]) -> frozenset[str]:
@@ -93,6 +101,9 @@ class MessageParser:
         txind, marks = self.options.txind, None
         if txind is not None:
             marks = self._codes(sources, txind, self.options.txind_values, "txind")
+        ends = records.transaction_ends()
+        if marks is None and ends is not None:
+            marks = np.where(ends, END, MIDDLE).astype(np.uint8)
         txid = self.options.txid
         # The sequence id of a transaction's first operation may be the transaction's id.
         first_id = txid.kind is SourceKind.SEQ_ID
@@ -116,10 +127,10 @@ class MessageParser:
         message, marks, tx_id, csn, left_out = operations
         generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
-        by_id = self.options.by_id
-        segments = records.segments(csn) if by_id else None
+        by_id, segments = self.options.by_id, records.segments()
+        borders = records.borders(csn) if by_id else None
         return RawOperations(
-            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments
+            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments, borders
         )
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
@@ -208,16 +219,17 @@ class MessageParser:
     ) -> Iterator[ChangeBlock]:
         """Yield a block for each table, operation type and shape of these records, with those that are captured.
 
-        ``order`` is the number of the record.
+        Inserts and updates that hold the same images share a block. ``order`` is the number of the record.
         """
         if not len(rows):
             return
         shape = self.format.layouts(records, known, table_of)
-        keys = (table_of * 256 + bare.op_type) * (int(shape.max()) + 1) + shape
+        kinds = self._kinds_of_images(bare.op_type, known, table_of)
+        keys = (table_of * 256 + kinds) * (int(shape.max()) + 1) + shape
         errors: MessageErrors = {}
         for _, places in grouped(keys if len(rows) == len(keys) else keys[rows]):
             mine = places if len(rows) == len(keys) else rows[places]
-            table, kind = known[table_of[mine[0]]], int(bare.op_type[mine[0]])
+            table, kind = known[table_of[mine[0]]], int(kinds[mine[0]])
             before, after = self.format.images(records, table, kind, mine, errors)
             block = replace(taken(bare, mine), table=table, order=mine, before=before, after=after)
             chosen = self._chosen(block, records, left_out, errors)
@@ -226,6 +238,15 @@ class MessageParser:
                 yield chosen
         if errors:
             raise BadMessagesError(errors)
+
+    def _kinds_of_images(self, op_type: Octets, known: list[Table], table_of: Longs) -> Octets:
+        """Return the operation types, with inserts as updates where both hold after images alone and no statement asks for the type."""
+        if self.format.has_befores:
+            return op_type
+        selections = map(self._selections.of, known)
+        alike = np.array([found is not None and found.takes_all for found in selections])
+        kinds: Octets = np.where(alike[table_of] & (op_type == INSERT), np.uint8(UPDATE), op_type)
+        return kinds
 
     def _chosen(
         self, block: ChangeBlock, records: Records, left_out: Longs | None, errors: MessageErrors

@@ -10,12 +10,13 @@ from typing import Final, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.transactions.segments import Segments
+from trailgate.messages.transactions.borders import Borders
 
 RETURNS: Final = (
     "the carriage return before a line feed that ends a record is not part of the record "
@@ -39,8 +40,21 @@ class Records(ABC):
         """Return each record's number among the different texts of a header field, and those texts."""
         return distinct(self.text(name))
 
-    def time_formats(self) -> list[tuple[Longs, str | None]] | None:
+    def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
+        """Return the values of a header field that records share, and the number of each record's; None where they do not."""
+        del name
+        return None
+
+    def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
         """Return the records of each format of timestamps, or None where all have that of the options."""
+        return None
+
+    def segments(self) -> Longs | None:
+        """Return the number, from 1 on, of each record's message in its transaction, 0 for none; None where the format has no such numbers."""
+        return None
+
+    def transaction_ends(self) -> Mask | None:
+        """Return which records end their transaction, where the format states that and it is known by its id."""
         return None
 
     def tokens(self) -> pa.Array | None:
@@ -51,7 +65,7 @@ class Records(ABC):
         """Return each record's commit time in microseconds since 1970 UTC, or None where it is a header field's text."""
         return None
 
-    def segments(self, ids: pa.Array) -> Segments | None:  # noqa: ARG002  for formats whose messages are numbered
+    def borders(self, ids: pa.Array) -> Borders | None:  # noqa: ARG002  for formats whose messages are numbered
         """Return what is known of messages that a transaction continues in; ``ids`` are the transactions' sequence ids."""
         return None
 

@@ -26,7 +26,7 @@ class MetadataOptions:
 
     seqid: ValueSource
     timestamp: ValueSource
-    timestamp_format: str | DateFormat | None
+    timestamp_format: DateFormat | None
     txid: ValueSource
     txowner: ValueSource | None
     txname: ValueSource | None
@@ -50,6 +50,11 @@ class MetadataOptions:
         return False
 
     @property
+    def operation_ids(self) -> bool:
+        """Return whether, with ``by_id``, transactions are known by transaction ids, and each operation has a sequence id of its own."""
+        return False
+
+    @property
     def spans_messages(self) -> bool:
         """Return whether a transaction may span messages: operations have an indicator, or transactions ids alone."""
         return self.txind is not None or self.by_id
@@ -69,7 +74,7 @@ def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -
     return {
         "seqid": read.needed_source("seqid"),
         "timestamp": read.needed_source("timestamp"),
-        "timestamp_format": read.text("timestamp.format") or None,
+        "timestamp_format": read.date_format("timestamp.format"),
         "txid": read.needed_source("txid"),
         "txowner": read.source("txowner"),
         "txname": read.source("txname"),

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import starts_before
+from trailgate.columnar.gather import take_text
+from trailgate.columnar.rows import first_other, starts_before, text_view
 from trailgate.errors import TrailgateError, TransactionError
+from trailgate.messages.transactions.borders import LastMessage
 from trailgate.messages.transactions.held import Held
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.messages.transactions.segments import Segment
 from trailgate.messages.transactions.units import UnitMarks, unit_marks
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
@@ -33,7 +34,8 @@ class TransactionState:
     """What is open after a batch: a transaction, or a unit that is broken already.
 
     ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``. ``count`` is how many
-    operations it has so far and ``segment`` its last message, where transactions are known by their ids.
+    operations it has so far, where transactions are known by their ids, ``segment`` the number of its last message, where those have one,
+    and ``last`` what is known of that message otherwise.
     """
 
     tx_id: str | None = None
@@ -43,7 +45,8 @@ class TransactionState:
     held: Held | None = None
     excluded: bool = False
     count: int = 0
-    segment: Segment | None = None
+    segment: int = 0
+    last: LastMessage | None = None
 
     @property
     def is_open(self) -> bool:
@@ -55,12 +58,14 @@ class TransactionState:
 class Problem:
     """A message that cannot be captured; -1 is the unit that was open before the batch.
 
-    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same.
+    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same. ``place`` is the file
+    and the offset of a message that was in a batch before.
     """
 
     message: int
     error: TrailgateError
     ids: tuple[str, str] | None = None
+    place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +110,23 @@ def chain(
     return _by_indicator(raw, marks, bad, state, length)
 
 
-def check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | None) -> int | None:
+def check_lengths(
+    raw: RawOperations,
+    bad: dict[int, Problem],
+    length: int | None,
+    *,
+    operation_ids: bool = False,
+) -> int | None:
     """Note every message with a sequence id of another length than the first: order needs it."""
     if not len(raw.message):
         return length
-    if raw.by_id:
+    if raw.by_id and not operation_ids:
         width = raw.seq_id[0].as_py().find(POINT) if length is None else length
         if width >= 0 and starts_before(raw.seq_id, width, POINT) < 0:
             return int(width)
-    lengths = ordered_lengths(raw.seq_id) if raw.by_id else pc.binary_length(raw.seq_id)
-    lengths = np.asarray(lengths)
+        lengths = np.asarray(ordered_lengths(raw.seq_id))
+    else:
+        lengths = np.diff(text_view(raw.seq_id)[0])
     length = int(lengths[0]) if length is None else length
     for i in np.flatnonzero(lengths != length).tolist():
         error = TransactionError(
@@ -158,7 +170,7 @@ def _by_message(
         begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
         _check_ids(raw, begin, bad)
         letters = indicators(new, np.append(new[1:], True))
-        tx_id, csn = _take(raw.tx_id, begin), _take(raw.seq_id, begin)
+        tx_id, csn = _of_begin(raw.tx_id, begin), take_text(raw.seq_id, begin)
     return Transactions(
         tx_ind=letters,
         tx_id=tx_id,
@@ -176,15 +188,20 @@ def indicators(first: Mask, last: Mask) -> npt.NDArray[np.uint8]:
     return table[first.astype(np.uint8) * 2 + last]
 
 
-def _take(values: pa.Array, rows: Longs) -> pa.Array:
-    return values.take(pa.array(rows))
+def _of_begin(values: pa.Array, rows: Longs) -> pa.Array:
+    """Return the values of the rows named, which are the column itself where they are all alike."""
+    if not values.null_count and first_other(values, rows) < 0:
+        return values
+    return take_text(values, rows)
 
 
 def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> None:
     """Note each message whose operations do not agree on their transaction."""
     if raw.tx_ids_generated:
         return
-    own, opened = raw.tx_id, _take(raw.tx_id, begin)
+    own, opened = raw.tx_id, _of_begin(raw.tx_id, begin)
+    if own is opened:
+        return
     for i in np.flatnonzero(~np.asarray(pc.equal(own, opened))).tolist():
         error = TransactionError(
             f"transaction {own[i].as_py()} within transaction {opened[i].as_py()}",
@@ -268,13 +285,15 @@ def _check_bounds(
 def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
     inside = begin >= 0
     if inside.all():
-        return _take(values, begin)
+        return _of_begin(values, begin)
     taken = values.take(pa.array(begin, mask=~inside))
     return taken if before is None else pc.fill_null(taken, before)
 
 
 def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
     if raw.tx_ids_generated:
+        return
+    if raw.tx_id is tx_id:
         return
     differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
     for i in np.flatnonzero(differs).tolist():

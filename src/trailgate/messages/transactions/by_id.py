@@ -13,11 +13,14 @@ from itertools import groupby
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
 from trailgate.columnar.rows import text_view
 from trailgate.errors import TransactionError
 from trailgate.messages.transactions import kernels
+from trailgate.messages.transactions.borders import LastMessage, begins_again, last_message
 from trailgate.messages.transactions.bounds import (
     Problem,
     Transactions,
@@ -27,7 +30,7 @@ from trailgate.messages.transactions.bounds import (
     note,
 )
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.messages.transactions.segments import Segment, border, last_segment
+from trailgate.messages.transactions.segments import check_segments
 from trailgate.messages.transactions.units import UnitMarks
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
@@ -38,35 +41,110 @@ Last = str | int  # the id of the transaction that is open, ENDED or UNKNOWN
 
 
 def chain_by_id(
-    raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
+    raw: RawOperations,
+    messages: int,
+    problems: Iterable[Problem],
+    state: TransactionState,
+    *,
+    following: str | None = None,
+    operation_ids: bool = False,
 ) -> Transactions:
     """Return the operations' transactions; problems found are added to those of the parser.
 
-    Each operation's sequence id is its transaction's, and its number in the transaction, from 0 on.
+    ``raw.seq_id`` is the transaction's: each operation gets it with its number in the transaction, from 0 on. With ``operation_ids`` it is the
+    operation's own, and ``raw.tx_id`` shows which transaction it belongs to. ``following`` is the id of the operation after these, where it is
+    known already.
     """
+    ids = raw.tx_id if operation_ids else raw.seq_id
     bad = {problem.message: problem for problem in problems}
     unreadable = [bad[message] for message in sorted(bad)]
-    length = check_lengths(raw, bad, state.id_length)
-    walk = _walk(raw, messages, unreadable, state)
-    segment = _follow(raw, walk, bad, state) or state.segment
+    length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
+    walk = _walk(raw, ids, messages, unreadable, state)
+    segment = _check_segments(raw, walk, bad, state)
+    known = _follow(raw, walk, bad, state) or state.last
+    if following is not None and isinstance(walk.last, str) and walk.last != following:
+        walk.end()
     letters, ordinals = np.empty(len(walk.opens), np.uint8), np.empty(len(walk.opens), np.int64)
     count = kernels.number_operations(
         walk.opens, walk.closes, state.count, _LETTERS, letters, ordinals
     )
     marks = _marks(raw, walk, messages, unreadable, is_open=state.is_open)
+    csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
+    open_now = replace(state, id_length=length, count=count, segment=segment, last=known)
+    after = _after(walk, marks, bad, open_now)
+    if operation_ids and after.tx_id is not None and len(csn):
+        after = replace(after, csn=csn[-1].as_py())
+    elif operation_ids and after.tx_id is not None:
+        after = replace(after, csn=state.csn)
     return Transactions(
         tx_ind=letters,
         tx_id=raw.tx_id,
-        csn=raw.seq_id,
+        csn=csn,
         kept=kept_operations(raw, bad),
         marks=marks,
         problems=tuple(bad[m] for m in sorted(bad)),
-        state=_after(
-            walk, marks, bad, replace(state, id_length=length, count=count, segment=segment)
-        ),
-        ordinals=ordinals,
+        state=after,
+        ordinals=None if operation_ids else ordinals,
         ended_before=state.is_open and walk.begins,
     )
+
+
+def _check_segments(
+    raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
+) -> int:
+    """Note the messages that are out of order, and return the last segment of what is open."""
+    unreadable = np.array(sorted(bad), np.int64)
+
+    def noted(message: int, error: TransactionError) -> None:
+        note(bad, message, error)
+
+    return check_segments(raw, walk.opens, unreadable, state, noted)
+
+
+def _follow(
+    raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
+) -> LastMessage | None:
+    """Begin a transaction where one begins again, and note messages before which one is missing; return the last one."""
+    found = raw.borders
+    if found is None or not len(found.rows):
+        return None
+    rows = found.rows
+    for at in np.flatnonzero(~walk.opens[rows]).tolist():
+        row = int(rows[at])
+        if not row:
+            before = state.last if state.tx_id is not None else None
+        elif raw.message[row] != raw.message[row - 1]:
+            own = at - 1
+            first = bool(walk.opens[row - 1])
+            before = LastMessage(int(found.numbers[own]), int(found.digests[own]), first)
+        else:
+            continue
+        after = LastMessage(int(found.numbers[at]), int(found.digests[at]), first=False)
+        try:
+            again = before is not None and begins_again(found.content, before, after)
+        except TransactionError as error:
+            note(bad, int(raw.message[row]), error)
+            continue
+        if again:
+            walk.begin_again(row)
+    return last_message(found, walk.opens)
+
+
+def _marks(
+    raw: RawOperations,
+    walk: _Walk,
+    messages: int,
+    unreadable: Sequence[Problem],
+    *,
+    is_open: bool,
+) -> UnitMarks:
+    """Return the units: a message that opens a transaction, or follows an end, begins one."""
+    bad, starts = np.zeros(messages, bool), np.zeros(messages, bool)
+    bad[[problem.message for problem in unreadable]] = True
+    closed = kernels.mark_units(
+        raw.message, walk.opens, walk.closes, bad, is_open, walk.opened, starts
+    )
+    return UnitMarks(walk.opened, starts, bool(closed))
 
 
 @dataclass(slots=True)
@@ -82,11 +160,31 @@ class _Walk:
     begins: bool
     last: Last
 
+    def begin_again(self, row: int) -> None:
+        """Note that a transaction begins with an operation that has the id of the one before."""
+        self.opens[row] = True
+        if row:
+            self.closes[row - 1] = True
+        else:
+            self.begins = True
+
+    def end(self) -> None:
+        """Note that what is open at the end has ended."""
+        if len(self.closes):
+            self.closes[-1] = True
+        else:
+            self.begins = True
+        self.last = ENDED
+
 
 def _walk(
-    raw: RawOperations, messages: int, unreadable: Sequence[Problem], state: TransactionState
+    raw: RawOperations,
+    own: pa.Array,
+    messages: int,
+    unreadable: Sequence[Problem],
+    state: TransactionState,
 ) -> _Walk:
-    count, own = len(raw.message), raw.seq_id
+    count = len(raw.message)
     ends = np.zeros(count, bool)
     if raw.tx_ind is not None:
         ends = np.isin(raw.tx_ind, (END, WHOLE))
@@ -127,59 +225,20 @@ def _around(walk: _Walk, last: Last, unreadable: Sequence[Problem]) -> tuple[boo
     return bool(walk.opened[unreadable[0].message]), last
 
 
-def _follow(
-    raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
-) -> Segment | None:
-    """Begin a transaction where one begins again, and note messages before which one is missing; return the last one."""
-    found = raw.segments
-    if found is None or not len(found.rows):
-        return None
-    rows = found.rows
-    for at in np.flatnonzero(~walk.opens[rows]).tolist():
-        row = int(rows[at])
-        if not row:
-            before = state.segment if state.tx_id is not None else None
-        elif raw.message[row] != raw.message[row - 1]:
-            own = at - 1
-            first = bool(walk.opens[row - 1])
-            before = Segment(int(found.numbers[own]), int(found.digests[own]), first)
-        else:
-            continue
-        after = Segment(int(found.numbers[at]), int(found.digests[at]), first=False)
-        try:
-            again = before is not None and border(found.content, before, after)
-        except TransactionError as error:
-            note(bad, int(raw.message[row]), error)
-            continue
-        if again:
-            walk.opens[row] = True
-            if row:
-                walk.closes[row - 1] = True
-            else:
-                walk.begins = True
-    return last_segment(found, walk.opens)
-
-
-def _marks(
-    raw: RawOperations,
-    walk: _Walk,
-    messages: int,
-    unreadable: Sequence[Problem],
-    *,
-    is_open: bool,
-) -> UnitMarks:
-    """Return the units: a message that opens a transaction, or follows an end, begins one."""
-    bad, starts = np.zeros(messages, bool), np.zeros(messages, bool)
-    bad[[problem.message for problem in unreadable]] = True
-    closed = kernels.mark_units(
-        raw.message, walk.opens, walk.closes, bad, is_open, walk.opened, starts
-    )
-    return UnitMarks(walk.opened, starts, bool(closed))
-
-
 def _differs(last: Last, own: str) -> bool:
     """Return whether an operation begins a transaction; where it cannot be known it is said to continue one."""
     return last not in (UNKNOWN, own)
+
+
+def _first_ids(ids: pa.Array, opens: Mask, before: str | None) -> pa.Array:
+    """Return for each operation the id of its transaction's first one; ``before`` is that of the open one."""
+    if not len(opens):
+        return ids
+    begin = np.maximum.accumulate(np.where(opens, np.arange(len(opens)), -1))
+    found = ids.take(pa.array(np.maximum(begin, 0)))
+    if begin[0] >= 0 or before is None:
+        return found
+    return pc.if_else(pa.array(begin < 0), before, found)
 
 
 def _after(

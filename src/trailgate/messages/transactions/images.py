@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.columnar.rows import without
+from trailgate.columnar.rows import differing, without
 from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.transactions.block_rows import taken
 from trailgate.model.changes import (
@@ -32,7 +33,10 @@ from trailgate.model.changes import (
 
 
 def shaped(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
-    """Yield the blocks that hold what the rules let into the trail; ``block`` has one op type."""
+    """Yield the blocks that hold what the rules let into the trail.
+
+    ``block`` has one operation type, or inserts and updates without before values.
+    """
     kind = int(block.op_type[0])
     if kind == DELETE and rules.compress_deletes:
         yield replace(block, before=_only(block.before, block.table.keys))
@@ -43,12 +47,10 @@ def shaped(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
 
 
 def with_operation_types(block: ChangeBlock) -> ChangeBlock:
-    """Return a block of one operation type with its updates of keys marked as key updates."""
+    """Return a block with its updates of keys marked as key updates; if it has any, it has updates alone."""
     if not len(block) or block.op_type[0] != UPDATE or not _has_befores(block):
         return block
-    moved = np.zeros(len(block), bool)
-    for key in block.table.marked_keys:
-        moved |= _differs(block.before[key], block.after[key], len(block))
+    moved = _moved(block)
     return replace(block, op_type=np.where(moved, KEY_UPDATE, block.op_type).astype(np.uint8))
 
 
@@ -58,9 +60,7 @@ def _has_befores(block: ChangeBlock) -> bool:
 
 def image_notes(block: ChangeBlock) -> frozenset[str]:
     """Return what a run notes once about such operations."""
-    if int(block.op_type[0]) != UPDATE or block.table.marked_keys:
-        return frozenset()
-    if any(column.values is not None for column in block.before):
+    if block.table.marked_keys or _has_befores(block) or not (block.op_type == UPDATE).any():
         return frozenset()
     name = block.table.name
     lost = "nothing in the trail finds the row that they change"
@@ -79,9 +79,7 @@ def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
         _differs(before, after, len(block))
         for before, after in zip(block.before, block.after, strict=True)
     ]
-    marked, moved = block.table.marked_keys, np.zeros(len(block), bool)
-    for key in marked:
-        moved |= changed[key]
+    marked, moved = block.table.marked_keys, _moved(block)
     befores = block.before if rules.update_befores else _only(block.before, ())
     still = block if not marked else replace(block, before=befores)
     if not moved.any():
@@ -94,6 +92,16 @@ def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
     for kind, rows in ((still, np.flatnonzero(~moved)), (key_update, np.flatnonzero(moved))):
         if len(rows):
             yield _compressed(taken(kind, rows), [mask[rows] for mask in changed], rules)
+
+
+def _moved(block: ChangeBlock) -> Mask:
+    """Return the rows whose key changed: one that has no before value is not known to have."""
+    moved = np.zeros(len(block), bool)
+    for key in block.table.marked_keys:
+        before, after = block.before[key], block.after[key]
+        both = ~(before.is_missing(len(block)) | after.is_missing(len(block)))
+        moved |= _differs(before, after, len(block)) & both
+    return moved
 
 
 def _compressed(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> ChangeBlock:
@@ -109,6 +117,8 @@ def _differs(before: StateColumn, after: StateColumn, rows: int) -> Mask:
     """Return the rows where a column changed; one that is missing on one side counts as changed."""
     if before.values is None or after.values is None:
         return np.full(rows, after.values is not None or before.values is not None)
+    if pa.types.is_string(before.values.type) and pa.types.is_string(after.values.type):
+        return differing(before.values, after.values)
     same = pc.equal(before.values, after.values)
     equal = np.asarray(pc.fill_null(same, False) if same.null_count else same)
     if same.null_count:

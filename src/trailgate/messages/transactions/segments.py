@@ -1,89 +1,74 @@
-"""Messages of one transaction: whether one is missing, or the transaction begins again because it was sent twice.
-
-A transaction that is longer than a message is cut into numbered messages. What the first number is, IBM's pages leave open, and so whether rows that are
-sent one a message are numbered: hence numbers are only compared with the one before.
-"""
+"""The messages of a transaction by their numbers: one that is missing or comes again is an error, and so is an end that does not come."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import TransactionError
+from trailgate.messages.transactions.bounds import Problem, TransactionState
+from trailgate.messages.transactions.raw_operations import RawOperations
+from trailgate.model.changes import END, WHOLE
 
-AUTO: Final = "auto"
-ROW: Final = "row"
-NO_NUMBER: Final = -1
-SEVERAL: Final = 0  # instead of a digest: the message has more than one operation
-_ONCE_OR_TWICE: Final = (
-    "event_publishing.content=row takes both as rows of the transaction; with content=transaction the second one is a "
-    "repeated message, and dropped"
-)
+_LOST = "Was a message lost, or published again after a restart?"
+Note = Callable[[int, TransactionError], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
-    """What is known of some operations: those on either side of a border between messages, and the first and the last one.
+def check_segments(
+    raw: RawOperations, opens: Mask, unreadable: Longs, state: TransactionState, note: Note
+) -> int:
+    """Note the messages whose segment does not follow the one before; return the last segment of what is open at the end, 0 for none.
 
-    ``rows`` ascend. ``numbers`` are those of their messages; ``digests`` stand for the bytes of an operation that is alone in its message.
-    ``content`` is what messages hold: a transaction or a row, or auto: that is to be seen.
+    ``opens`` marks the operations that begin a transaction, ``unreadable`` are messages of which nothing is known; ``note`` takes
+    a message, -1 for the one before all, and its error.
     """
+    segments, message = raw.segments, raw.message
+    if segments is None:
+        return 0
+    if not len(segments):
+        return 0 if len(unreadable) else state.segment
+    before = np.append(state.segment, segments[:-1])
+    ended = _ended(raw.tx_ind, len(segments))
+    open_before = np.append(state.segment > 0, ~ended[:-1]) & (before > 0)
+    first = np.append(True, message[1:] != message[:-1])
+    expected = np.where(opens, 1, before + 1)
+    wrong = first & (segments > 0) & (segments != expected) & (opens | (before > 0))
+    unended = first & opens & open_before
+    last = np.append(-1, message[:-1])
+    for row in np.flatnonzero(wrong | unended).tolist():
+        if ((unreadable >= last[row]) & (unreadable < message[row])).any():
+            continue  # what is missing may be in it
+        if unended[row]:
+            problem = "the transaction before has not ended where the next one begins"
+            note(int(last[row]), TransactionError(problem, hint=_LOST))
+        if wrong[row]:
+            note(
+                int(message[row]), _out_of_order(raw, row, int(before[row]), opens=bool(opens[row]))
+            )
+    if ended[-1] or (len(unreadable) and unreadable[-1] > message[-1]):
+        return 0
+    return int(segments[-1])
 
-    content: str
-    rows: Longs
-    numbers: Longs
-    digests: Longs
 
-    @staticmethod
-    def joined(parts: Sequence[tuple[Segments, int]]) -> Segments:
-        """Return parts as one, each with the number of operations before it."""
-        return Segments(
-            parts[0][0].content,
-            np.concatenate([part.rows + before for part, before in parts]),
-            np.concatenate([part.numbers for part, _ in parts]),
-            np.concatenate([part.digests for part, _ in parts]),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """The number of a message and the digest of its last operation; ``first``: that is the first one of its transaction."""
-
-    number: int
-    digest: int
-    first: bool
-
-
-def last_segment(segments: Segments, opens: Mask) -> Segment | None:
-    """Return what the next batch is compared with."""
-    if not len(segments.rows):
+def unended(state: TransactionState) -> Problem | None:
+    """Return the problem of a transaction whose last segment has not come at the end of the input."""
+    if not state.segment or state.broken:
         return None
-    row = int(segments.rows[-1])
-    return Segment(int(segments.numbers[-1]), int(segments.digests[-1]), bool(opens[row]))
+    problem = f"transaction {state.tx_id} has not ended at the end of the input: segment {state.segment} is not its last one"
+    return Problem(-1, TransactionError(problem, hint="Capture its other messages with it"))
 
 
-def border(content: str, before: Segment, after: Segment) -> bool:
-    """Return whether a transaction begins again with the message after a border; raises TransactionError.
+def _ended(marks: Octets | None, count: int) -> Mask:
+    return np.zeros(count, bool) if marks is None else np.isin(marks, (END, WHOLE))
 
-    Both messages have operations of one transaction.
-    """
-    if content == ROW or NO_NUMBER in (before.number, after.number):
-        return False
-    if after.number > before.number + 1:
-        problem = (
-            f"message {after.number:04} of a transaction follows its message {before.number:04}"
-        )
-        hint = "Messages are missing, or event_publishing.content=row: then numbers mean nothing"
-        raise TransactionError(problem, hint=hint)
-    if after.number != before.number:
-        return after.number < before.number
-    if content != AUTO or SEVERAL in (before.digest, after.digest):
-        return True
-    if before.first and before.digest == after.digest:
-        problem = f"two messages of a transaction, numbered {after.number:04}, are the same"
-        raise TransactionError(problem, hint=_ONCE_OR_TWICE)
-    return False
+
+def _out_of_order(raw: RawOperations, row: int, before: int, *, opens: bool) -> TransactionError:
+    assert raw.segments is not None
+    own, name = int(raw.segments[row]), raw.seq_id[row].as_py()
+    if opens:
+        problem = f"transaction {name} begins with segment {own}"
+    else:
+        problem = f"segment {own} follows segment {before} of transaction {name}"
+    return TransactionError(problem, hint=_LOST)

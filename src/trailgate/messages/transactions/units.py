@@ -43,12 +43,14 @@ def unit_marks(
     first, last = np.ones(len(message), bool), np.ones(len(message), bool)
     first[1:] = last[:-1] = message[1:] != message[:-1]
     opens = np.zeros(messages, bool)
-    opens[message[first]] = np.isin(indicator[first], (BEGIN, WHOLE))
+    letters = indicator[first]
+    opens[message[first]] = (letters == BEGIN) | (letters == WHOLE)
     known = np.zeros(messages + 1, bool)  # slot 0 is before all messages
     closed = np.zeros(messages + 1, bool)
     known[0], closed[0] = True, not is_open
     known[unreadable + 1] = True
     known[message[last] + 1] = True
-    closed[message[last] + 1] = np.isin(indicator[last], (END, WHOLE))
+    letters = indicator[last]
+    closed[message[last] + 1] = (letters == END) | (letters == WHOLE)
     closed = closed[np.maximum.accumulate(np.where(known, np.arange(messages + 1), 0))]
     return UnitMarks(opens, opens | closed[:-1], bool(closed[-1]))

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.views import octets
+from trailgate.messages.parsing.message_text import is_utf8
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.xml.automaton import KINDS, Automaton
 from trailgate.messages.xml.findings import Findings, Found
@@ -52,13 +53,14 @@ from trailgate.messages.xml.kernels.scan import scan, survey
 from trailgate.messages.xml.names import Names
 from trailgate.messages.xml.tree.documents import Limits
 
-_DECLARATION: Final = re.compile(
+DECLARATION: Final = re.compile(
     rb"<\?xml\s+version\s*=\s*(?:\"1\.0\"|'1\.0')"
     rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
     rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
 )
 _ENCODINGS: Final = {b"utf-8", b"utf8"}
-_NO_CHARACTERS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_NO_CHARACTERS: Final = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
 _FIXED: Final = (b"xml", b"xmlns")  # layout.XML, layout.XMLNS
 _MOST_DECLARATIONS: Final = 64
 _DEPTH: Final = 256
@@ -78,6 +80,31 @@ class Scanned:
     names: Iterable[str]
 
 
+class Room(NamedTuple):
+    """Arrays that a scan works in."""
+
+    frames: Longs
+    instances: Longs
+    counters: Longs
+    attributes: Longs
+    pieces: Longs
+    scopes: Longs
+
+    @classmethod
+    def of(cls, automaton: Automaton, limits: Limits) -> Room:
+        """Return room for the rules, and for documents within limits."""
+        depths = min(limits.depth, _DEPTH) + 1
+        sizes = (
+            depths * FRAME,
+            depths * PLACED * max(1, automaton.instances),
+            depths * max(1, automaton.counters),
+            min(limits.attributes, _ATTRIBUTES) * ATTRIBUTES,
+            _PIECES * PIECE,
+            _SCOPES * 2,
+        )
+        return cls(*(np.empty(size, np.int64) for size in sizes))
+
+
 class Scanner:
     """Finds what rules name in batches of messages."""
 
@@ -93,6 +120,14 @@ class Scanner:
             for letter, name in enumerate(words, 1):
                 self.names.info[INFO * self.names.add(name.encode()) + field] = letter
         self.declarations = 0
+        self.spare: list[Room] = []  # several threads may scan
+
+    def room(self) -> Room:
+        """Return arrays to work in, of an earlier scan if there was one."""
+        try:
+            return self.spare.pop()
+        except IndexError:
+            return Room.of(self.automaton, self.limits)
 
     def scan(self, messages: MessageBatch) -> Scanned:
         """Return what the rules find in messages."""
@@ -100,7 +135,7 @@ class Scanner:
 
     def known_declaration(self, text: bytes, names: Names) -> bool:
         """Return whether a declaration is one of UTF-8, which later scans know."""
-        found = _DECLARATION.fullmatch(text)
+        found = DECLARATION.fullmatch(text)
         if found is None or self.declarations >= _MOST_DECLARATIONS:
             return False
         encoding = found[1] or found[2]
@@ -170,35 +205,25 @@ class _Scan:
 
     def _with_forbidden(self) -> list[int]:
         """Return the messages with bytes that are not UTF-8 or that XML forbids."""
-        flags = survey(self.text, 0, self.size)
-        if not flags:
+        if not has_forbidden(self.text, 0, self.size):
             return []
         whole = self.text[: self.size].tobytes()
-        if not flags & 1 and not _is_bad(whole):
-            return []
         bounds = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         return [number for number, (s, e) in enumerate(bounds) if _is_bad(whole[s:e])]
 
     def _run(self) -> None:
-        automaton, names = self.automaton, self.names
-        depth = min(self.scanner.limits.depth, _DEPTH)
-        frames = np.empty((depth + 1) * FRAME, np.int64)
-        instances = np.empty((depth + 1) * PLACED * max(1, automaton.instances), np.int64)
-        counters = np.empty((depth + 1) * max(1, automaton.counters), np.int64)
-        attributes = np.empty(
-            min(self.scanner.limits.attributes, _ATTRIBUTES) * ATTRIBUTES, np.int64
-        )
-        pieces, scopes = np.empty(_PIECES * PIECE, np.int64), np.empty(_SCOPES * 2, np.int64)
+        automaton, room = self.automaton, self.scanner.room()
         first, code, again = 0, DONE, -1
         while True:
             first, code = scan(
                 self.text, self.starts, self.ends, first, *self.names, automaton.step,
                 len(automaton.elements) + 1, automaton.choices, automaton.outcomes,
-                automaton.predicates, automaton.bounds, automaton.actions, frames, instances,
-                automaton.instances, counters, automaton.counters, attributes, pieces, scopes,
-                self.records, self.shape,
+                automaton.predicates, automaton.bounds, automaton.actions, room.frames,
+                room.instances, automaton.instances, room.counters, automaton.counters,
+                room.attributes, room.pieces, room.scopes, self.records, self.shape,
             )  # fmt: skip
             if code == DONE:
+                self.scanner.spare.append(room)
                 return
             names = self.names
             names.info[BOUND::INFO] = 0
@@ -232,12 +257,16 @@ class _Scan:
         return self.scanner.known_declaration(body[:end], self.names)
 
 
+def has_forbidden(text: Octets, start: int, end: int) -> bool:
+    """Return whether bytes are not UTF-8 or have characters that XML forbids; ``SPARE`` bytes follow them."""
+    flags = survey(text, start, end)
+    return flags > 0 and (flags & 1 > 0 or _is_bad(text[start:end].tobytes()))
+
+
 def _is_bad(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
+    if not is_utf8(text) or any(one in text for one in _NO_CHARACTERS):
         return True
-    return _NO_CHARACTERS.search(text) is not None
+    return _CONTROLS.search(text) is not None
 
 
 class _Finished:
@@ -292,6 +321,7 @@ class _Finished:
             text=self.text,
             outer=outer,
             above=self._field(OUTER, OWNER),
+            outer_message=self._field(OUTER, MESSAGE),
             operations=operations,
             columns=columns,
             operation=operation,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -17,9 +18,9 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.hexadecimal import from_hex
 from trailgate.columnar.rows import most_bytes
-from trailgate.errors import DecodeError, EncodeError, Where
+from trailgate.errors import DecodeError, DefinitionError, EncodeError, Where
 from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, StateColumn
-from trailgate.model.tables import Column
+from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import Family
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_types import IO_LARGE_OBJECT
@@ -95,16 +96,28 @@ def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
 
 def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Array | None:
     """Return a column's values as the bytes of large objects; None where none is large."""
+    limit = _limits(block.table)[index]
+    if state.values is None or limit is None or most_bytes(state.values) * WIDEST <= limit:
+        return None
     column = block.table.columns[index]
-    if state.values is None or column.family not in LARGE_BYTES or column.type_row.fixed:
-        return None
-    if most_bytes(state.values) * WIDEST <= _limit(column):
-        return None
     try:
         return LARGE_BYTES[column.family](column, state.values)
     except (DecodeError, EncodeError) as error:
         where = Where(table=block.table.name, field=column.name, raw=error.where.raw)
         raise EncodeError(error.problem, where=where) from None
+
+
+@lru_cache(TABLES)
+def _limits(table: Table) -> tuple[int | None, ...]:
+    """Return the bytes above which a value of each column is a large object; None where none is."""
+    return tuple(_limit(column) if _may_be_large(column) else None for column in table.columns)
+
+
+def _may_be_large(column: Column) -> bool:
+    try:
+        return column.family in LARGE_BYTES and not column.type_row.fixed
+    except DefinitionError:  # an unknown type: the record's writer refuses its values
+        return False
 
 
 def _limit(column: Column) -> int:

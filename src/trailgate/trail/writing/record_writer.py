@@ -9,7 +9,6 @@ import numpy as np
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
-from trailgate.errors import DefinitionError
 from trailgate.model.changes import Image
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_layout import FROM_LOG, H_FIXED, INDICATOR, RECORD_HEADS
@@ -18,7 +17,7 @@ from trailgate.trail.format.times import JULIAN_EPOCH
 from trailgate.trail.format.tokens import FRAME, HEADER, RECORD, RECORD_INFO
 from trailgate.trail.records.record import NO_NODE
 from trailgate.trail.values.codec import CellWriter, RecordValues, TargetColumn
-from trailgate.trail.values.codecs import codec_of, unreadable
+from trailgate.trail.values.codecs import codecs_of, unreadable
 from trailgate.trail.writing.kernels import write_heads, write_lengths, write_trailers
 from trailgate.trail.writing.record_groups import Images, RecordGroup
 from trailgate.trail.writing.token_areas import TokenAreas
@@ -61,10 +60,7 @@ def _cell_writer(group: RecordGroup, index: int, found: RecordValues) -> CellWri
     table = group.block.table
     assert len(found.values) == len(group.block)
     target = TargetColumn(table.name, table.columns[index], index, group.reference.order)
-    try:
-        codec = codec_of(target.column)
-    except DefinitionError:
-        codec = None
+    codec = codecs_of(table)[index]
     if codec is None:
         raise target.error(unreadable(target.column))
     return codec.encode(target, found)

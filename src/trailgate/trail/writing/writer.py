@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -28,7 +29,9 @@ from trailgate.trail.writing.record_groups import (
 from trailgate.trail.writing.record_writer import RecordWriter
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 
-CHUNK: Final = 1 << 14  # records written at once: they stay in cache from column to column
+CHUNK: Final = (
+    1 << 14
+)  # about so many records are written at once: they stay in cache from column to column
 NO_DEFINITIONS: Final = Definitions(())
 
 
@@ -54,8 +57,8 @@ def encode(
     writers: list[_Writer] = []
     for block in batch.blocks:
         reference = reference_to(block.table, trail_format, definitions)
-        for start in range(0, len(block), CHUNK):
-            part = _sliced(block, start, min(start + CHUNK, len(block)))
+        for start, stop in _chunks(len(block)):
+            part = _sliced(block, start, stop)
             writers += _writers(part, reference, trail_format.updates)
     # Each operation has a slot for its first record and one for a second.
     places = np.zeros(2 * batch.rows + 1, np.int64)
@@ -112,6 +115,12 @@ def _parted(group: RecordGroup, large: Sequence[LargeColumn], *, long: bool) -> 
     pieces = PieceWriter(group, large)
     records = pieces.records_before()
     return _Writer(group, FragmentWriter(records) if long else RecordWriter(records), pieces)
+
+
+def _chunks(rows: int) -> Iterator[tuple[int, int]]:
+    """Yield where chunks of one size begin and end: a short last one would cost as much as a whole one."""
+    count = max(1, round(rows / CHUNK))
+    return pairwise(rows * part // count for part in range(count + 1))
 
 
 def _sliced(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:

@@ -19,7 +19,7 @@ from trailgate.errors import DecodeError, Where
 from trailgate.messages.delimited.field_values import FieldValues
 from trailgate.messages.delimited.options import DelimitedOptions
 from trailgate.messages.parsing.bad_messages import BadMessagesError
-from trailgate.messages.parsing.message_text import is_utf8
+from trailgate.messages.parsing.message_text import are_utf8
 from trailgate.messages.parsing.messages import MessageBatch
 
 ERROR: Final = "error"
@@ -48,7 +48,7 @@ class PageValues(FieldValues):
 
     def check_text(self, messages: MessageBatch) -> None:
         """Find out whether all bodies are UTF-8: then no value need be looked at by itself."""
-        self.checked = self.page.name == "utf-8" and is_utf8(messages)
+        self.checked = self.page.name == "utf-8" and are_utf8(messages)
 
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True

@@ -25,17 +25,20 @@ from trailgate.messages.event_publishing.delimited import kernels
 from trailgate.messages.event_publishing.delimited.delimiters import of_bytes
 from trailgate.messages.event_publishing.delimited.engine_options import HEADER, PROGRAM
 from trailgate.messages.event_publishing.delimited.page_values import PageValues, converted
-from trailgate.messages.event_publishing.options import EventPublishingOptions
+from trailgate.messages.event_publishing.options import (
+    AUTHORIZATION,
+    TRANSACTION,
+    EventPublishingOptions,
+)
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.messages.transactions.borders import AUTO, NO_NUMBER, Borders
 from trailgate.messages.transactions.bounds import POINT
-from trailgate.messages.transactions.segments import AUTO, NO_NUMBER, Segments
 from trailgate.model.changes import ABSENT, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
 from trailgate.operations.values import Convert
 
-TRANSACTION: Final = "transaction"  # what is one for all records of a transaction
 _DIGITS: Final = 9  # of the number of a message
 PLAN_NAME: Final = "plan_name"
 IDENTIFIER: Final = "identifier"
@@ -56,6 +59,8 @@ class PublicationRecords(DelimitedRecords):
 
     def text(self, name: str) -> pa.Array:
         """Return each record's text of a header field; ``TRANSACTION`` is the commit LSN and the transaction's id."""
+        if name == AUTHORIZATION:
+            return pa.nulls(len(self.message), pa.string())
         if name == TRANSACTION:
             return paired(self.text("commit_lsn"), self.text("transaction_identifier"), POINT)
         known = self.header
@@ -65,7 +70,7 @@ class PublicationRecords(DelimitedRecords):
             known[name] = columns[0]
         return known[name]
 
-    def segments(self, ids: pa.Array) -> Segments:
+    def borders(self, ids: pa.Array) -> Borders:
         """Return the numbers of messages on either side of a border within a transaction, and of the first and last one."""
         count = len(self.message)
         marks = np.zeros(count, bool)
@@ -81,7 +86,7 @@ class PublicationRecords(DelimitedRecords):
         digests = np.zeros(len(rows), np.int64)
         for at in np.flatnonzero(alone & (_beside(numbers) | (rows == 0) | (rows == count - 1))):
             digests[at] = hash(self._content_of(int(rows[at]))) or 1
-        return Segments(self.content, rows, numbers, digests)
+        return Borders(self.content, rows, numbers, digests)
 
     def _content_of(self, row: int) -> bytes:
         """Return a record's bytes without the time at which it was sent."""
@@ -131,6 +136,11 @@ class DelimitedPublications:
 
     def _values(self, data: Octets, fields: Fields, options: DelimitedOptions) -> PageValues:
         return PageValues(data, fields, options, self._page, self.options.undecodable)
+
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return True
 
     def records(self, messages: MessageBatch) -> PublicationRecords:
         """Return the records of the messages, each with all header fields; raises BadMessagesError."""

@@ -25,12 +25,13 @@ PLAN: Final = 7
 SIDE: Final = 3
 COLUMN: Final = 6
 
-# Of a column of values: their bytes, how many are null (and missing, among them), and where its bytes begin.
-TOTALS: Final = 4
+# Of a column of values: their bytes, how many are null (and missing, among them), where its bytes begin, and how many the longest value has.
+TOTALS: Final = 5
 BYTES: Final = 0
 NULLS: Final = 1
 GONE: Final = 2
 BEGIN: Final = 3
+LONGEST: Final = 4
 ROWS_AT_ONCE: Final = 64  # copied together: their bytes are near one another
 
 
@@ -190,7 +191,7 @@ def measure_cells(
     bits = (rows + 7) // 8
     begin = np.int64(0)
     for column in range(len(totals) // TOTALS):
-        total, nulls, gone = np.int64(0), 0, 0
+        total, longest, nulls, gone = np.int64(0), np.int64(0), 0, 0
         first = column * (rows + 1)
         offsets[first] = 0
         known = 0
@@ -202,6 +203,7 @@ def measure_cells(
                 if starts[place] < 0 or starts[place] + length > size:
                     return OUTSIDE
                 total += length
+                longest = max(longest, length)
                 if total > MAX_INT32:
                     return TOO_MANY
                 known |= 1 << (row & 7)
@@ -214,7 +216,7 @@ def measure_cells(
                 known = 0
         own = column * TOTALS
         totals[own + BYTES], totals[own + NULLS], totals[own + GONE] = total, nulls, gone
-        totals[own + BEGIN] = begin
+        totals[own + BEGIN], totals[own + LONGEST] = begin, longest
         begin += total + spare
     return begin
 
