@@ -53,6 +53,17 @@ def test_transactions_of_one_log_position_are_two() -> None:
     assert [row["tx_ind"] for row in rows] == ["W", "W"]
 
 
+def test_a_message_with_a_bad_value_takes_its_own_transaction_along() -> None:
+    bad = record(',,"x",', tx="0002").replace(b"-18.00", b"-99.00")
+    bodies = [record(',,"a",', tx="0001"), record(',,"b",', tx="0002"), bad]
+    bodies += [record(',,"c",', tx="0003")]
+
+    _, (parsed,) = parse_all(capture_of(properties="content=row"), [bodies])
+
+    assert [problem.message for problem in parsed.problems] == [2]
+    assert parsed.starts_unit.tolist() == [True, True, False, True]
+
+
 def test_a_message_that_cannot_be_read_takes_its_neighbours_along() -> None:
     bodies = [record(',,"a",', tx="0001"), b'10,"IBM', record(',,"b",', tx="0002")]
     bodies += [record(',,"c",', tx="0003")]
