@@ -16,6 +16,7 @@ from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.transactions.borders import Borders
 
 RETURNS: Final = (
     "the carriage return before a line feed that ends a record is not part of the record "
@@ -62,6 +63,10 @@ class Records(ABC):
 
     def times(self) -> Longs | None:
         """Return each record's commit time in microseconds since 1970 UTC, or None where it is a header field's text."""
+        return None
+
+    def borders(self, ids: pa.Array) -> Borders | None:  # noqa: ARG002  for formats whose messages are numbered
+        """Return what is known of messages that a transaction continues in; ``ids`` are the transactions' sequence ids."""
         return None
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
+from trailgate.messages.transactions.borders import Borders
 from trailgate.model.changes import ChangeBlock
 
 NO_TEXT: Final = pa.array([], pa.string())
@@ -37,6 +38,7 @@ class RawOperations:
     notes: frozenset[str] = frozenset()
     by_id: bool = False
     message_numbers: Longs | None = None
+    borders: Borders | None = None
 
     @staticmethod
     def joined(
@@ -52,8 +54,9 @@ class RawOperations:
             none = np.zeros(0, np.int64)
             marked = np.zeros(0, np.uint8) if indicated else None
             return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True, by_id=by_id)
-        blocks, before = [], 0
+        blocks, before, borders = [], 0, []
         for raw in parts:
+            borders += [] if raw.borders is None else [(raw.borders, before)]
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]
             before += len(raw.message)
         marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
@@ -70,4 +73,5 @@ class RawOperations:
             frozenset().union(*(raw.notes for raw in parts)),
             parts[0].by_id,
             np.concatenate(numbers) if numbers else None,
+            Borders.joined(borders) if borders else None,
         )
