@@ -123,6 +123,12 @@ def xml_cutting(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def publications_xml(quick: bool) -> list[Figure]:
+    from benchmarks.publications_xml import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -141,6 +147,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         fixed,
         fixed_messages,
         xml_messages,
+        publications_xml,
         xml_cutting,
         cobrix,
     )
