@@ -17,10 +17,11 @@ FOLDER: Final = Path(__file__).parent
 PAGE: Final = FOLDER.parents[1] / "docs/conformance.md"
 ORDER: Final = (
     "adapter-guide",
+    "event-publications",
+    "xml-publications",
     "trail-internals",
     "trail-appendix",
     "header-fields",
-    "xml-publications",
 )
 STATES: Final = ("holds", "differs", "refused", "not yet")
 

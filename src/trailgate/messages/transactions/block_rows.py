@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from trailgate.arrays import Longs
@@ -9,17 +11,52 @@ from trailgate.columnar.gather import take_text
 from trailgate.model.changes import ChangeBlock, Image, StateColumn
 
 
+def one_row(block: ChangeBlock, row: int) -> ChangeBlock:
+    """Return one row, not copied."""
+
+    def picked(values: pa.Array | None) -> pa.Array | None:
+        return None if values is None else values.slice(row, 1)
+
+    own = slice(row, row + 1)
+
+    def image(columns: Image) -> Image:
+        return tuple(
+            StateColumn(
+                picked(column.values), None if column.missing is None else column.missing[own]
+            )
+            for column in columns
+        )
+
+    return replace(
+        block,
+        order=block.order[own],
+        op_type=block.op_type[own],
+        op_ts=block.op_ts[own],
+        tx_ind=block.tx_ind[own],
+        tx_id=picked(block.tx_id),
+        csn=picked(block.csn),
+        seq_id=picked(block.seq_id),
+        position=picked(block.position),
+        before=image(block.before),
+        after=image(block.after),
+        tx_owner=picked(block.tx_owner),
+        tx_name=picked(block.tx_name),
+        tokens=picked(block.tokens),
+    )
+
+
 def taken(block: ChangeBlock, rows: Longs) -> ChangeBlock:
     """Return the rows named, ascending; a column that is several members of the block is copied once."""
     if len(rows) == len(block):
         return block
+    first = len(rows) > 0 and int(rows[-1]) == len(rows) - 1
     known: dict[int, pa.Array] = {}
 
     def picked(values: pa.Array | None) -> pa.Array | None:
         if values is None:
             return None
         if id(values) not in known:
-            known[id(values)] = take_text(values, rows)
+            known[id(values)] = values[: len(rows)] if first else take_text(values, rows)
         return known[id(values)]
 
     def image(columns: Image) -> Image:
