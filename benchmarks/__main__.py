@@ -138,6 +138,12 @@ def xml_cutting(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def publications_xml(quick: bool) -> list[Figure]:
+    from benchmarks.publications_xml import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -157,6 +163,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         fixed_messages,
         xml_messages,
         publications,
+        publications_xml,
         xml_cutting,
         json_messages,
         cobrix,

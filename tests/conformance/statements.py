@@ -18,6 +18,7 @@ PAGE: Final = FOLDER.parents[1] / "docs/conformance.md"
 ORDER: Final = (
     "adapter-guide",
     "event-publications",
+    "xml-publications",
     "trail-internals",
     "trail-appendix",
     "header-fields",

@@ -70,7 +70,7 @@ def prepare(
     captured = read_captured(prefix, manifest.captured) if manifest and not options.again else ()
     known = recognised(found, captured)
     source = known.files
-    capture = learnt(capture, source, trail_definitions(prefix))
+    capture = learnt(capture, found, trail_definitions(prefix))
     definitions = _merged(prefix, capture)
     check_tables(definitions, options)
     staging = Path(prefix).absolute().with_name(f".{Path(prefix).name}.staging")

@@ -1,4 +1,7 @@
-"""Tables of delimited publications that nothing defines: numbered columns of text, as many as their records have."""
+"""Tables that nothing defines: those that schema messages of XML publications describe, and those of delimited ones.
+
+A table of delimited publications has numbered columns of text, as many as its records have.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from trailgate.messages.event_publishing.delimited.reading import PublicationRec
 from trailgate.messages.event_publishing.format import EventPublishingFormat
 from trailgate.messages.event_publishing.kinds import looks_delimited
 from trailgate.messages.event_publishing.options import EventPublishingOptions
+from trailgate.messages.event_publishing.xml.format import page_of
+from trailgate.messages.event_publishing.xml.learning import described_tables, united
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.model.tables import Column, Definitions, Table
@@ -27,14 +32,20 @@ class LearntTables:
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self._format = EventPublishingFormat(options)
+        self._page = page_of(options)
         self._columns: dict[str, int] = {}
+        self._described: dict[str, Table] = {}
 
     def add(self, messages: MessageBatch) -> None:
         """Learn from messages; those that cannot be read are for the capture to report.
 
-        Raises DefinitionError for a table whose records have different numbers of columns.
+        Raises DefinitionError for a table whose records have different numbers of columns, or that is described in two ways.
         """
-        left = np.arange(len(messages) if looks_delimited(messages) else 0)
+        if len(messages) and not looks_delimited(messages):
+            for table in described_tables(messages, self._page):
+                self._described[table.name] = united(self._described, table)
+            return
+        left = np.arange(len(messages))
         while len(left):
             try:
                 records = self._format.records(messages.only(left))
@@ -61,9 +72,10 @@ class LearntTables:
                 raise DefinitionError(problem, where=Where(table=table), hint=_HINT)
 
     def definitions(self) -> Definitions:
-        """Return the tables, COL1 to COLn, in the order of their names."""
+        """Return the tables that are described, then the others, COL1 to COLn, in the order of their names."""
         return Definitions(
-            tuple(
+            tuple(self._described.values())
+            + tuple(
                 complete(
                     Table(name, tuple(Column(f"COL{i + 1}", TEXT, MOST) for i in range(columns)))
                 )

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from trailgate.definitions.defgen.record_layout import complete
 from trailgate.errors import DecodeError, Where
-from trailgate.messages.event_publishing.xml.elements import escaped
 from trailgate.messages.event_publishing.xml.vocabulary import COLUMN
+from trailgate.messages.event_publishing.xml.writing.elements import escaped
 from trailgate.messages.xml.tree.documents import Element
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
