@@ -126,6 +126,12 @@ def xml_messages(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def xml_cutting(quick: bool) -> list[Figure]:
+    from benchmarks.xml_cutting import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -144,6 +150,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         fixed,
         fixed_messages,
         xml_messages,
+        xml_cutting,
         json_messages,
         cobrix,
     )

@@ -55,7 +55,7 @@ def captured(
     capture = Capture(options, definitions, ALL)
     parsed = capture.parse(messages_of(bodies))
     assert not parsed.problems, parsed.problems
-    return operations_of(parsed.batch) + operations_of(capture.ended(parsed.state))
+    return operations_of(parsed.batch) + operations_of(capture.at_end(parsed.state).batch)
 
 
 class _Files:

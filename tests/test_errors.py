@@ -43,3 +43,20 @@ def test_the_text_holds_place_and_hint() -> None:
     assert str(DecodeError("bad")) == "bad"
     assert str(Where()) == "unknown place"
     assert "(40 bytes)" in str(Where(raw=bytes(40)))
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"2026-13-05", "text '2026-13-05', bytes 32 30 32 36 2d 31 33 2d 30 35"),
+        ("Übung".encode(), "text 'Übung', bytes c3 9c"),
+        (b"\x12\x34\x5c", "bytes 12 34 5c"),
+        (b"\xff", "bytes ff"),
+        (b"   ", "bytes 20 20 20"),
+        (b"a\tb", r"text 'a\tb', bytes 61 09 62"),
+        (b"x" * 100, f"text '{'x' * 60}'..., bytes 78"),
+        (b"", "no bytes"),
+    ],
+)
+def test_a_value_is_shown_as_text_where_it_is_text(raw: bytes, shown: str) -> None:
+    assert str(Where(raw=raw)).startswith(shown)

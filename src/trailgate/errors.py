@@ -35,8 +35,24 @@ class Where:
         if self.field:
             parts.append(f"field {self.field}")
         if self.raw is not None:
+            text = _text(self.raw)
+            if text:
+                parts.append(f"text {text}")
             parts.append(f"bytes {_hex(self.raw)}" if self.raw else "no bytes")
         return ", ".join(parts) or "unknown place"
+
+
+def _text(raw: bytes, shown: int = 60) -> str:
+    """Return bytes as quoted text; empty where they are not text."""
+    try:
+        text = raw[: 4 * shown].decode()
+    except UnicodeDecodeError as error:
+        if error.start < min(shown, len(raw)):
+            return ""
+        text = raw[: error.start].decode()
+    if not text.strip() or not all(c.isprintable() or c in "\r\n\t" for c in text):
+        return ""
+    return repr(text) if len(text) <= shown else f"{text[:shown]!r}..."
 
 
 def _hex(raw: bytes, shown: int = 32) -> str:

@@ -58,6 +58,97 @@ def test_a_trail_of_another_format_is_read_alike(capsys: pytest.CaptureFixture[s
     assert (header.trail.compatibility, header.order.label) == (5, "little")
 
 
+@pytest.mark.parametrize(
+    ("good", "bad", "configured"),
+    [
+        ("2026-01-05 09:12:28", "2026-13-05 09:12:28", "delim.dateformat in line 21"),
+        ("2026-01-05 09:12:30", "05.01.2026", "delim.timestamp.format in line 13"),
+    ],
+)
+def test_a_bad_date_is_shown_as_text_with_its_form_and_where_that_is_configured(
+    capsys: pytest.CaptureFixture[str], good: str, bad: str, configured: str
+) -> None:
+    message = Path("messages/0002-orders.txt")
+    message.write_text(message.read_text().replace(good, bad))
+    assert run([*GIVEN, "--to", "dirdat/ot"]) == 1
+    error = capsys.readouterr().err
+    assert f"text '{bad}', bytes {bad.encode().hex(' ')}" in error
+    assert "not a date in the form YYYY-MM-DD HH:MI:SS" in error
+    assert f"The form is that of {configured} of dirprm/shop.properties" in error
+
+
+def bad_messages() -> None:
+    """Add three bad messages, two of one reason, to the six good ones."""
+    for name in ("0007", "0008"):
+        Path(f"messages/{name}.txt").write_text("I,NO.TABLE,2026-01-01 00:00:00,T-9\n")
+    orders = Path("messages/0002-orders.txt").read_text()
+    Path("messages/0009.txt").write_text(orders.replace("09:12:28", "29:12:28"))
+
+
+def test_a_dry_run_lists_every_bad_message_and_ranks_the_reasons(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bad_messages()
+    assert run([*GIVEN, "--to", "dirdat/ot", "--dry-run"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[0] for line in lines[:3]] == [f"messages/000{i}.txt" for i in (7, 8, 9)]
+    assert "table NO.TABLE: 'I,NO.TABLE,2026-01-01 00:00:00,T-9': " in lines[0]
+    assert "field ORDERED_AT: '2026-01-05 29:12:28': not a date in the form" in lines[2]
+    assert [line.split()[0] for line in lines[3:6]] == ["bad", "2", "1"]
+    assert "9 messages, 6 transactions, 13 operations" in lines
+    assert not Path("dirdat/ot000000000").exists()
+
+    assert run([*GIVEN, "--to", "dirdat/ot", "--dry-run", "--json"]) == 1
+    summary = json.loads(capsys.readouterr().out)
+    assert list(summary["reasons"].values()) == [2, 1]
+    assert summary["problems"][2]["text"] == "2026-01-05 29:12:28"
+    assert summary["problems"][2]["field"] == "ORDERED_AT"
+    assert run([*GIVEN, "--to", "dirdat/ot", "--dry-run", "--on-error", "quarantine"]) == 0
+
+
+def test_a_transaction_is_counted_with_its_bad_message(capsys: pytest.CaptureFixture[str]) -> None:
+    text = Path("dirprm/shop.properties").read_text()
+    Path("dirprm/shop.properties").write_text(
+        text.replace("tablename,ts,tx", "tablename,ts,tx,ind") + "delim.txind=ind\n"
+    )
+    for path in Path("messages").iterdir():
+        path.unlink()
+    good = "I,GG.JMSCAP_TCUSTMER,2026-01-05 09:00:00,T-1,{},NULL,A,NULL,B,NULL,C,NULL,D\n"
+    for number, indicator in enumerate("BM"):
+        Path(f"messages/{number}.txt").write_text(good.format(indicator))
+    Path("messages/2.txt").write_text(good.format("E").replace("2026-01-05", "2026-13-05"))
+    assert run([*GIVEN, "--to", "dirdat/ot", "--dry-run"]) == 1
+    assert "2  another message of its transaction is bad" in capsys.readouterr().out
+
+
+def test_more_bad_messages_than_allowed_publish_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bad_messages()
+    given = [*GIVEN, "--to", "dirdat/ot", "--on-error", "quarantine"]
+    assert run([*given, "--max-bad", "2"]) == 1
+    error = capsys.readouterr().err
+    assert "3 messages are bad, and at most 2 may be: 2 x table NO.TABLE is not" in error
+    assert not Path("dirdat/ot000000000").exists()
+    assert run([*given, "--max-bad", "2", "--dry-run"]) == 1
+    assert run([*given, "--max-bad", "3", "--dry-run"]) == 0
+    capsys.readouterr()
+    assert run([*given, "--max-bad", "3"]) == 0
+    assert "2  table NO.TABLE is not in the definitions" in capsys.readouterr().out
+
+
+def test_a_trail_without_most_of_the_messages_ends_with_1(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for path in sorted(Path("messages").iterdir())[:4]:
+        path.write_text("I,NO.TABLE,2026-01-01 00:00:00,T-9\n")
+    assert run([*GIVEN, "--to", "dirdat/ot", "--on-error", "quarantine"]) == 1
+    assert (
+        "quarantined: most, 4 of 6 messages: dirdat/ot.quarantine.jsonl" in capsys.readouterr().out
+    )
+    assert Path("dirdat/ot000000000").exists()
+
+
 def test_a_bad_message_stops_with_1_or_is_set_aside(capsys: pytest.CaptureFixture[str]) -> None:
     Path("messages/0007.txt").write_text("I,NO.TABLE,2026-01-01 00:00:00,T-9\n")
     assert run([*GIVEN, "--to", "dirdat/ot"]) == 1

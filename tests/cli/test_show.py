@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sample_trail import NOTES, Op, write_trail
@@ -73,8 +75,9 @@ def test_table_limit_and_after_choose(prefix: str, capsys: pytest.CaptureFixture
     assert shown(capsys, prefix, *json_, "--limit", "2").splitlines() == [first, second]
     after = json.loads(second)["position"]
     assert shown(capsys, prefix, *json_, "--after", after).splitlines() == rest
-    notes = shown(capsys, prefix, *json_, "--table", "my.notes").splitlines()
-    assert [json.loads(line)["table"] for line in notes] == ["MY.NOTES"]
+    notes = shown(capsys, prefix, "--table", "my.notes").splitlines()
+    assert len(notes) == 3
+    assert "MY.NOTES" in notes[1]
 
 
 def test_tables_positions_and_csns_choose(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,6 +201,94 @@ def test_records_are_shown_with_their_headers(
         first = json.loads(text.splitlines()[0])
         assert first["audit_pos"] == 0
         assert first["data"].startswith("0000000a")
+
+
+def test_one_table_has_its_columns_in_their_types(
+    prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As JSON, CSV and Parquet; two tables and patterns have the general shape."""
+    lines = shown(capsys, prefix, "--table", "my.orders", "--format", "json").splitlines()
+    first, second, third, _ = map(json.loads, lines)
+    assert (first["ID"], first["NAME"], first["_op_type"]) == (1, "a,b", "I")
+    assert (second["NAME"], third["_missing"]) == ("new", ["NAME"])
+
+    text = shown(capsys, prefix, "--table", "my.orders", "--format", "csv", "--limit", "1")
+    assert text.splitlines()[0].startswith("ID,NAME,_op_type,_op_ts,")
+    assert text.splitlines()[1].startswith('1,"a,b",I,2026-01-01T00:00:00.000000Z,')
+
+    target = tmp_path / "new" / "orders.parquet"
+    assert (
+        shown(capsys, prefix, "--table", "my.orders", "--to", str(target)) == f"4 rows: {target}\n"
+    )
+    table = pq.read_table(target)
+    assert table.schema.field("ID").type == pa.int64()
+    assert table["ID"].to_pylist() == [1, 1, 1, 9]
+    general = shown(
+        capsys, prefix, "--table", "my.orders", "--table", "my.notes", "--format", "json"
+    )
+    assert list(json.loads(general.splitlines()[0])) == OPERATIONS_SCHEMA.names
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_rows_go_to_a_new_file(
+    prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str
+) -> None:
+    target = tmp_path / f"rows.{ending}"
+    assert shown(capsys, prefix, "--to", str(target), "--limit", "4") == f"4 rows: {target}\n"
+    if ending == "parquet":
+        assert pq.read_table(target).schema.equals(OPERATIONS_SCHEMA)
+    else:
+        form = "json" if ending == "jsonl" else ending
+        assert target.read_text() == shown(capsys, prefix, "--format", form, "--limit", "4")
+    assert run(["show", prefix, "--to", str(target)]) == 1
+    assert "the file is there already" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir() if "rows" in path.name) == [target.name]
+
+
+def test_a_file_of_another_kind_is_refused(
+    prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["show", prefix, "--to", str(tmp_path / "rows.xlsx")]) == 2
+    assert "none of the endings .parquet, .csv" in capsys.readouterr().err
+    assert run(["show", prefix, "--to", str(tmp_path / "rows.csv"), "--format", "json"]) == 2
+    damaged = Path(f"{prefix}000000001")
+    damaged.write_bytes(damaged.read_bytes().replace(b"[bold]", b"\xff[bold"))
+    assert run(["show", prefix, "--to", str(tmp_path / "rows.csv")]) == 1
+    assert not [path for path in tmp_path.iterdir() if "rows" in path.name]
+
+
+def test_null_and_empty_are_apart_in_csv(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefix = str(write_trail(tmp_path / "ot", [[[Op("I", 1, ""), Op("I", 2, None)]]]))
+    lines = shown(capsys, prefix, "--table", "my.orders", "--format", "csv").splitlines()
+    assert lines[1].startswith('1,"",I')
+    assert lines[2].startswith("2,,I")
+
+
+@pytest.mark.parametrize(
+    ("shell", "line", "offered"),
+    [
+        ("bash", "trailgate c", ["capture", "check", "copybook"]),
+        ("bash", "trailgate show --fo", ["--format"]),
+        ("bash", "trailgate show --format ", ["table", "json", "csv"]),
+    ],
+)
+def test_a_shell_completes_commands_and_options(shell: str, line: str, offered: list[str]) -> None:
+    asked = {
+        "_TRAILGATE_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(line.count(" ")),
+    }
+    program = "from trailgate.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=_env() | asked,
+    )
+    assert done.stdout.split() == offered
 
 
 def test_definitions_can_be_elsewhere(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from trailgate.cli.output import console, plain_table, say
+from trailgate.cli.output import as_cells, console, plain_table, printable, say
 from trailgate.jobs.capture.loading import Loaded
 from trailgate.jobs.capture.options import CaptureSummary
 
@@ -27,6 +27,16 @@ BEFORE: Final = {
     "copied_files": "captured whole: captured before under another name",
     "late_operations": "captured with sequence ids lower than the highest in the trail",
 }
+# Of a bad message's place, by the summary's names.
+PLACES: Final = {
+    "message": "message",
+    "record": "record",
+    "line": "line",
+    "offset": "byte",
+    "table": "table",
+    "field": "field",
+}
+SHOWN: Final = 60  # characters of a bad value
 BESIDE: Final = "the trail's files hold none, so move it with them (--format-release 12.2 writes them into the files)"
 
 
@@ -61,12 +71,45 @@ def print_notes(loaded: Loaded) -> None:
 
 def print_summary(summary: CaptureSummary) -> None:
     """Print operations by table and kind, and what was written; on stderr what is worth a note."""
+    for problem in summary.problems:
+        print(printable(_problem(problem)))
+    _print_reasons(summary)
     if summary.counts:
         console().print(counts_table(summary.counts))
     for line in _sentences(summary):
         say(line)
     for note in summary.notes:
         say(f"note: {note}", stderr=True)
+
+
+def is_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
+    """Return whether a run's exit code is that of bad input: most is, or, of a dry run, the run would stop."""
+    most = 0 if stop and max_bad is None else max_bad
+    over = summary.dry_run and most is not None and summary.quarantined > most
+    return over or summary.mostly_bad
+
+
+def _problem(problem: Mapping[str, Any]) -> str:
+    """Return a bad message: its place, the value, and what is wrong with it."""
+    place = [str(problem.get("source", ""))]
+    for name, word in PLACES.items():
+        if name in problem:
+            place.append(f"{word} {problem[name]}")
+    text = problem.get("text")
+    shown = "" if text is None else f"{text[:SHOWN]!r}{'...' if len(text) > SHOWN else ''}: "
+    hint = f". {problem['hint']}" if "hint" in problem else ""
+    return f"{', '.join(place)}: {shown}{problem['problem']}{hint}"
+
+
+def _print_reasons(summary: CaptureSummary) -> None:
+    if not summary.reasons:
+        return
+    table = plain_table()
+    table.add_column("bad", justify="right")
+    table.add_column("reason", overflow="fold")
+    for reason, count in summary.reasons.items():
+        table.add_row(*as_cells(f"{count:,}", reason))
+    console().print(table)
 
 
 def counts_table(operations: Mapping[str, Mapping[str, int]]) -> Any:
@@ -90,7 +133,9 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
     )
     if summary.quarantined:
         target = "" if summary.quarantine is None else f": {summary.quarantine}"
-        yield f"quarantined: {many(summary.quarantined, 'message')}{target}"
+        most = f"most, {summary.quarantined:,} of " if summary.mostly_bad else ""
+        count = summary.messages if most else summary.quarantined
+        yield f"quarantined: {most}{many(count, 'message')}{target}"
     for name, sentence in BEFORE.items():
         count = getattr(summary, name)
         if count:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import trailgate
 from trailgate.cli.output import quiet_pipe
@@ -68,7 +68,8 @@ def _log_compiling() -> None:
 def run(arguments: list[str]) -> int:
     """Return the exit code of a command line; an error is one line on stderr."""
     try:
-        _program(arguments)(arguments, prog_name="trailgate")
+        code = _program(arguments)(arguments or ["--help"], prog_name="trailgate")
+        return (code if isinstance(code, int) else 0) if arguments else 2
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except KeyboardInterrupt:
@@ -79,7 +80,6 @@ def run(arguments: list[str]) -> int:
         with suppress(OSError):  # stderr may be closed or full
             print(f"error: {_text(error)}", file=sys.stderr)
         return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
-    return 0
 
 
 def _text(error: TrailgateError | OSError) -> str:
@@ -97,13 +97,12 @@ def _program(arguments: list[str]) -> Callable[..., object]:
             "the command line needs typer and rich", hint="pip install 'trailgate[cli]'"
         ) from None
     program = typer.Typer(
-        add_completion=False,
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         help="Database changes from text messages to GoldenGate trails and back.",
     )
-    asked = next((argument for argument in arguments if not argument.startswith("-")), "")
+    words = arguments or _completed()
+    asked = next((argument for argument in words if not argument.startswith("-")), "")
     for name, summary in COMMANDS.items():
         function = _imported(name) if name == asked else _stub
         program.command(name, help=summary)(function)
@@ -115,7 +114,31 @@ def _program(arguments: list[str]) -> Callable[..., object]:
     def options(*, version: bool = version) -> None:
         """Take the options before a command."""
 
-    return program
+    made: Any = typer.main.get_command(program)
+    for command in (made, *made.commands.values()):
+        for parameter in command.params:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""  # the type of a switch is not shown
+    usage: Any = typer.BadParameter.__base__  # whichever package it is from
+
+    def running(given: list[str], prog_name: str) -> object:
+        try:
+            return made(given, prog_name=prog_name, standalone_mode=False)
+        except usage as error:
+            path = prog_name if error.ctx is None else error.ctx.command_path
+            problem = error.format_message().rstrip(".")
+            hint = "" if problem.endswith("?") else f"{path} --help shows how it is used"
+            raise OptionError(problem, hint=hint) from None
+        except typer.Abort:
+            raise KeyboardInterrupt from None
+
+    return running
+
+
+def _completed() -> list[str]:
+    """Return the words of the line that the shell asks to complete, without the program's name; mostly there is none."""
+    line = os.environ.get("COMP_WORDS", os.environ.get("_TYPER_COMPLETE_ARGS", ""))
+    return line.split()[1:] if "_TRAILGATE_COMPLETE" in os.environ else []
 
 
 def _imported(name: str) -> Callable[..., object]:

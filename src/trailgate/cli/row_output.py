@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from trailgate.cli.output import painter, printable, quiet_pipe, say, terminal_w
 from trailgate.cli.paging import paged
 from trailgate.cli.row_layout import Part, RowLayout, Shown
 
+QUOTED: Final = re.compile(r'[",\r\n]')  # what a cell of CSV has only in quotes
 ROWS: Final = 1024  # that are turned into Python values at once
 
 Row = dict[str, Any]
@@ -123,7 +124,7 @@ def _iso(column: pa.Array) -> pa.Array:
     # The cast through integers keeps the instant and needs no time zone database.
     text = column.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
     dated = pc.utf8_replace_slice(text, start=10, stop=11, replacement="T")
-    return pc.binary_join_element_wise(dated, "Z", "")
+    return dated if column.type.tz is None else pc.binary_join_element_wise(dated, "Z", "")
 
 
 def print_json(batches: Iterable[pa.RecordBatch]) -> None:
@@ -133,13 +134,21 @@ def print_json(batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def print_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> None:
-    """Print a header and one line a row; maps are JSON text."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(names)
+    """Print a header and one line a row: maps are JSON text, NULL is empty, and an empty text is in quotes."""
+    print(",".join(map(_cell, names)))
     for batch in batches:
-        for row in rows(batch):
-            nested = ((value, isinstance(value, (dict, list))) for value in row.values())
-            writer.writerow([_json(value) if inner else value for value, inner in nested])
+        lines = (",".join(map(_cell, row.values())) for row in rows(batch))
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = _json(value) if isinstance(value, (dict, list)) else str(value)
+    if text and not QUOTED.search(text):
+        return text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def _json(value: Any) -> str:

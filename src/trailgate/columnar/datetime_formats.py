@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from itertools import groupby, pairwise
@@ -48,10 +48,14 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DateFormat:
-    """A compiled format: its text and the layouts of each length, most usual first."""
+    """A compiled format: its text and the layouts of each length, most usual first.
+
+    ``origin`` is where it was configured, for errors; formats of other origins are the same format.
+    """
 
     text: str
     layouts: tuple[Layout, ...]
+    origin: str = field(default="", compare=False, repr=False)
 
     def __hash__(self) -> int:
         """Return the hash of its text: tables made of a format are looked up by it."""
@@ -80,6 +84,15 @@ _TOKENS: Final[Mapping[str, _Token]] = MappingProxyType(
         "SS": _Token(Part.SECOND, (2,)),
     }
 )
+# Words of Java's formats, and what they would be here.
+_FOREIGN: Final = {
+    "yy": Part.YEAR,
+    "dd": Part.DAY,
+    "hh": Part.HOUR,
+    "mm": Part.MINUTE,
+    "ss": Part.SECOND,
+}
+_WORDS: Final = re.compile("y+|d+|h+|H+|m+|s+|S+")
 _SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A-Z0-9]", re.DOTALL)
 
 
@@ -92,6 +105,7 @@ def compile_format(text: str) -> DateFormat:
     of digits (fields of 22 and 23 characters share the one documented format with FF).
     """
     tokens = _minutes(list(_scan(text.strip())))
+    _check_capitals(tokens, text)
     _check(tokens, text)
     layouts = [Layout(0, (), ())]
     for i, token in enumerate(tokens):
@@ -99,11 +113,6 @@ def compile_format(text: str) -> DateFormat:
         widths = _any_width(token.widths[0]) if open_end else token.widths
         layouts = [_extended(layout, token, width) for layout in layouts for width in widths]
     return DateFormat(text, tuple(layouts))
-
-
-def format_of(given: str | DateFormat) -> DateFormat:
-    """Return a format that is given as text, or compiled already; raises OptionError."""
-    return given if isinstance(given, DateFormat) else compile_format(given)
 
 
 def _any_width(first: int) -> tuple[int, ...]:
@@ -165,6 +174,25 @@ def _check(tokens: list[_Token], text: str) -> None:
             )
     if Part.FRACTION in parts and Part.SECOND not in parts:
         raise OptionError(f"date format {text!r} has a fraction without seconds")
+
+
+def _check_capitals(tokens: list[_Token], text: str) -> None:
+    """Raise OptionError where letters of another format language would only be literals."""
+    parts = {token.part for token in tokens}
+    if any(part not in parts and word in text for word, part in _FOREIGN.items()):
+        hour = re.search("[hH]", text)
+        end = hour.start() if hour else len(text)
+
+        def ours(found: re.Match[str]) -> str:
+            word = found[0]
+            if word[0] == "m":
+                return "MM" if found.start() < end and "MM" not in text[:end] else "MI"
+            return "F" * len(word) if len(word) > 2 and word[0] in "sS" else word.upper()
+
+        raise OptionError(
+            f"date format {text!r} has small letters, which stand for themselves",
+            hint=f"Did you mean {_WORDS.sub(ours, text)}?",
+        )
 
 
 def _extended(layout: Layout, token: _Token, width: int) -> Layout:

@@ -120,12 +120,17 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
     tables, part = _tables(fmt), np.empty(kernels.PARTS, np.int64)
     row = kernels.read_times(data, offsets, *tables, size, part, micros, iso)
     if row >= 0:
-        raise row_error(_wrong(fmt), values, row, UNFORMATTED if fmt is DEFAULT_FORMAT else "")
+        hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configured(fmt)
+        raise row_error(_wrong(fmt), values, row, hint)
     return int(part[kernels.CUT])
 
 
 def _wrong(fmt: DateFormat) -> str:
     return f"not a date in the form {fmt.text}, or digits that would be lost"
+
+
+def _configured(fmt: DateFormat) -> str:
+    return f"The form is that of {fmt.origin}" if fmt.origin else ""
 
 
 @cache

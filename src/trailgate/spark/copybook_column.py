@@ -14,6 +14,7 @@ from trailgate.cobol.records.record_bytes import records_at
 from trailgate.jobs.record_files.keywords import CopybookKeywords
 from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
 from trailgate.options import listed
+from trailgate.spark.brief_errors import brief_errors
 from trailgate.storage.files.addresses import Address
 
 
@@ -32,7 +33,8 @@ def decode_copybook(
 
     @arrow_udf(schema)  # type: ignore[untyped-decorator]  # pyspark's types are not followed
     def decoded(values: pa.Array) -> pa.Array:
-        return _decoded(values, chosen, exact)
+        with brief_errors():
+            return _decoded(values, chosen, exact)
 
     return decoded(col(column) if isinstance(column, str) else column)
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
 from trailgate.jobs.record_files.reading import read_splits
 from trailgate.operations.projection import names_of
+from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.expected_rows import as_expected
 from trailgate.spark.options import kept_in, read_with_paths, with_kept
 from trailgate.storage.reading.record_files import (
@@ -27,6 +28,7 @@ from trailgate.storage.reading.record_files import (
 PACKED: int = 256  # small files that one task reads at most
 
 
+@with_brief_errors
 class CopybookSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
     """Records of files, as structs and arrays or as flat columns."""
 
@@ -60,6 +62,7 @@ class CopybookPartition(InputPartition):  # type: ignore[misc]  # pyspark's type
         self.splits = splits
 
 
+@with_brief_errors
 class CopybookReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Reads splits in parallel; there is no ``pushFilters``, as for trails."""
 

@@ -16,12 +16,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
+from trailgate.jobs.capture.learning import with_described_tables
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
 from trailgate.operations.projection import Projection
 from trailgate.options import COUNT, FLAG, NAMES, TEXT, Kind, Option, Options, choice
+from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.expected_rows import as_expected
 from trailgate.spark.options import kept_in, read_with_paths, with_kept
 from trailgate.storage.reading.message_files import (
@@ -101,6 +103,7 @@ class MessageOptions:
         return Projection.of(table, self.columns)
 
 
+@with_brief_errors
 class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
     """Operations of messages, or with the option ``table`` that table's rows in their types."""
 
@@ -132,6 +135,7 @@ class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types
         self.own = own
 
 
+@with_brief_errors
 class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Reads ranges of messages in parallel. There is no ``pushFilters``, as for trails."""
 
@@ -143,7 +147,8 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
         """Return the partitions: large files split, small ones packed together."""
         options = self._options
         capture = options.capture()
-        source = find_messages(options.paths, options.message_per == "line")
+        source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
+        capture = with_described_tables(capture, source)
         apart = not capture.options.by_id
         ranges = plan_ranges(source, options.split_bytes, apart=apart)
         return [MessagePartition(capture, source, own) for own in ranges]

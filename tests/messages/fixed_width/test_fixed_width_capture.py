@@ -131,7 +131,7 @@ def test_a_dry_run_tells_the_field_and_writes_nothing(capsys: pytest.CaptureFixt
     assert run([*GIVEN, "--dry-run"]) == 1
 
     assert (
-        "messages/2, record 1, byte 49, table BANK.ACCOUNT, field SMALL" in capsys.readouterr().err
+        "messages/2, record 1, byte 49, table BANK.ACCOUNT, field SMALL" in capsys.readouterr().out
     )
     assert not Path("ot.def").exists()
 

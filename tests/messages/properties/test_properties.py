@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trailgate.columnar.datetime_formats import compile_format
 from trailgate.errors import OptionError
 from trailgate.messages.delimited.options import DelimitedOptions, delimited_options
 from trailgate.messages.parsers import parser_of
@@ -52,9 +53,9 @@ def test_a_file_as_sites_have_it() -> None:
     assert (plain.fielddelim, plain.linedelim) == (b"\xc7", b"||\r\n")
     assert (plain.quote, plain.quote_escaped) == (b'"', b"\\'")
     assert (plain.hasbefores, plain.hasnames) == (True, False)
-    assert plain.date_format == "MM/DD/YYYY-HH:MM:SS"
-    assert plain.table_date_formats == {"MY.TABLE": "DD/MMM/YYYY"}
-    assert plain.column_date_formats == {("MY.TABLE", "EXP_DATE"): "YYMM"}
+    assert plain.date_format == compile_format("MM/DD/YYYY-HH:MM:SS")
+    assert plain.table_date_formats == {"MY.TABLE": compile_format("DD/MMM/YYYY")}
+    assert plain.column_date_formats == {("MY.TABLE", "EXP_DATE"): compile_format("YYMM")}
 
 
 def test_what_has_no_effect_is_said_with_its_reason() -> None:
@@ -165,7 +166,7 @@ def test_lines_may_end_as_on_windows_and_begin_with_a_mark() -> None:
 def test_date_formats_may_name_quoted_tables() -> None:
     formats = options('delim.dateformat."A.B"."C D".E=YY').column_date_formats
 
-    assert formats == {("A.B.C D", "E"): "YY"}
+    assert formats == {("A.B.C D", "E"): compile_format("YY")}
 
 
 def test_options_are_frozen_and_survive_pickling() -> None:

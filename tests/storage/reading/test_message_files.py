@@ -6,6 +6,7 @@ import json
 from itertools import accumulate, pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,3 +150,87 @@ def test_ranges_are_of_one_size(tmp_path: Path, sizes: list[int]) -> None:
 )
 def test_a_few_cores_share_input_that_is_not_large(size: int, count: int) -> None:
     assert len(plan_ranges(MessageFiles((MessageFile("m", size),), per_line=True))) == count
+
+
+CODECS = {"gzip": ".gz", "zstd": ".zst", "bz2": ".bz2", "lz4": ".lz4"}
+
+
+@given(
+    st.lists(st.binary(max_size=30), max_size=30),
+    st.sampled_from(sorted(CODECS)),
+    st.booleans(),
+    st.integers(1, 60),
+)
+def test_compressed_files_are_read_as_what_they_hold(
+    tmp_path_factory: pytest.TempPathFactory,
+    lines: list[bytes],
+    codec: str,
+    per_line: bool,
+    portion: int,
+) -> None:
+    folder = tmp_path_factory.mktemp("compressed")
+    data = b"\n".join(lines)
+    (folder / "plain").write_bytes(data)
+    packed = folder / f"packed{CODECS[codec]}"
+    with pa.output_stream(packed, compression=codec) as stream:
+        stream.write(data)
+    expected = read(find_messages(folder / "plain", per_line), START, portion)
+    source = find_messages(packed, per_line)
+
+    assert read(source, START, portion) == expected
+    for place, _ in expected:  # also from each message on
+        assert read(source, place, portion) == [one for one in expected if one[0] >= place]
+    assert len(plan_ranges(source, split_bytes=1)) == 1
+
+
+def test_compressed_json_lines_are_json_lines(tmp_path: Path) -> None:
+    with pa.output_stream(tmp_path / "a.JSONL.gz", compression="gzip") as stream:
+        stream.write(b'{"body": "x"}\n{"body": "y"}\n')
+
+    assert [body for _, body in read(find_messages(tmp_path))] == [b"x", b"y"]
+
+
+def test_a_compressed_message_longer_than_the_limit_is_told(tmp_path: Path) -> None:
+    with pa.output_stream(tmp_path / "a.gz", compression="gzip") as stream:
+        stream.write(b"x" * 1000)
+
+    assert len(read(find_messages(tmp_path, longest=1000))) == 1
+    with pytest.raises(DecodeError, match="longer than 999 bytes"):
+        read(find_messages(tmp_path, longest=999))
+
+
+@pytest.mark.parametrize("per_line", [False, True])
+def test_a_damaged_compressed_file_is_told(tmp_path: Path, per_line: bool) -> None:
+    with pa.output_stream(tmp_path / "a.gz", compression="gzip") as stream:
+        stream.write(b"some text\n" * 1000)
+    file = tmp_path / "a.gz"
+    file.write_bytes(file.read_bytes()[:-20])
+
+    with pytest.raises(StorageError, match="damaged"):
+        read(find_messages(file, per_line))
+
+
+def test_folders_below_are_searched_if_asked_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("a.csv", "x/b.csv", "x/y/c.csv", "x/.hidden/d.csv", "z/e.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+
+    def bodies(pattern: str) -> list[str]:
+        return [body.decode() for _, body in read(find_messages(f"{tmp_path}/{pattern}"))]
+
+    assert bodies("**") == ["a.csv", "x/b.csv", "x/y/c.csv", "z/e.txt"]
+    assert bodies("**/*.csv") == ["a.csv", "x/b.csv", "x/y/c.csv"]
+    assert bodies("x/**/c.csv") == ["x/y/c.csv"]
+    assert caplog.text == ""
+    assert bodies("") == ["a.csv"]
+    assert "folders in it are not searched: x, z" in caplog.text
+
+
+def test_a_circle_of_folders_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b").symlink_to(tmp_path)
+
+    with pytest.raises(StorageError, match="more than 32 deep"):
+        find_messages(f"{tmp_path}/**")

@@ -122,7 +122,9 @@ def test_a_folder_without_files_says_what_it_has(tmp_path: Path) -> None:
     for day in range(5):
         (tmp_path / f"dt=2026-01-0{day}").mkdir()
     (tmp_path / "_SUCCESS").touch()
-    with pytest.raises(StorageError, match=r"only folders: dt=2026-01-00, .*, \.\.\. .*Name one"):
+    with pytest.raises(
+        StorageError, match=r"only folders: dt=2026-01-00, .*, \.\.\. .*/\*\* searches all"
+    ):
         find_record_files(tmp_path)
     (tmp_path / "empty").touch()
     assert find_record_files(tmp_path) == ()

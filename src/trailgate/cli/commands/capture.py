@@ -11,15 +11,23 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from trailgate.cli.capture_output import print_ignored, print_notes, print_summary, progress_bar
+from trailgate.cli.capture_output import (
+    is_bad,
+    print_ignored,
+    print_notes,
+    print_summary,
+    progress_bar,
+)
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
+from trailgate.cli.standard_input import kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.files.lock import locked
+from trailgate.storage.writing.target import writable_prefix
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 UNITS_2: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
@@ -44,7 +52,9 @@ def command(  # noqa: PLR0913  one argument an option
     source: Annotated[
         list[str],
         typer.Option(
-            "--from", metavar="PATH", help="A folder of messages, a file, or a pattern; repeatable."
+            "--from",
+            metavar="PATH",
+            help="A folder of messages, a file, a pattern, or - (stdin); repeatable.",
         ),
     ],
     properties: Annotated[
@@ -69,6 +79,10 @@ def command(  # noqa: PLR0913  one argument an option
     on_error: Annotated[
         OnError, typer.Option(help="Stop, or move bad messages to PREFIX.quarantine.jsonl.")
     ] = OnError.STOP,
+    max_bad: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="With more bad messages publish nothing."),
+    ] = None,
     max_size: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="The maximum size of a trail file; default 500MB."),
@@ -130,8 +144,10 @@ def command(  # noqa: PLR0913  one argument an option
         target = loaded.extract.trail
     if target is None:
         raise OptionError("no trail is named", hint="Give --to PREFIX")
+    target = writable_prefix(target)
     options = CaptureOptions(
-        on_error=str(on_error),
+        on_error=str(OnError.QUARANTINE if dry_run else on_error),
+        max_bad=max_bad,
         max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
         seq_digits=seq_digits,
         dry_run=dry_run,
@@ -140,14 +156,16 @@ def command(  # noqa: PLR0913  one argument an option
         message_per_line=message_per is MessagePer.LINE,
         trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
-    with nullcontext() if dry_run else locked(target):
-        job = prepare(loaded.capture, source, target, options)
+    with kept_input(source) as kept, nullcontext() if dry_run else locked(target):
+        job = prepare(loaded.capture, kept, target, options)
         summary = run(job, master, show=not as_json, threads=threads)
     with quiet_pipe() if dry_run else done_already():
         if as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             print_summary(summary)
+    if is_bad(summary, max_bad, stop=on_error is OnError.STOP):
+        raise typer.Exit(1)
 
 
 def with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:

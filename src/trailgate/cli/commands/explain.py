@@ -12,10 +12,11 @@ import typer
 
 from trailgate.cli.output import console, printable, quiet_pipe
 from trailgate.cli.row_output import rows
+from trailgate.cli.standard_input import STANDARD, standard_input
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.capture.loading import load, messages_from
 from trailgate.messages.capture import Parsed
-from trailgate.messages.xml.explaining import Explained, Explanation, explain
+from trailgate.messages.xml.matches.explaining import Explained, Explanation, explain
 from trailgate.messages.xml.options import XmlOptions
 
 NOTHING: Final = "nothing found"
@@ -23,7 +24,9 @@ NOTHING: Final = "nothing found"
 
 def command(
     *,
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="A file with one message.")],
+    message: Annotated[
+        str, typer.Argument(metavar="MESSAGE", help="A file with one message, or - (stdin).")
+    ],
     properties: Annotated[str, typer.Option(metavar="FILE", help="The capture's properties.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -46,6 +49,8 @@ def command(
 
 
 def _read(path: str) -> bytes:
+    if path == STANDARD:
+        return standard_input().read()
     try:
         return Path(path).read_bytes()
     except OSError as error:

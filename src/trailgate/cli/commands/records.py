@@ -9,6 +9,7 @@ import typer
 from trailgate.cli.options import Format, RowFormat, Wide
 from trailgate.cli.output import done_already
 from trailgate.cli.row_output import RowForm, print_batches
+from trailgate.cli.standard_input import kept_input
 from trailgate.cobol.records.decoding import Shape
 from trailgate.errors import OptionError
 from trailgate.jobs.record_files.options import CopybookOptions
@@ -20,7 +21,8 @@ TABLE_ROWS: Final = 20  # that a table shows by default
 
 def command(  # noqa: PLR0913  one parameter an option
     path: Annotated[
-        list[str], typer.Argument(help="Files of records, folders of such files, or patterns.")
+        list[str],
+        typer.Argument(help="Files of records, folders of such files, patterns, or - (stdin)."),
     ],
     *,
     copybook: Annotated[str, typer.Option(metavar="FILE", help="The layout of the records.")],
@@ -53,14 +55,26 @@ def command(  # noqa: PLR0913  one parameter an option
     # A tree does not fit in a line of a table or of CSV; JSON and Parquet can hold it.
     shape = Shape.TREE if to is not None or format is Format.JSON else Shape.FLAT
     options = CopybookOptions.of({"copybook": copybook, **_named(option or [])}, shape=shape)
-    if to is not None:
-        _write(path, to, options, master)
-        return
-    if master is not None:
+    if to is None and master is not None:
         raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
+    with kept_input(path) as kept:
+        if to is not None:
+            _write(kept, to, options, master)
+            return
+        _print(kept, options, format, limit, wide=wide)
+
+
+def _print(
+    path: list[str],
+    options: CopybookOptions,
+    form: Format,
+    limit: int | None,
+    *,
+    wide: bool,
+) -> None:
     rows = read_all_records(path, options)
-    form = RowForm.of_columns(rows.schema.names, TABLE_ROWS)
-    print_batches(rows, rows.schema.names, form, format=format, limit=limit, wide=wide)
+    shape = RowForm.of_columns(rows.schema.names, TABLE_ROWS)
+    print_batches(rows, rows.schema.names, shape, format=form, limit=limit, wide=wide)
 
 
 def _named(given: list[str]) -> dict[str, str]:

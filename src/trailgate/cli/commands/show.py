@@ -6,6 +6,7 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -19,6 +20,8 @@ from trailgate.cli.options import (
     TrailPath,
     Wide,
 )
+from trailgate.cli.output import done_already
+from trailgate.cli.row_files import ending_of, write_rows
 from trailgate.cli.row_output import print_batches
 from trailgate.errors import DefinitionError, OptionError
 from trailgate.model.table_patterns import TablePatterns
@@ -68,6 +71,12 @@ def command(  # noqa: PLR0913  one parameter an option
         Level, typer.Option(help="All: every record with its header, instead of operations.")
     ] = Level.OPERATIONS,
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the rows to a new file: .parquet, .csv or .jsonl."
+        ),
+    ] = None,
     definitions: DefinitionsFile = None,
     charset: Annotated[
         Text, typer.Option(metavar="NAME", help="The character set of the source's texts.")
@@ -119,19 +128,43 @@ def command(  # noqa: PLR0913  one parameter an option
             "open_transactions": str(open_transactions),
         }
     )
-    patterns = [_name(trail, name) for name in table or ()]
-    for text in tables or ():
-        patterns += TablePatterns.read(text).patterns
-    if patterns:
-        options = replace(options, tables=TablePatterns(tuple(patterns)))
-    if format is Format.TABLE or limit is not None:
+    for_people = format is Format.TABLE and to is None
+    options = _with_tables(options, trail, table or [], tables or [], typed=not for_people)
+    if for_people or limit is not None:
         threads = threads or 1  # few rows are printed: nothing is read ahead
+    if to is not None:
+        ending_of(to)  # before anything is read
     rows = read_chosen(trail, options, threads=threads)
+    if to is not None:
+        if format is not Format.TABLE:
+            raise OptionError("--format is for printing", hint="The ending of --to is the format")
+        count = write_rows(to, rows, rows.schema, limit)
+        with done_already():
+            print(f"{count:,} rows: {to}")
+        return
     form = trail_output.FORMS[options.records is not None, wide]
     printed = print_batches(rows, rows.schema.names, form, format=format, limit=limit, wide=wide)
     if not printed and limit != 0:
         with suppress(OSError):  # stderr may be closed
             print(_nothing(trail, options), file=sys.stderr)
+
+
+def _with_tables(
+    options: ReadOptions, trail: TrailFiles, table: list[str], tables: list[str], *, typed: bool
+) -> ReadOptions:
+    """Return the options for these tables: one alone is read in the types of its columns, if ``typed``."""
+    if typed and len(table) == 1 and not tables and options.records is None:
+        try:
+            find_table(trail, table[0])
+        except DefinitionError as error:
+            more = f"--tables {table[0]} gives operations without definitions"
+            error.hint = f"{error.hint}. {more}" if error.hint else more
+            raise
+        return replace(options, table=table[0])
+    patterns = [_name(trail, name) for name in table]
+    for text in tables:
+        patterns += TablePatterns.read(text).patterns
+    return replace(options, tables=TablePatterns(tuple(patterns))) if patterns else options
 
 
 def _position(trail: TrailFiles, text: str | None) -> str | None:

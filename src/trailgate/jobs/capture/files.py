@@ -14,6 +14,7 @@ from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.lock import locked
+from trailgate.storage.writing.target import writable_prefix
 
 Runner = Callable[[CaptureJob], CaptureSummary]
 
@@ -27,6 +28,7 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     definitions: PathLike | None = None,
     message_per: Literal["file", "line"] = "file",
     on_error: Literal["stop", "quarantine"] = "stop",
+    max_bad: int | None = None,
     max_bytes: int | None = None,
     seq_digits: Literal[9, 6] = 9,
     format_release: str | None = None,
@@ -55,6 +57,7 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     warn_ignored(loaded)
     options = CaptureOptions(
         on_error=on_error,
+        max_bad=max_bad,
         dry_run=dry_run,
         again=again,
         unordered_ids=unordered_ids,
@@ -63,5 +66,6 @@ def capture_files(  # noqa: PLR0913  one parameter an option
         seq_digits=seq_digits,
         trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
-    with nullcontext() if dry_run else locked(str(trail)):
-        return runner(prepare(loaded.capture, source, trail, options))
+    prefix = writable_prefix(trail)
+    with nullcontext() if dry_run else locked(prefix):
+        return runner(prepare(loaded.capture, source, prefix, options))

@@ -11,13 +11,12 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trailgate.errors import OptionError
+from trailgate.jobs.capture.learning import with_described_tables
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.recognising import Recognised, recognised
 from trailgate.jobs.capture.sequence_ids import IdRule
 from trailgate.messages.capture import Capture
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import URI, locate
 from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.durable import write_whole, writing
 from trailgate.storage.files.found_files import Addresses
@@ -28,7 +27,13 @@ from trailgate.storage.reading.message_files import (
     find_messages,
     plan_ranges,
 )
-from trailgate.storage.writing.target import Target, check_tables, check_trail, file_header
+from trailgate.storage.writing.target import (
+    Target,
+    check_tables,
+    check_trail,
+    file_header,
+    writable_prefix,
+)
 
 
 @dataclass(frozen=True)
@@ -58,16 +63,14 @@ def prepare(
     A run that did not finish and had the same input is resumed with its time, so that
     its bytes are the same. Raises StorageError where the trail must not be written.
     """
-    options, prefix = options or CaptureOptions(), str(target)
-    locate(prefix)  # raises for a name that no store can have
-    if URI.match(prefix) or not Path(prefix).name:
-        raise OptionError(f"{prefix!r} is not a trail", hint="Name a prefix as dirdat/ot")
+    options, prefix = options or CaptureOptions(), writable_prefix(target)
     manifest = read_manifest(prefix)
     check_trail(prefix, manifest, options)
-    found = find_messages(path, options.message_per_line)
+    found = find_messages(path, options.message_per_line, cutter=capture.cutter)
     captured = read_captured(prefix, manifest.captured) if manifest and not options.again else ()
     known = recognised(found, captured)
     source = known.files
+    capture = with_described_tables(capture, source, trail_definitions(prefix))
     definitions = _merged(prefix, capture)
     check_tables(definitions, options)
     staging = Path(prefix).absolute().with_name(f".{Path(prefix).name}.staging")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from trailgate.errors import OptionError
@@ -15,6 +15,7 @@ from trailgate.storage.writing.options import WriteOptions
 class CaptureOptions(WriteOptions):
     """How a capture runs and writes; ``on_error`` is stop or quarantine.
 
+    With more than ``max_bad`` bad messages nothing is published.
     ``again`` captures what was captured before too. With ``unordered_ids`` sequence ids that fall or repeat are captured.
     """
 
@@ -24,6 +25,7 @@ class CaptureOptions(WriteOptions):
     message_per_line: bool = False
     again: bool = False
     unordered_ids: bool = False
+    max_bad: int | None = None
 
     def __post_init__(self) -> None:
         if self.on_error not in ("stop", "quarantine"):
@@ -39,6 +41,7 @@ class CaptureSummary:
     What was captured before: ``skipped_files`` and ``skipped_operations`` were left out; of ``continued_files`` only the new
     end was captured. Captured whole were ``changed_files``, which had other content then, ``copied_files``, which had another
     name, and ``late_operations``, whose sequence ids are lower than the trail's highest.
+    ``reasons`` count the bad messages, the most frequent first; ``problems`` are these messages, in a dry run.
     """
 
     target: str
@@ -58,9 +61,16 @@ class CaptureSummary:
     changed_files: int = 0
     copied_files: int = 0
     late_operations: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def mostly_bad(self) -> bool:
+        """Return whether more messages were quarantined than captured."""
+        return 2 * self.quarantined > self.messages
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
         """Return the summary that a manifest has of its last run."""
-        texts = {name: tuple(fields.get(name, ())) for name in ("files", "notes")}
+        texts = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}
         return cls(**{**fields, **texts})

@@ -40,7 +40,8 @@ def _read_again(
                 headers = {} if batch.headers is None else batch.headers[i]
                 yield places[done], raw.get(i) or body, headers
                 done += 1
-            if done == before or done == len(places):
+            # A compressed file would be unpacked from its beginning again: it is read on instead.
+            if done == len(places) or (done == before and files.splittable(places[done].file)):
                 break
         else:
             if done < len(places) and places[done] not in index:

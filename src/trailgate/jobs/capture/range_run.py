@@ -9,6 +9,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError, TransactionError
+from trailgate.jobs.capture.bad_messages import BadMessages
 from trailgate.jobs.capture.quarantine_writer import write_quarantine
 from trailgate.jobs.capture.range_reader import OwnedBatch, RangeReader, located, place_of
 from trailgate.jobs.capture.sequence_ids import IdCheck, IdSpan
@@ -24,6 +25,7 @@ from trailgate.storage.writing.segments import (
 )
 
 OTHERS: Final = "Another message of its transaction is bad: "
+NONE_BAD: Final = BadMessages({})
 Blame = dict[int, TrailgateError]
 
 
@@ -47,6 +49,7 @@ class RangeReport:
     ids: IdSpan | None = None
     skipped: int = 0
     late: int = 0
+    bad: BadMessages = NONE_BAD
 
 
 @dataclass(slots=True)
@@ -79,6 +82,7 @@ class RangeRun:
         self._transactions = self._messages = 0
         self._unit = _Unit()
         self._quarantined: list[tuple[MessagePlace, str]] = []
+        self._bad: list[TrailgateError] = []
         self._reasons: dict[int, str] = {}  # of the bad units of a batch; 0 is the open one
 
     def run(self, index: int) -> RangeReport:
@@ -144,6 +148,7 @@ class RangeRun:
             self._reasons.setdefault(number, str(bad[at]))
         if self._unit.reason is None and 0 in self._reasons:
             self._drop_unit(self._reasons[0])
+        self._bad += [bad[at] for at in sorted(bad)]
         kept = ~np.isin(unit, np.fromiter(self._reasons, np.int64))
         for at in np.flatnonzero(~kept).tolist():
             own = bad.get(at)
@@ -198,6 +203,7 @@ class RangeRun:
             ids=None if self._ids is None else self._ids.span,
             skipped=0 if self._ids is None else self._ids.skipped,
             late=0 if self._ids is None else self._ids.late,
+            bad=BadMessages.of(self._bad, len(self._quarantined), listed=self._writer is None),
         )
 
     def _write_quarantine(self) -> str | None:

@@ -130,6 +130,8 @@ def _begin(messages: MessageFiles, file: MessageFile, known: Sequence[CapturedFi
     grown = next((one for one in shorter if _digest(file, one.size) == one.digest), None)
     if grown is None:
         return 0
+    if file.codec is not None:
+        raise _has_grown(file, grown, "it is compressed", "")
     if not (messages.per_line or file.json):
         raise _has_grown(file, grown, "a message is a whole file", "if messages are lines")
     with OpenedFile(file.path, file.size, "messages") as opened:

@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from typing import Final
 
 from trailgate.errors import StorageError, TrailgateError, TransactionError, WriteError
+from trailgate.jobs.capture.bad_messages import as_values, ranked, together, too_many
 from trailgate.jobs.capture.job import CaptureJob
 from trailgate.jobs.capture.options import CaptureSummary
 from trailgate.jobs.capture.range_reader import RangeReader
@@ -57,7 +58,7 @@ def run_local(
             reports.append(report)
             if progress is not None:
                 progress(len(reports))
-            if report.error is not None:
+            if report.error is not None or _too_many(job, reports):
                 break
         return publish(job, reports)
     except WriteError:
@@ -79,6 +80,7 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
             job.target.discard()
             raise report.error
     try:
+        _check_bad(job, ordered)
         _check_chain(job, ordered)
     except TrailgateError:
         job.target.discard()
@@ -109,6 +111,7 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     for report in reports:
         counts, notes = added(counts, report.counts), notes | report.notes
     prefix, options = job.target.prefix, job.options
+    bad = together(report.bad for report in reports)
     return CaptureSummary(
         target=prefix,
         counts={table: counts[table] for table in sorted(counts)},
@@ -121,8 +124,24 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         notes=tuple(sorted(job.capture.said(notes))) if reports else (),
         skipped_operations=sum(report.skipped for report in reports),
         late_operations=sum(report.late for report in reports),
+        reasons=ranked(bad),
+        problems=tuple(map(as_values, bad.errors)),
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
     )
+
+
+def _too_many(job: CaptureJob, reports: Sequence[RangeReport]) -> bool:
+    """Return whether the run is over, since more messages are bad than may be; a dry run counts all."""
+    most = job.options.max_bad
+    bad = sum(report.quarantined for report in reports)
+    return most is not None and bad > most and not job.options.dry_run
+
+
+def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
+    """Raise DecodeError where more messages are bad than may be."""
+    if _too_many(job, reports):
+        bad = together(report.bad for report in reports)
+        raise too_many(bad, sum(report.quarantined for report in reports), job.options.max_bad or 0)
 
 
 def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:

@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import Final
 
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import StorageError, Where
 from trailgate.jobs.checking.file_checks import files_to_check
 from trailgate.jobs.checking.report import Report, checked
 from trailgate.jobs.salvage.new_trail import NewTrail
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import URI, name_of
+from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.durable import sync_folder
 from trailgate.storage.files.found_trail import FoundTrail, look_at
 from trailgate.storage.files.listing import files_on_disk
 from trailgate.storage.files.lock import locked
 from trailgate.storage.files.manifest import Manifest, Published, manifest_path, write_manifest
+from trailgate.storage.writing.target import writable_prefix
 from trailgate.trail.checking.findings import NOT_READ, SEQNO, SIZE, Finding, Findings, Severity
 
 
@@ -51,7 +52,7 @@ def salvage(
 
     Raises StorageError where something is there already, and OptionError where ``out`` is not a prefix.
     """
-    prefix = _prefix(out)
+    prefix = writable_prefix(out)
     trail = look_at(path, definitions)
     findings = Findings()
     files = files_to_check(trail, findings)
@@ -62,14 +63,6 @@ def salvage(
         work.selection.finish()
         report = Report(path, tuple(one.report() for one in totals), findings.result())
         return _published(work, trail, report)
-
-
-def _prefix(out: str) -> str:
-    if URI.match(out) or not Path(out).name:
-        raise OptionError(
-            f"{out!r} is not a prefix of a trail on a local disk", hint="As dirdat/ot"
-        )
-    return out
 
 
 def _refuse_existing(prefix: str) -> None:

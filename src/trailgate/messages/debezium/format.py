@@ -42,7 +42,7 @@ class DebeziumFormat:
 
     @property
     def has_befores(self) -> bool:
-        """Return that updates may have before values."""
+        """Return whether records of updates may have before values."""
         return True
 
     def records(self, messages: MessageBatch) -> DebeziumRecords:

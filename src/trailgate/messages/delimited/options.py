@@ -10,7 +10,7 @@ from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles, with_userdefs
 from trailgate.messages.properties.file import Properties
 from trailgate.messages.properties.metadata import MetadataOptions, metadata
-from trailgate.messages.properties.reader import PropertyReader, shown
+from trailgate.messages.properties.reader import PropertyReader, configured_format, shown
 from trailgate.messages.properties.values import HeaderFields, Lookup, parse_names
 from trailgate.model.tables import Definitions, Table
 
@@ -36,9 +36,9 @@ class DelimitedOptions(MetadataOptions):
     hasnames: bool
     afterfirst: bool
     isgrouped: bool
-    date_format: str | DateFormat | None
-    table_date_formats: Lookup[str, str]
-    column_date_formats: Lookup[tuple[str, str], str]
+    date_format: DateFormat | None
+    table_date_formats: Lookup[str, DateFormat]
+    column_date_formats: Lookup[tuple[str, str], DateFormat]
     userdefs: tuple[Table, ...] = ()
 
 
@@ -55,7 +55,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
         schemaandtable=read.source("schemaandtable"),
         schema=read.source("schema"),
         table=() if table is None else (table,),
-        date_format=read.text("dateformat") or None,
+        date_format=read.date_format("dateformat"),
         table_date_formats=Lookup(tuple(_table_formats(properties))),
         column_date_formats=Lookup(tuple(_column_formats(properties))),
         userdefs=read.userdefs(),
@@ -117,20 +117,23 @@ def _check_delimiters(properties: Properties, options: DelimitedOptions) -> None
         named[value] = name
 
 
-def _formats(properties: Properties) -> list[tuple[list[str], str]]:
+def _formats(properties: Properties) -> list[tuple[list[str], DateFormat]]:
     prefix = _DATE_FORMAT + "."
     return [
-        ([part.strip('"') for part in _PART.findall(entry.name[len(prefix) :])], entry.value)
+        (
+            [part.strip('"') for part in _PART.findall(entry.name[len(prefix) :])],
+            configured_format(properties, entry),
+        )
         for entry in properties.entries
         if entry.name.startswith(prefix)
     ]
 
 
-def _table_formats(properties: Properties) -> list[tuple[str, str]]:
+def _table_formats(properties: Properties) -> list[tuple[str, DateFormat]]:
     return [(".".join(parts), value) for parts, value in _formats(properties) if len(parts) == 2]
 
 
-def _column_formats(properties: Properties) -> list[tuple[tuple[str, str], str]]:
+def _column_formats(properties: Properties) -> list[tuple[tuple[str, str], DateFormat]]:
     return [
         ((".".join(parts[:-1]), parts[-1]), value)
         for parts, value in _formats(properties)

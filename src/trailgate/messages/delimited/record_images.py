@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.datetime_formats import DateFormat, format_of
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.delimited.column_pairing import ColumnPairing, FieldNumber
@@ -105,12 +105,11 @@ class ImageReader:
     def _date_format(self, table: str, column: str) -> DateFormat | None:
         """Return a column's date format: its own, its table's, the global one, or none."""
         options = self.options
-        given = (
+        return (
             options.column_date_formats.get((table.upper(), column.upper()))
             or options.table_date_formats.get(table.upper())
             or options.date_format
         )
-        return format_of(given) if given else None
 
 
 class _DelimitedGroup(RecordGroup[DelimitedRecords]):

@@ -20,6 +20,7 @@ from trailgate.cobol.copybook.dialect import (
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.values.options import Blank, RawForm, ValueOptions
 from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.datetime_formats import DateFormat, compile_format
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.fixed_width.layouts import RecordLayout, Slot, placement_note
 from trailgate.messages.fixed_width.schema import Schema, read_schema
@@ -169,14 +170,18 @@ def _schema(read: PropertyReader) -> ValueSource | None:
     return ValueSource(SourceKind.LITERAL, name) if name else None
 
 
-def _timestamp_format(found: dict[str, object], header: RecordLayout) -> str | None:
+def _timestamp_format(found: dict[str, object], header: RecordLayout) -> DateFormat | None:
     """Return the property's format, else that of the comment before the header's field."""
     given, source = found["timestamp_format"], found["timestamp"]
-    assert given is None or isinstance(given, str)
+    assert given is None or isinstance(given, DateFormat)
     assert isinstance(source, ValueSource)
     if given or source.kind is not SourceKind.FIELD:
         return given
-    return header.slot(source.name).field.date_format
+    commented = header.slot(source.name).field.date_format
+    if not commented:
+        return None
+    origin = f"the comment before {source.name} in the copybook"
+    return replace(compile_format(commented), origin=origin)
 
 
 def _mapped(values: Iterable[object]) -> set[str]:

@@ -6,6 +6,7 @@ are the same whenever the same messages are captured again.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NoReturn
 
 import numpy as np
@@ -13,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.datetime_formats import format_of
 from trailgate.columnar.rows import distinct
 from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, parse_timestamps
 from trailgate.errors import DecodeError
@@ -124,7 +124,7 @@ class MetadataValues:
         given, fmt = self.options.timestamp_format, None
         digits = np.asarray(pc.utf8_is_digit(values))
         if given:
-            fmt = format_of(given)
+            fmt = given
         elif not digits.any():
             fmt = DEFAULT_FORMAT
         elif not digits.all():
@@ -135,10 +135,10 @@ class MetadataValues:
             return None
         return times[which] if cut < 0 else None
 
-    def _formatted(self, values: pa.Array, rows: Longs, given: str | DateFormat | None) -> Longs:
+    def _formatted(self, values: pa.Array, rows: Longs, given: DateFormat | None) -> Longs:
         """Return the times of these records' values, of one format or of the default ones."""
         if given:
-            return self._times(values, rows, format_of(given))
+            return self._times(values, rows, given)
         digits = self._in_digits(values, rows)
         if digits.all() or not digits.any():
             return self._times(values, rows, DEFAULT_FORMAT if not digits.any() else None)
@@ -171,7 +171,9 @@ class MetadataValues:
             problem, hint = errors[row].problem, errors[row].hint
             if hint and not self.options.timestamp_format:
                 hint += ": set timestamp.format where the messages have another form"
-            return self.records.error(row, problem, hint, field="timestamp")
+            error = self.records.error(row, problem, hint, field="timestamp")
+            error.where = replace(error.where, raw=errors[row].where.raw)
+            return error
 
         self.records.refuse(np.fromiter(errors, np.int64, len(errors)), placed)
 

@@ -26,7 +26,7 @@ class MetadataOptions:
 
     seqid: ValueSource
     timestamp: ValueSource
-    timestamp_format: str | DateFormat | None
+    timestamp_format: DateFormat | None
     txid: ValueSource
     txowner: ValueSource | None
     txname: ValueSource | None
@@ -74,7 +74,7 @@ def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -
     return {
         "seqid": read.needed_source("seqid"),
         "timestamp": read.needed_source("timestamp"),
-        "timestamp_format": read.text("timestamp.format") or None,
+        "timestamp_format": read.date_format("timestamp.format"),
         "txid": read.needed_source("txid"),
         "txowner": read.source("txowner"),
         "txname": read.source("txname"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
+from trailgate.columnar.datetime_formats import DateFormat, compile_format
 from trailgate.definitions.userdefs import userdefs
 from trailgate.errors import OptionError
 from trailgate.messages.properties.file import Entry, Properties
@@ -144,10 +145,25 @@ class PropertyReader:
             source = self.properties.source or None
             raise error.located(source=source, line=entry.line, field=entry.written) from None
 
+    def date_format(self, name: str) -> DateFormat | None:
+        """Return a property that is a date format, or None; errors of values name its line."""
+        entry = self.entry(name)
+        return None if entry is None else configured_format(self.properties, entry)
+
     def _row(self, name: str) -> PropertyRow:
         row = row_of(f"{self.parser}.{name}")
         assert row is not None
         return row
+
+
+def configured_format(properties: Properties, entry: Entry) -> DateFormat:
+    """Return the date format of a property; raises OptionError placed at its line."""
+    try:
+        found = compile_format(entry.value)
+    except OptionError as error:
+        raise properties.error(error.problem, entry, error.hint) from None
+    of = f" of {properties.source}" if properties.source else ""
+    return replace(found, origin=f"{entry.written} in line {entry.line}{of}")
 
 
 def shown(value: bytes) -> str:

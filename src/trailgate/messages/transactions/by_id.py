@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.positions import numbered
+from trailgate.errors import TransactionError
 from trailgate.messages.transactions.bounds import (
     Problem,
     Transactions,
@@ -26,6 +27,7 @@ from trailgate.messages.transactions.bounds import (
     indicators,
     kept_operations,
 )
+from trailgate.messages.transactions.message_numbers import check_numbers
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.messages.transactions.units import UnitMarks, unit_marks
 from trailgate.model.changes import END, WHOLE
@@ -41,18 +43,23 @@ def chain_by_id(
     problems: Iterable[Problem],
     state: TransactionState,
     *,
+    following: str | None = None,
     operation_ids: bool = False,
 ) -> Transactions:
     """Return the operations' transactions; problems found are added to those of the parser.
 
     ``raw.seq_id`` is the transaction's: each operation gets it with its number in the transaction, from 0 on. With ``operation_ids`` it is the
-    operation's own, and ``raw.tx_id`` shows which transaction it belongs to.
+    operation's own, and ``raw.tx_id`` shows which transaction it belongs to. ``following`` is the id of the operation after these, where it is
+    known already.
     """
     ids = raw.tx_id if operation_ids else raw.seq_id
     bad = {problem.message: problem for problem in problems}
     unreadable = [bad[message] for message in sorted(bad)]
     length = check_lengths(raw, bad, state.id_length)
     walk = _walk(raw, ids, messages, unreadable, state)
+    message_number = _check_numbers(raw, walk, bad, state)
+    if following is not None and isinstance(walk.last, str) and walk.last != following:
+        walk.end()
     places = np.array([problem.message for problem in unreadable], np.int64)
     letters = indicators(walk.opens, walk.closes)
     marks = unit_marks(letters, raw.message, messages, places, is_open=state.is_open)
@@ -60,7 +67,12 @@ def chain_by_id(
     ordinals = _ordinals(walk.opens, state.count)
     count = int(ordinals[-1]) + 1 if len(ordinals) else state.count
     csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
-    after = _after(walk, marks, bad, replace(state, id_length=length, count=count))
+    after = _after(
+        walk,
+        marks,
+        bad,
+        replace(state, id_length=length, count=count, message_number=message_number),
+    )
     if operation_ids and after.tx_id is not None and len(csn):
         after = replace(after, csn=csn[-1].as_py())
     elif operation_ids and after.tx_id is not None:
@@ -78,6 +90,18 @@ def chain_by_id(
     )
 
 
+def _check_numbers(
+    raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
+) -> int:
+    """Note the messages that are out of order, and return the number of the last one of what is open."""
+    unreadable = np.array(sorted(bad), np.int64)
+
+    def note(message: int, error: TransactionError) -> None:
+        bad.setdefault(message, Problem(message, error))
+
+    return check_numbers(raw, walk.opens, unreadable, state, note)
+
+
 @dataclass(slots=True)
 class _Walk:
     """Which operations open and close a transaction, and which unreadable messages open one.
@@ -90,6 +114,14 @@ class _Walk:
     opened: Mask
     begins: bool
     last: Last
+
+    def end(self) -> None:
+        """Note that what is open at the end has ended."""
+        if len(self.closes):
+            self.closes[-1] = True
+        else:
+            self.begins = True
+        self.last = ENDED
 
 
 def _walk(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles
 from trailgate.messages.properties.file import Properties
 from trailgate.messages.properties.metadata import MetadataOptions
@@ -142,7 +143,7 @@ class _Sources:
         """Return the source of a value that operations may have."""
         return _field(name) if self.read(name) else None
 
-    def time_format(self) -> str | None:
+    def time_format(self) -> DateFormat | None:
         """Return the format of all timestamps, None for the default one or where rules differ."""
         given = {
             rule.timestamp_format

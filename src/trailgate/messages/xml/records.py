@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.columnar.rows import distinct, strings_of
 from trailgate.errors import DecodeError
 from trailgate.messages.parsing.messages import MessageBatch
@@ -183,7 +184,7 @@ class XmlRecords(Records):
             memoryview(self.messages.data)[begin + start : begin + min(end, start + _SHOWN)]
         )
 
-    def time_formats(self) -> list[tuple[Longs, str | None]] | None:
+    def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
         """Return the operations of each format of timestamps, or None where all have that of the options."""
         formats = [rule.timestamp_format for rule in self.values.rules]
         if self.options.timestamp_format or not any(formats):

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.messages.properties.file import Entry, Properties
 from trailgate.messages.properties.metadata import NUMBERED_INDICATORS, OP_TYPES, TX_INDICATORS
+from trailgate.messages.properties.reader import configured_format
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import (
     HeaderFields,
@@ -48,7 +50,7 @@ class Rule:
     match: Path | None
     values: Lookup[str, Value]
     subrules: tuple[Rule, ...]
-    timestamp_format: str | None = None
+    timestamp_format: DateFormat | None = None
     codes: Lookup[str, Lookup[bytes, str]] = field(default_factory=Lookup)
 
     @property
@@ -152,7 +154,7 @@ class _RuleReader:
             match,
             Lookup(tuple(self._values(own))),
             tuple(self._subrules(name, kind, own, above)),
-            self._text(own, "timestamp.format"),
+            self._time_format(own),
             Lookup(tuple(self._codes(name, own))) if kind is RuleType.OPERATION else Lookup(),
         )
 
@@ -223,10 +225,9 @@ class _RuleReader:
             assert entry is not None
             yield self._rule(word, entry, kind, (*above, name))
 
-    @staticmethod
-    def _text(own: dict[str, Entry], word: str) -> str | None:
-        entry = own.get(word)
-        return None if entry is None else entry.value
+    def _time_format(self, own: dict[str, Entry]) -> DateFormat | None:
+        entry = own.get("timestamp.format")
+        return None if entry is None else configured_format(self.properties, entry)
 
     def _codes(self, name: str, own: dict[str, Entry]) -> Iterator[tuple[str, Lookup[bytes, str]]]:
         yield "optype", self._lookup(name, own, "optype", OP_TYPES)

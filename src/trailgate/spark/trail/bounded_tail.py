@@ -10,10 +10,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.trail.tail import Offset, TrailTail
 from trailgate.storage.reading.stream import NO_LIMIT, StreamOffset
 
 
+@with_brief_errors
 class BoundedTail(TrailTail, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Ends batches where Spark or the options want them to end."""
 

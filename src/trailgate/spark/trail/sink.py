@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
 from trailgate.options import COUNT, TEXT, Option, Options, choice
+from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.options import one_path, read_with_paths
 from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.storage.writing.table_writing import (
@@ -50,6 +51,7 @@ class Written(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are
     part: StagedPart
 
 
+@with_brief_errors
 class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
     """Appends operations to a trail, partitions and rows in their order."""
 

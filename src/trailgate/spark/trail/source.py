@@ -15,12 +15,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
+from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.options import kept_in, with_kept
 from trailgate.spark.trail.options import TrailOptions
 from trailgate.spark.trail.partitions import partitions_of, read_partition
 from trailgate.storage.reading.trails import plan_reading
 
 
+@with_brief_errors
 class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
     """Operations of a trail, one table's rows in their types, or records: by the options."""
 
@@ -57,6 +59,7 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         return trail_writer(self.options, schema, overwrite=overwrite)
 
 
+@with_brief_errors
 class TrailReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Reads a trail's splits in parallel.
 

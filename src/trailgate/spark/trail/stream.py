@@ -5,11 +5,13 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.trail.options import TrailOptions
 from trailgate.spark.trail.tail import Offset, TrailTail
 from trailgate.storage.reading.stream import NO_LIMIT, NOWHERE, StreamOffset
 
 
+@with_brief_errors
 class UnboundedTail(TrailTail):
     """For PySpark before 4.2, which asks for the latest offset without saying where the query is.
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.trail.options import TrailOptions
 from trailgate.spark.trail.partitions import partitions_of, read_partition
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail
@@ -21,6 +22,7 @@ from trailgate.storage.reading.stream import BatchLimit, StreamOffset, TrailStre
 Offset = dict[str, Any]
 
 
+@with_brief_errors
 class TrailTail(DataSourceStreamReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Tails a trail over its files; returns whole transactions only."""
 

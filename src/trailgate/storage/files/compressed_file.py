@@ -16,6 +16,7 @@ from trailgate.storage.files.addresses import locate
 CODECS: Final[Mapping[str, str]] = MappingProxyType(
     {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 )
+PASSED: Final = 1 << 20  # bytes that are unpacked at once to reach a place
 _NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br", ".snappy", ".lzo"})
 
 
@@ -53,8 +54,13 @@ class CompressedFile:
     def read(self, place: int, size: int) -> pa.Buffer:
         """Return the unpacked bytes from a place on, fewer only at the end.
 
-        A place is never before that of an earlier call. Raises StorageError where the file is damaged.
+        A place is never before that of an earlier call; what is between is passed over. Raises StorageError where the
+        file is damaged.
         """
+        while place > self._begin + len(self._held) and not self._over:
+            self._begin += len(self._held)
+            self._held = self._unpacked(min(PASSED, place - self._begin))
+            self._over = not self._held
         parts = [self._held[place - self._begin :]]
         held = len(parts[0])
         while (

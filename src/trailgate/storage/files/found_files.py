@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -20,9 +21,16 @@ from trailgate.storage.files.addresses import (
     name_of,
 )
 
+LOG: Final = logging.getLogger(__name__)
 WILD: Final = re.compile(r"[*?[]")
 
+DEEP: Final = "**"
+DEEPEST: Final = 32  # folders within folders
+
 Addresses = Address | Iterable[Address]
+
+
+UNSEARCHED: Final = "%s: folders in it are not searched: %s (%s searches them)"
 
 
 class FoundFile(NamedTuple):
@@ -45,7 +53,7 @@ def find_files(given: Addresses, what: str, problem: str) -> tuple[FoundFile, ..
     """Return the files at addresses, in their order, each once.
 
     An address is a file, a folder, whose files are taken by name, or a pattern of either: ``*``, ``?`` and ``[...]`` mean
-    characters within one part of a path. Files of folders and patterns whose names begin with a point or an
+    characters within one part of a path, ``**`` a folder with all folders below it. Files of folders and patterns whose names begin with a point or an
     underscore are left out. Raises StorageError with ``problem`` where an address is none of these, and where it has no files of
     ``what``: those of its folders are not searched.
     """
@@ -58,12 +66,24 @@ def find_files(given: Addresses, what: str, problem: str) -> tuple[FoundFile, ..
         files = [file for info in infos for file in _files(store, info)]
         if not files:
             raise _without_files(store, infos[0], what, address)
+        if len(infos) == 1 and infos[0].type == fs.FileType.Directory:
+            _note_folders(store, infos[0], address)
         spell = addresses_like(address, place)
         for file in files:
             # A single file keeps the name that it was asked for by.
             path = address if file.path == place else spell(file.path)
             found.setdefault(path, FoundFile(path, file.size, file.mtime_ns))
     return tuple(found.values())
+
+
+def _note_folders(store: fs.FileSystem, folder: fs.FileInfo, address: str) -> None:
+    """Log that folders in a folder are not searched."""
+    entries = _entries(store, folder.path)
+    names = (e.base_name for e in entries if e.type == fs.FileType.Directory)
+    below = sorted(name for name in names if name[0] not in "._")
+    if below:
+        named = ", ".join(below[:3]) + (", ..." if len(below) > 3 else "")
+        LOG.warning(UNSEARCHED, address, named, f"{address.rstrip('/')}/{DEEP}")
 
 
 def _infos(store: fs.FileSystem, place: str) -> list[fs.FileInfo]:
@@ -78,17 +98,32 @@ def _infos(store: fs.FileSystem, place: str) -> list[fs.FileInfo]:
 
 
 def matches(store: fs.FileSystem, pattern: str) -> Iterator[str]:
-    """Yield the paths in a store that a pattern matches."""
+    """Yield the paths in a store that a pattern matches; ``**`` as a part is a folder with all folders below it."""
     parent, _, last = pattern.rstrip("/").rpartition("/")
     folders = [parent or ("/" if pattern.startswith("/") else ".")]
     if WILD.search(parent):
         found = store.get_file_info(list(matches(store, parent)))
         folders = [one.path for one in found if one.type == fs.FileType.Directory]
     for folder in folders:
+        if last == DEEP:
+            yield from _with_folders_below(store, folder)
+            continue
         for entry in _entries(store, folder):
             hidden = entry.base_name[0] in "._" and last[0] not in "._"
             if fnmatchcase(entry.base_name, last) and not hidden:
                 yield entry.path.removeprefix("./")
+
+
+def _with_folders_below(store: fs.FileSystem, folder: str, depth: int = 0) -> Iterator[str]:
+    """Yield a folder and those below it, without hidden ones."""
+    if depth > DEEPEST:
+        hint = "Does a link lead back to a folder above it?"
+        problem = f"there are folders within folders, more than {DEEPEST} deep"
+        raise StorageError(problem, where=Where(source=folder), hint=hint)
+    yield folder
+    for entry in _entries(store, folder):
+        if entry.type == fs.FileType.Directory and entry.base_name[0] not in "._":
+            yield from _with_folders_below(store, entry.path.removeprefix("./"), depth + 1)
 
 
 def _files(store: fs.FileSystem, info: fs.FileInfo) -> list[fs.FileInfo]:
@@ -122,4 +157,8 @@ def _without_files(
         return StorageError(problem, where=where, hint=hint)
     named = ", ".join(folders[:3]) + (", ..." if len(folders) > 3 else "")
     problem += f", only folders: {named}"
-    return StorageError(problem, where=where, hint="Name one of them: they are not searched")
+    return StorageError(
+        problem,
+        where=where,
+        hint=f"They are not searched; {address.rstrip('/')}/{DEEP} searches all",
+    )

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from trailgate.messages.parsing.cutting import MessageCutter
+from trailgate.storage.files.compressed_file import codec_of
 from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.found_files import Addresses, find_files
 
@@ -16,6 +18,7 @@ SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside
 LEAST_BYTES: Final = 16 << 20  # of a range: a task's start costs as much as a shorter one
 SHARED: Final = 4  # ranges into which less input is cut, so that a few cores have work
 LONGEST: Final = 256 << 20  # a message is held in memory: longer ones are an option
+CUT_FROM: Final = 100 << 20  # a message of more bytes is cut, where its kind can be
 
 
 class MessagePlace(NamedTuple):
@@ -32,22 +35,29 @@ START: Final = MessagePlace(0, 0)
 class MessageFile:
     """A message file: its address, its size when it was found, and whether it is JSON lines.
 
-    ``begin``: the messages before this byte are left out.
+    ``begin``: the messages before this byte are left out. ``codec``: Arrow's name of its compression; its messages then
+    have places in what is unpacked.
     """
 
     path: str
     size: int
     json: bool = False
     begin: int = 0
+    codec: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MessageFiles:
-    """Message files in order; ``per_line``: each line of a file is a message."""
+    """Message files in order; ``per_line``: each line of a file is a message.
+
+    A file that is one message of more than ``cut_from`` bytes is cut, if there is a ``cutter``.
+    """
 
     files: tuple[MessageFile, ...]
     per_line: bool = False
     longest: int = LONGEST
+    cutter: MessageCutter | None = None
+    cut_from: int = CUT_FROM
 
     @property
     def start(self) -> MessagePlace:
@@ -68,6 +78,10 @@ class MessageFiles:
         """Return whether a file holds more than one message."""
         return self.per_line or self.files[number].json
 
+    def splittable(self, number: int) -> bool:
+        """Return whether a file can be read from a byte on that is not its first."""
+        return self.lined(number) and self.files[number].codec is None
+
 
 @dataclass(frozen=True, slots=True)
 class MessageRange:
@@ -77,24 +91,32 @@ class MessageRange:
     end: MessagePlace
 
 
-def find_messages(path: Addresses, per_line: bool = False, longest: int = LONGEST) -> MessageFiles:
+def find_messages(
+    path: Addresses,
+    per_line: bool = False,
+    longest: int = LONGEST,
+    cutter: MessageCutter | None = None,
+) -> MessageFiles:
     """Return the message files at an address or several, as ``find_files`` does.
 
     Raises StorageError where there are none.
     """
     found = find_files(path, "messages", "no messages here")
     files = tuple(_file(file.path, file.size) for file in found)
-    return MessageFiles(files, per_line, longest)
+    return MessageFiles(files, per_line, longest, cutter)
 
 
 def _file(path: str, size: int) -> MessageFile:
-    return MessageFile(path, size, path.casefold().endswith(".jsonl"))
+    codec, name = codec_of(path), path.casefold()
+    if codec is not None:
+        name = name.rpartition(".")[0]
+    return MessageFile(path, size, name.endswith(".jsonl"), codec=codec)
 
 
 def plan_ranges(
     messages: MessageFiles, split_bytes: int = SPLIT_BYTES, *, apart: bool = True
 ) -> tuple[MessageRange, ...]:
-    """Return consecutive ranges of about one size that cover everything; only files of lines are split.
+    """Return consecutive ranges of about one size that cover everything; only files of lines are split, and not compressed ones.
 
     There is one range where messages cannot be read ``apart`` from those before them.
 
@@ -110,7 +132,7 @@ def plan_ranges(
     shared = max(LEAST_BYTES, -(-sum(sizes) // SHARED))
     for number, offset in even_cuts(sizes, min(split_bytes, shared)):
         size = messages.files[number].size
-        if messages.lined(number):
+        if messages.splittable(number):
             place = MessagePlace(number, messages.files[number].begin + offset)
         else:  # the nearer end of the file
             place = MessagePlace(number if 2 * offset < size else number + 1, 0)

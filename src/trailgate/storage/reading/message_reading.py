@@ -12,13 +12,15 @@ from trailgate.arrays import PORTION, Longs
 from trailgate.columnar.delimited import find_all
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.capture import MessageBatch, Problem
+from trailgate.storage.files.compressed_file import CompressedFile
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.quarantine import read_line
-from trailgate.storage.reading.message_files import START, MessageFiles, MessagePlace
+from trailgate.storage.reading.message_files import START, MessageFile, MessageFiles, MessagePlace
 
 BATCH_MESSAGES: Final = 1 << 14  # messages of a batch, where each is a file
 NEWLINE: Final = 10
 RETURN: Final = 13
+Reader = OpenedFile | CompressedFile
 NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
@@ -57,10 +59,9 @@ def _read(files: MessageFiles, start: MessagePlace, portion: int) -> Iterator[Re
     for number in range(start.file, len(files.files)):
         file = files.files[number]
         offset = max(file.begin, start.offset if number == start.file else 0)
-        with OpenedFile(file.path, file.size, "messages") as reader:
+        with _opened(file) as reader:
             if not files.lined(number):
-                if offset == 0:
-                    yield ReadMessages(_whole(reader, number, files.longest))
+                yield from _unlined(reader, files, MessagePlace(number, offset), portion)
                 continue
             parse = json_messages if file.json else line_messages
             for base, data in _lines(reader, offset, portion, files.longest):
@@ -69,23 +70,72 @@ def _read(files: MessageFiles, start: MessagePlace, portion: int) -> Iterator[Re
                     yield read
 
 
-def _whole(reader: OpenedFile, number: int, longest: int) -> MessageBatch:
-    if reader.size > longest:
-        raise _too_long(reader.path, 0, longest)
-    data = reader.read(0, reader.size)
+def _opened(file: MessageFile) -> Reader:
+    if file.codec is None:
+        return OpenedFile(file.path, file.size, "messages")
+    return CompressedFile(file.path, file.codec, "messages")
+
+
+def _unlined(
+    reader: Reader, files: MessageFiles, start: MessagePlace, portion: int
+) -> Iterator[ReadMessages]:
+    """Yield the message that a file is, or its parts from a place on if it is cut."""
+    number, offset = start
+    file = files.files[number]
+    cutter = files.cutter if files.cutter and _has_more(file, files.cut_from) else None
+    why_not = "" if cutter is None else cutter.why_not()
+    if cutter is None or why_not:
+        if offset == 0:
+            yield ReadMessages(_whole(reader, number, files.longest, portion, why_not))
+        return
+
+    def chunks() -> Iterator[bytes]:
+        place = 0
+        with _opened(file) as again:
+            while data := bytes(again.read(place, PORTION)):
+                yield data
+                place += len(data)
+
+    try:
+        for batch in cutter.cut(chunks, number, files.longest):
+            later = int(np.searchsorted(batch.offsets, offset))
+            if later < len(batch):
+                yield ReadMessages(batch.slice(later, len(batch)))
+    except DecodeError as error:
+        raise error.located(source=reader.path) from None
+
+
+def _has_more(file: MessageFile, size: int) -> bool:
+    """Return whether a file has more bytes; a compressed one is unpacked to see it."""
+    if file.codec is None:
+        return file.size > size
+    with _opened(file) as reader:
+        return bool(reader.read(size, 1))
+
+
+def _whole(reader: Reader, number: int, longest: int, portion: int, why_not: str) -> MessageBatch:
+    size = portion if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
+    data = reader.read(0, size)
+    while not reader.ended(data.size) and size <= longest:
+        size = min(2 * size, longest + 1)
+        data = reader.read(0, size)
+    if data.size > longest:
+        raise _too_long(reader.path, 0, longest, why_not)
     zero = np.zeros(1, np.int64)
     return MessageBatch(data, zero, zero + data.size, zero + number, zero)
 
 
 def _lines(
-    reader: OpenedFile, offset: int, portion: int, longest: int
+    reader: Reader, offset: int, portion: int, longest: int
 ) -> Iterator[tuple[int, pa.Buffer]]:
     """Yield whole lines: (offset, bytes). A line begins after a newline or at the file's start."""
     at = offset if offset == 0 else _after_newline(reader, offset - 1, portion)
     size = portion
-    while at < reader.size:
+    while not reader.ended(at):
         data = reader.read(at, size)
-        if at + data.size < reader.size:
+        if not data.size:
+            return
+        if not reader.ended(at + data.size):
             length = _whole_lines(data)
             if not length:
                 if data.size > longest:
@@ -109,23 +159,26 @@ def _whole_lines(data: pa.Buffer) -> int:
     return last + 1
 
 
-def _after_newline(reader: OpenedFile, at: int, portion: int) -> int:
+def _after_newline(reader: Reader, at: int, portion: int) -> int:
     """Return the place after the first newline from a place on."""
     step = min(portion, 1 << 16)
-    while at < reader.size:
+    while not reader.ended(at):
         data = bytes(reader.read(at, step))
         found = data.find(b"\n")
         if found >= 0:
             return at + found + 1
+        if not data:
+            break
         at += len(data)
     return at
 
 
-def _too_long(path: str, at: int, longest: int) -> DecodeError:
+def _too_long(path: str, at: int, longest: int, why_not: str = "") -> DecodeError:
+    hint = "Is the file one message a line (--message-per line)?"
     return DecodeError(
         f"a message is longer than {longest} bytes",
         where=Where(source=path, offset=at),
-        hint="Is the file one message a line (--message-per line)?",
+        hint=f"It cannot be cut: {why_not}" if why_not else hint,
     )
 
 

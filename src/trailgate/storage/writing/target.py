@@ -55,10 +55,24 @@ class Target:
 
 def local_prefix(address: Address) -> str:
     """Return a prefix on a local disk as an absolute path; raises OptionError for anything else."""
-    store, path = locate(address)
-    if store.type_name != "local" or URI.match(path) or not Path(path).name:
-        raise OptionError(f"{address} is not a prefix of a trail on a local disk")
-    return str(Path(path).absolute())
+    return str(Path(writable_prefix(address)).absolute())
+
+
+def writable_prefix(address: Address) -> str:
+    """Return the path of a prefix on a local disk; ``file:`` before it is understood.
+
+    Raises OptionError for a folder, for an address in another store, and for a path without a name.
+    """
+    text = os.fspath(address)
+    remote = URI.match(text) is not None and not text.startswith("file:")
+    path = "" if remote else locate(address)[1]  # which would look for the store
+    if not Path(path).name:
+        problem = f"{address} is not a prefix of a trail on a local disk"
+        raise OptionError(problem, hint="Trails are written to local disks, as dirdat/ot")
+    if path.endswith("/") or Path(path).is_dir():
+        hint = f"Name a prefix in it, as {Path(path) / 'ot'}"
+        raise OptionError(f"{address} is a folder, not a prefix of a trail", hint=hint)
+    return path
 
 
 def check_tables(definitions: Definitions, options: WriteOptions) -> None:

@@ -1,0 +1,96 @@
+"""Rows written to a new file: Parquet, CSV or JSON lines, by the ending of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from trailgate.cli.row_output import Counted, limited, print_csv, print_json
+from trailgate.errors import OptionError, StorageError, Where
+from trailgate.storage.files.durable import writing
+
+GROUP_BYTES: Final = 64 << 20  # of Arrow columns in a row group
+Batches = Iterable[pa.RecordBatch]
+
+
+def write_rows(path: Path, batches: Batches, schema: pa.Schema, limit: int | None) -> int:
+    """Write rows, at most ``limit`` of them, to a new file, and return how many.
+
+    Raises OptionError for an ending that is not known, and StorageError where a file is there already. Where reading or
+    writing fails there is no file.
+    """
+    write = WRITERS[ending_of(path)]
+    if path.exists():
+        hint = "Name another one: no file is overwritten"
+        raise StorageError("the file is there already", where=Where(source=str(path)), hint=hint)
+    counted = Counted()
+    with _whole(path) as unfinished:
+        write(unfinished, counted.of(limited(batches, limit)), schema)
+    return counted.rows
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending of a file that can be written; raises OptionError for another one."""
+    ending = path.suffix.lower()
+    if ending not in WRITERS:
+        known = ", ".join(WRITERS)
+        raise OptionError(f"{path} has none of the endings {known}", hint="As orders.parquet")
+    return ending
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Give a path to write to, which becomes the file where nothing raises."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        yield unfinished
+        with writing(path):
+            unfinished.rename(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _parquet(path: Path, batches: Batches, schema: pa.Schema) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415  only this needs it
+
+    with writing(path):
+        file = path.open("wb")
+    with file, pq.ParquetWriter(file, schema) as writer:
+        held: list[pa.RecordBatch] = []
+        for batch in batches:
+            held.append(batch)
+            if sum(part.nbytes for part in held) >= GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(held, schema))
+                held = []
+        if held:
+            writer.write_table(pa.Table.from_batches(held, schema))
+
+
+def _csv(path: Path, batches: Batches, schema: pa.Schema) -> None:
+    with _printing_to(path):
+        print_csv(batches, schema.names)
+
+
+def _json(path: Path, batches: Batches, _: pa.Schema) -> None:
+    with _printing_to(path):
+        print_json(batches)
+
+
+@contextmanager
+def _printing_to(path: Path) -> Iterator[None]:
+    with writing(path):
+        file = path.open("w", encoding="utf-8", newline="")
+    with file, redirect_stdout(file):
+        yield
+
+
+WRITERS: Final[Mapping[str, Callable[[Path, Batches, pa.Schema], None]]] = MappingProxyType(
+    {".parquet": _parquet, ".csv": _csv, ".jsonl": _json, ".json": _json}
+)

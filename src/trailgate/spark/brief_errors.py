@@ -1,0 +1,56 @@
+"""Our own errors in Spark's workers: their line alone, since it names whose fault it is and where."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+from trailgate.errors import TrailgateError
+
+# PySpark's worker omits the traceback where this variable is set when it reports an error, and ends after that.
+HIDE: Final = "SPARK_HIDE_TRACEBACK"
+C = TypeVar("C", bound=type)
+
+
+@contextmanager
+def brief_errors() -> Iterator[None]:
+    """Let Spark report errors of ours by their line, not after a traceback; TRAILGATE_DEBUG=1 keeps that."""
+    try:
+        yield
+    except TrailgateError:
+        if _in_worker() and os.environ.get("TRAILGATE_DEBUG") != "1":
+            os.environ[HIDE] = "1"
+        raise
+
+
+def with_brief_errors(source: C) -> C:
+    """Return a class of a data source whose methods report errors of ours by their line."""
+    for name, member in list(vars(source).items()):
+        if callable(member) and (name == "__init__" or not name.startswith("_")):
+            setattr(source, name, _brief(member))
+    return source
+
+
+def _brief(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def calling(*given: Any, **named: Any) -> Any:
+        with brief_errors():
+            result = method(*given, **named)
+        return _briefly(result) if isinstance(result, Iterator) else result
+
+    return calling
+
+
+def _briefly(items: Iterator[Any]) -> Iterator[Any]:
+    with brief_errors():
+        yield from items
+
+
+def _in_worker() -> bool:
+    """Return whether this process is one of PySpark's, which exists to run what it is sent."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return main is not None and main.name.startswith("pyspark.")
