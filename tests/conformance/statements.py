@@ -15,7 +15,14 @@ from typing import Any, Final, NamedTuple
 
 FOLDER: Final = Path(__file__).parent
 PAGE: Final = FOLDER.parents[1] / "docs/conformance.md"
-ORDER: Final = ("adapter-guide", "trail-internals", "trail-appendix", "header-fields")
+ORDER: Final = (
+    "adapter-guide",
+    "trail-internals",
+    "trail-appendix",
+    "header-fields",
+    "json-formatter",
+    "debezium-events",
+)
 STATES: Final = ("holds", "differs", "refused", "not yet")
 
 _HEAD: Final = """\
