@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Final
 
 from benchmarks import report
@@ -111,8 +112,22 @@ def fixed_messages(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def json_messages(quick: bool) -> list[Figure]:
+    if find_spec("orjson") is None:
+        return []  # the extra ``bench`` has it
+    from benchmarks.json_messages import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 def xml_messages(quick: bool) -> list[Figure]:
     from benchmarks.xml_messages import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
+def xml_cutting(quick: bool) -> list[Figure]:
+    from benchmarks.xml_cutting import run  # noqa: PLC0415
 
     return run(quick=quick)
 
@@ -135,6 +150,8 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         fixed,
         fixed_messages,
         xml_messages,
+        xml_cutting,
+        json_messages,
         cobrix,
     )
 }

@@ -71,4 +71,4 @@ def parse_all(
         rows += rows_of(parsed.batch)
         found.append(parsed)
         state = parsed.state
-    return [*rows, *rows_of(capture.ended(state))], found
+    return [*rows, *rows_of(capture.at_end(state).batch)], found

@@ -219,6 +219,15 @@ def test_many_rows_split_as_few_do() -> None:
     assert indexed([b"\n".join([row] * 3000)], COMMAS) == [few * 3000]
 
 
+@pytest.mark.parametrize("dialect", [COMMAS, Dialect(b"||", b"\n")], ids=str)
+@pytest.mark.parametrize("record", [b"", b",", b"ab"])
+def test_many_short_records_in_one_body_are_all_found(dialect: Dialect, record: bytes) -> None:
+    record = record.replace(b",", dialect.field)
+    body = (record + dialect.line) * 20_000
+
+    assert indexed([body], dialect) == [split(record + dialect.line, dialect) * 20_000]
+
+
 ALIKE = (b"", b"I", b"U", b"a\0", b"eight by", b"eight bytes", b"eight bytez", b"other", b"\x21")
 
 

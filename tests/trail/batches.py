@@ -70,7 +70,9 @@ def operations_of(batch: ChangeBatch) -> list[Operation]:
         before, after = images_of(block, block.before), images_of(block, block.after)
         tx_id, csn = block.tx_id.to_pylist(), block.csn.to_pylist()
         position = block.position.to_pylist()
-        tokens = [dict(t) for t in block.tokens.to_pylist()] if block.tokens is not None else None
+        tokens = (
+            [dict(t or ()) for t in block.tokens.to_pylist()] if block.tokens is not None else None
+        )
         for i, row in enumerate(block.order.tolist()):
             assert not found[row]
             found[row] = {

@@ -60,7 +60,7 @@ def _kept(address: str, folder: Path) -> str:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
     kept = path.rename(folder / f"{NAME}-{digest}{address[1:] if standard else ''}")
-    os.utime(kept, (0, 0))  # the time is no part of what is recognised
+    os.utime(kept, (0, 0))  # input is not recognised by its time
     return str(kept)
 
 

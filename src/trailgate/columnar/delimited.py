@@ -18,7 +18,8 @@ from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, Where
 
 SHOWN: Final = 24  # bytes of context in an error
-BYTES_A_FIELD: Final = 6  # a guess; arrays of fields double where there are more
+# Guesses; arrays double where there are more. Memory that is not used is not free: the system clears it in pages of 2 MB.
+BYTES_A_FIELD, BYTES_A_RECORD = 6, 64
 
 # What is wrong with a body's quotes, and the hint.
 PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
@@ -99,12 +100,13 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
     if len(data) > MAX_INT32:
         raise DecodeError("more than 2 GiB of text at once", hint="read fewer messages at a time")
     window, regular = _window(data), _regular(dialect)
-    room = len(data) // BYTES_A_FIELD + len(starts) + 2 * kernels.WINDOW
+    least = len(starts) + 2 * kernels.WINDOW
+    room, records_room = len(data) // BYTES_A_FIELD + least, len(data) // BYTES_A_RECORD + least
     broken = np.empty((2, len(starts)), np.int64)
     problems = np.empty(len(starts), np.uint8)
     while True:
         places, flags = np.empty((2, room), np.int32), np.empty(room, np.uint8)
-        records = np.empty((2, room), np.int64)
+        records = np.empty((2, records_room), np.int64)
         which, written = (window, len(data), starts, ends), (*places, flags, *records)
         count, wrong = regular_fields.IRREGULAR, 0
         if regular is not None:
@@ -116,7 +118,7 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
             )
         if count != kernels.FULL:
             break
-        room *= 2
+        room, records_room = 2 * room, 2 * records_room
     if count == kernels.OUTSIDE:
         raise DecodeError(f"a body is not within its {len(data)} bytes")
     if wrong:

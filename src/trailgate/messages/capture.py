@@ -18,10 +18,12 @@ from trailgate.columnar.gather import take_text
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.extract.selection import TableSelections
-from trailgate.messages.parsers import format_for
+from trailgate.messages.parsers import cutter_for, format_for
+from trailgate.messages.parsing.cutting import MessageCutter
 from trailgate.messages.parsing.isolating import isolate_bad
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageParser
+from trailgate.messages.parsing.waiting import Holding, waiting_in, with_waiting
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.transactions.block_rows import taken
 from trailgate.messages.transactions.bounds import (
@@ -38,6 +40,7 @@ from trailgate.messages.transactions.images import (
     shaped,
     with_operation_types,
 )
+from trailgate.messages.transactions.message_numbers import unended
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.messages.transactions.remaining import Remaining, remaining
 from trailgate.model.changes import ChangeBatch, ChangeBlock
@@ -111,6 +114,11 @@ class Capture:
         """Return whether a transaction may span messages."""
         return self.options.spans_messages
 
+    @property
+    def cutter(self) -> MessageCutter | None:
+        """Return what cuts messages that are too long for memory, None where there are none such."""
+        return cutter_for(self.options)
+
     def check(self) -> None:
         """Raise DefinitionError for a column whose type cannot be captured, OptionError for a rule that does not fit."""
         for table in self.definitions:
@@ -137,12 +145,48 @@ class Capture:
         Never raises for a bad message: it is in ``problems``, with those that are known to
         be ``unreadable`` already and have empty bodies.
         """
+        state, holding = state or TransactionState(), self._parser.format
+        if not isinstance(holding, Holding):
+            return self._parsed(messages, state, unreadable)
+        waiting = waiting_in(state)
+        if waiting and not unreadable and holding.continues(messages):
+            return _nothing(messages, with_waiting(state, (*waiting, messages)))
+        before = sum(map(len, waiting))
+        every = MessageBatch.joined((*waiting, messages))
+        unreadable = tuple(replace(p, message=p.message + before) for p in unreadable)
+        count, following = holding.complete(every)
+        last = max((p.message + 1 for p in unreadable), default=0)
+        if last > count:
+            count, following = last, None
+        plain = with_waiting(state, ())
+        parsed = self._parsed(every.slice(0, count), plain, unreadable, following)
+        found = _of_batch(parsed, every, before)
+        if count == len(every):
+            return found
+        known = parsed.state.tx_id is not None or not parsed.state.broken
+        if count >= before and known and following not in (None, parsed.state.tx_id):
+            found.opens[count - before] = found.starts_unit[count - before] = True
+        waiting = (every.slice(count, len(every)),)
+        return replace(found, state=with_waiting(parsed.state, waiting))
+
+    def _parsed(
+        self,
+        messages: MessageBatch,
+        state: TransactionState,
+        unreadable: tuple[Problem, ...],
+        following: str | None = None,
+    ) -> Parsed:
         isolated = isolate_bad(self._parser, messages)
         indicated, by_id = self.options.txind is not None, self.options.by_id
         raw = RawOperations.joined(isolated.parts, indicated=indicated, by_id=by_id)
         problems = (*unreadable, *isolated.problems)
-        state = state or TransactionState()
-        done = (chain_by_id if by_id else chain)(raw, len(messages), problems, state)
+        if by_id:
+            own = self.options.operation_ids
+            done = chain_by_id(
+                raw, len(messages), problems, state, following=following, operation_ids=own
+            )
+        else:
+            done = chain(raw, len(messages), problems, state)
         hold = by_id or (self.spans_messages and not self.rules.takes_all)
         return self._finished(raw, done, remaining(raw, done, state, hold=hold), messages)
 
@@ -187,17 +231,40 @@ class Capture:
         return self._parser.format.said(notes) | self.options.notes
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
-        """Return the error of a transaction that the input's end leaves open, if one is.
+        """Return the error of what the input's end leaves open, if anything is: a transaction, or messages that wait for others."""
+        problems = self.at_end(state).problems
+        return problems[0].error if problems else None
 
-        Where transactions are known by their ids alone, the input's end is that of the last one: see ``ended``.
+    def at_end(self, state: TransactionState) -> Parsed:
+        """Return what the end of the input ends, as of a batch without messages, or the error of what it leaves open.
+
+        Where transactions are known by their ids alone it ends the last one.
         """
-        return None if self.options.by_id else open_at_end(state)
-
-    def ended(self, state: TransactionState) -> ChangeBatch:
-        """Return the operation that was held until the end of the input, if one was."""
-        if not self.options.by_id or state.held is None or state.broken:
-            return ChangeBatch((), 0)
-        return ChangeBatch(tuple(self._shaped(state.held.released(last=True))), 1)
+        nothing = MessageBatch(pa.py_buffer(b""), *np.zeros((4, 0), np.int64))
+        if not self.options.by_id:
+            error = open_at_end(state)
+            problems = () if error is None else (Problem(-1, error),)
+            return replace(_nothing(nothing, state), problems=problems)
+        parsed, waiting = _nothing(nothing, state), waiting_in(state)
+        if waiting:
+            every = MessageBatch.joined(waiting)
+            parsed = self._parsed(every, with_waiting(state, ()), ())
+            parsed = _of_batch(parsed, every, len(every))
+        open_still = unended(parsed.state)
+        if open_still is not None:
+            return replace(parsed, problems=(*parsed.problems, open_still))
+        held = parsed.state.held
+        if held is None or parsed.state.broken:
+            return parsed
+        batch, after = parsed.batch, replace(parsed.state, held=None)
+        last = self._shaped(held.released(last=True))
+        blocks = (*batch.blocks, *(replace(b, order=b.order + batch.rows) for b in last))
+        return replace(
+            parsed,
+            batch=ChangeBatch(blocks, batch.rows + 1),
+            message=np.append(parsed.message, -1),
+            state=after,
+        )
 
 
 def _placed(
@@ -213,6 +280,37 @@ def _placed(
         tx_id=take_text(done.tx_id, block.order),
         csn=given if own_csn else take_text(done.csn, block.order),
         seq_id=given if done.seq_id is None else take_text(done.seq_id, block.order),
+    )
+
+
+def _nothing(messages: MessageBatch, state: TransactionState) -> Parsed:
+    """Return what messages give that wait: no operations yet."""
+    none = np.zeros(len(messages), bool)
+    return Parsed(ChangeBatch((), 0), np.zeros(0, np.int64), none, none, (), state)
+
+
+def _of_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
+    """Return what was parsed of messages, of which the first are ``before`` the batch, and of the last none may have been parsed."""
+    if not before and len(parsed.opens) == len(messages):
+        return parsed
+    opens, starts = np.zeros(len(messages), bool), np.zeros(len(messages), bool)
+    opens[: len(parsed.opens)], starts[: len(parsed.opens)] = parsed.opens, parsed.starts_unit
+    problems = tuple(
+        replace(problem, message=max(problem.message - before, -1))
+        if not 0 <= problem.message < before
+        else replace(
+            problem,
+            message=-1,
+            place=(int(messages.files[problem.message]), int(messages.offsets[problem.message])),
+        )
+        for problem in parsed.problems
+    )
+    return replace(
+        parsed,
+        message=np.maximum(parsed.message - before, -1),
+        opens=opens[before:],
+        starts_unit=starts[before:],
+        problems=problems,
     )
 
 

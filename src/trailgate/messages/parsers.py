@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from trailgate.messages.debezium.format import DebeziumFormat
+from trailgate.messages.debezium.options import DebeziumOptions, debezium_setup, debezium_tables
 from trailgate.messages.delimited.format import DelimitedFormat
 from trailgate.messages.delimited.options import DelimitedOptions, delimited_setup
 from trailgate.messages.event_publishing.format import EventPublishingFormat
@@ -16,10 +18,12 @@ from trailgate.messages.fixed_width.format import FixedWidthFormat
 from trailgate.messages.fixed_width.options import FixedWidthOptions, fixed_width_setup
 from trailgate.messages.json_operations.format import JsonFormat
 from trailgate.messages.json_operations.options import JsonOptions, json_setup, json_tables
+from trailgate.messages.parsing.cutting import MessageCutter
 from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles
 from trailgate.messages.properties.file import Properties
 from trailgate.messages.properties.metadata import MetadataOptions
+from trailgate.messages.xml.cutting.cutter import XmlCutter
 from trailgate.messages.xml.format import XmlFormat
 from trailgate.messages.xml.options import XmlOptions, xml_setup
 from trailgate.messages.xml.tables import xml_definitions
@@ -32,7 +36,8 @@ Tables = Callable[[Properties, DefinitionFiles], Definitions]
 class ParserType(NamedTuple):
     """One parser: its options, how properties and the files they name become these, its format.
 
-    ``tables`` gives the definitions alone, where they do not need the other properties.
+    ``tables`` gives the definitions alone, where they do not need the other properties. ``cutter`` gives what cuts messages that are
+    too long for memory.
     """
 
     name: str
@@ -40,13 +45,15 @@ class ParserType(NamedTuple):
     setup: Setup
     format: Callable[[Any], MessageFormat[Any]]
     tables: Tables | None = None
+    cutter: Callable[[Any], MessageCutter] | None = None
 
 
 PARSERS: Final = (
     ParserType("fixed", FixedWidthOptions, fixed_width_setup, FixedWidthFormat),
     ParserType("delim", DelimitedOptions, delimited_setup, DelimitedFormat),
-    ParserType("xml", XmlOptions, xml_setup, XmlFormat, xml_definitions),
+    ParserType("xml", XmlOptions, xml_setup, XmlFormat, xml_definitions, XmlCutter),
     ParserType("json", JsonOptions, json_setup, JsonFormat, json_tables),
+    ParserType("debezium", DebeziumOptions, debezium_setup, DebeziumFormat, debezium_tables),
     ParserType(
         "event_publishing", EventPublishingOptions, event_publishing_setup, EventPublishingFormat
     ),
@@ -74,3 +81,9 @@ def defined_tables(properties: Properties, files: DefinitionFiles) -> Definition
 def format_for(options: MetadataOptions) -> MessageFormat[Any]:
     """Return the format that reads messages by these options."""
     return next(row.format(options) for row in PARSERS if type(options) is row.options)
+
+
+def cutter_for(options: MetadataOptions) -> MessageCutter | None:
+    """Return what cuts messages that are too long for memory, None where there are none such."""
+    row = next(row for row in PARSERS if type(options) is row.options)
+    return None if row.cutter is None else row.cutter(options)

@@ -8,8 +8,14 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import OptionError, did_you_mean
+from trailgate.messages.debezium.writer import DebeziumWriter
+from trailgate.messages.debezium.writer_options import DebeziumPublishOptions
 from trailgate.messages.event_publishing.delimited.writer import DelimitedWriter
 from trailgate.messages.event_publishing.delimited.writer_options import DelimitedPublishOptions
+from trailgate.messages.event_publishing.xml.writer import XmlWriter
+from trailgate.messages.event_publishing.xml.writer_options import XmlPublishOptions
+from trailgate.messages.json_operations.writer import JsonWriter
+from trailgate.messages.json_operations.writer_options import JsonPublishOptions
 from trailgate.messages.publishing.messages import MessageWriter
 from trailgate.messages.publishing.options import PublishOptions
 
@@ -25,6 +31,9 @@ class Publication(NamedTuple):
 
 PUBLICATIONS: Final = (
     Publication("delimited", "event_publishing", DelimitedPublishOptions, DelimitedWriter),
+    Publication("xml", "event_publishing", XmlPublishOptions, XmlWriter),
+    Publication("json", "json", JsonPublishOptions, JsonWriter),
+    Publication("debezium", "debezium", DebeziumPublishOptions, DebeziumWriter),
 )
 
 

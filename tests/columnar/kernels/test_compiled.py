@@ -109,6 +109,51 @@ def test_where_no_cache_can_be_written_it_is_compiled_all_the_same(tmp_path: Pat
     assert (done.stdout.strip(), done.stderr) == ("7", "")
 
 
+def test_code_in_the_cache_is_compiled_again_when_a_function_or_constant_elsewhere_changes(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "loops.py").write_text(
+        "from __future__ import annotations\n"
+        "from parts import LAST, plus\n"
+        "from trailgate.arrays import Octets\n"
+        "from trailgate.columnar.kernels.compiled import kernel\n"
+        "@kernel()\n"
+        "def total(data: Octets) -> int:\n"
+        "    return plus(data[0]) + LAST\n"
+    )
+    program = (
+        "import numpy, loops\n"
+        "print(loops.total.compiled(numpy.array([7], numpy.uint8)), loops.total.cached().hit)\n"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{SOURCE}{os.pathsep}{tmp_path}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
+
+    def run(added: int, last: int) -> str:
+        (tmp_path / "parts.py").write_text(
+            "from trailgate.columnar.kernels.compiled import inner\n"
+            f"LAST = {last}\n"
+            "@inner\n"
+            f"def plus(value):\n    return value + {added}\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    assert run(1, 100) == "108 False"
+    assert run(1, 100) == "108 True"
+    assert run(2, 100) == "109 False"
+    assert run(2, 200) == "209 False"
+
+
 def test_a_negative_index_does_not_count_from_the_end() -> None:
     """Indexes are not tested for their sign: with bounds checked, a negative one is beyond the end."""
     program = (

@@ -16,7 +16,7 @@ from trailgate.cli.standard_input import STANDARD, standard_input
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.capture.loading import load, messages_from
 from trailgate.messages.capture import Parsed
-from trailgate.messages.xml.explaining import Explained, Explanation, explain
+from trailgate.messages.xml.matches.explaining import Explained, Explanation, explain
 from trailgate.messages.xml.options import XmlOptions
 
 NOTHING: Final = "nothing found"

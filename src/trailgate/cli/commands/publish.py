@@ -14,7 +14,7 @@ import typer
 
 from trailgate.cli.capture_output import counts_table, many
 from trailgate.cli.options import DefinitionsFile, TrailPath
-from trailgate.cli.output import console, done_already
+from trailgate.cli.output import console, done_already, say
 from trailgate.errors import OptionError
 from trailgate.jobs.publishing.job import publish_trail
 from trailgate.jobs.publishing.options import PublishSummary
@@ -116,19 +116,18 @@ def _progress(*, show: bool) -> Iterator[Callable[[int], None] | None]:
 
 
 def _print(summary: PublishSummary) -> None:
-    terminal = console(wrap=False)
     if summary.counts:
-        terminal.print(counts_table(summary.counts))
+        console().print(counts_table(summary.counts))
     sentence = (
         f"{many(summary.messages, 'message')}, {many(summary.transactions, 'transaction')}, "
         f"{many(summary.operations, 'operation')}"
     )
-    terminal.print(sentence, markup=False)
+    say(sentence)
     if summary.open_operations:
         left = many(summary.open_operations, "operation")
-        terminal.print(f"left for a later run: {left} of an open transaction", markup=False)
+        say(f"left for a later run: {left} of an open transaction")
     files = summary.files
     what = "no new file" if not files else files[0]
     if len(files) > 1:
         what += f" to {files[-1]}"
-    terminal.print(f"messages: {what} in {summary.target}", markup=False)
+    say(f"messages: {what} in {summary.target}")

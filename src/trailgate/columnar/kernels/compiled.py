@@ -6,8 +6,8 @@ that it does not name in ``writes``: those are passed read-only, and code that a
 
 The first few bytes that a kernel gets in a process are worked on by the function as it is written: compiling it takes longer than that. With more
 of them it is compiled, and kept on disk for the next process: beside its module, in ``NUMBA_CACHE_DIR``, or in the
-user's cache folder; where none of these can be written it is compiled in each process. numba sees a change of the file that a kernel is in,
-not of other files: functions that a kernel calls (``inner``) belong in its own file.
+user's cache folder; where none of these can be written it is compiled in each process. It is compiled again where the kernel, a function that it
+calls (``inner``) or a constant has changed, in whatever file.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class Kernel:
 
         if numba.config.DISABLE_JIT:
             return lambda *arguments: self._as_written(self._checked(arguments))
-        dispatcher = _jitted(_calling_compiled(self.function))
+        dispatcher = _jitted(_calling_compiled(self.function), self.function)
         dispatcher.compile(tuple(row.type for row in self.contract.values()))
         dispatcher.disable_compile()
         if not dispatcher.stats.cache_hits:
@@ -243,14 +243,19 @@ def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
     return _Array(np.dtype(get_args(get_args(hint)[1])[0]), writes)
 
 
-def _jitted(function: Callable[..., Any]) -> Any:
+def _jitted(function: Callable[..., Any], written: Callable[..., Any]) -> Any:
     import numba  # noqa: PLC0415  as above
+
+    from trailgate.columnar.kernels.fingerprints import fingerprint  # noqa: PLC0415  as above
 
     options = {**_OPTIONS, **_compiler()}
     try:
-        return numba.njit(cache=True, **options)(function)
+        dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written
         return numba.njit(**options)(function)
+    kept = dispatcher._cache._cache_file  # noqa: SLF001  numba has no other way to name what code depends on
+    kept._source_stamp = (kept._source_stamp, fingerprint(written, _MARK))  # noqa: SLF001  as above
+    return dispatcher
 
 
 class _Notice:

@@ -59,11 +59,11 @@ def scan(
     with a line feed, and a carriage return may be between it and a closing quote. Record r
     has the fields first[r] to before first[r + 1] and belongs to body[r]; ``first`` has an item more than records. A broken body
     has no records, but a place and a problem.
-    Returns ``FULL`` fields where the arrays of fields are too short, ``OUTSIDE`` where a body is not within the first
+    Returns ``FULL`` fields where the arrays of fields or records are too short, ``OUTSIDE`` where a body is not within the first
     ``size`` bytes, or the data have fewer than these or than a ``WINDOW``.
     """
     fields = records = wrong = last = 0
-    room = len(starts) - 1
+    room, records_room = len(starts) - 1, len(first) - 1
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
     quote_at, escaped_at = bounds[QUOTE], bounds[ESCAPED_QUOTE]
     quote_size, escaped_size = escaped_at - quote_at, bounds[OTHERS] - escaped_at
@@ -85,7 +85,7 @@ def scan(
         trouble = NONE
         more = at < end
         while more:
-            if fields >= room:
+            if fields >= room or records >= records_room:
                 return FULL, 0, 0
             place = at
             flag = UNQUOTED

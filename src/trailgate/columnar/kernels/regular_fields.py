@@ -46,7 +46,8 @@ def scan_regular(
     # Unsigned: numba need not look whether an index counts from the end.
     fields = records = np.uint64(0)
     last = 0
-    room = len(starts) - WINDOW - 2  # for more fields than this no window fits
+    # For more fields or records than this no window fits.
+    room, records_room = len(starts) - WINDOW - 2, len(first) - WINDOW - 2
     quoted, doubled = quote >= 0, escape == quote
     line_size = 2 if line_end >= 0 else 1
     long = np.uint64(line_size)
@@ -63,7 +64,7 @@ def scan_regular(
         inside = np.uint64(0)  # all bits are set where a window begins within quotes
         escaped = False  # a quote of the field is data
         for base in range(at, end, WINDOW):
-            if np.int64(fields) > room:
+            if np.int64(fields) > room or np.int64(records) > records_room:
                 return FULL, 0
             within = first_bits(end - base)
             lines = marks_from(data, base, line) & within

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
-from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
+from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.reading.message_files import MessageFiles, MessagePlace, MessageRange
 from trailgate.storage.reading.message_reading import ReadMessages, read_messages
@@ -114,7 +114,7 @@ class RangeReader:
                 place = place_of(batch, problem.message)
                 problems[problem.message - begin] = located(problem.error, self._files, place)
             elif problem.message < 0 and self._begun:
-                problems[-1] = located(problem.error, self._files, self.last)
+                problems[-1] = located(problem.error, self._files, self._place_before(problem))
         if self.start is None and begin < stop:
             self.start = place_of(batch, begin)
         self._begun = True
@@ -131,16 +131,22 @@ class RangeReader:
             {at: problems[at] for at in sorted(problems)},
         )
 
+    def _place_before(self, problem: Problem) -> MessagePlace:
+        """Return the place of a problem of the unit that was open before a batch."""
+        return self.last if problem.place is None else MessagePlace(*problem.place)
+
     def _at_end(self) -> Iterator[OwnedBatch]:
         """Yield a batch of no messages where the input's end ends a transaction, or leaves it open."""
-        error = self._capture.finish(self._state)
-        problems = {} if error is None else {-1: located(error, self._files, self.last)}
-        ended = self._capture.ended(self._state)
-        if problems or ended.rows:
+        parsed = self._capture.at_end(self._state)
+        self.notes |= parsed.notes
+        problems = {}
+        if parsed.problems:
+            first = parsed.problems[0]
+            problems[-1] = located(first.error, self._files, self._place_before(first))
+        if problems or parsed.batch.rows:
             none = np.zeros(0, np.int64)
             nothing = MessageBatch(pa.py_buffer(b""), none, none, none, none)
-            before = np.full(ended.rows, -1, np.int64)
-            yield OwnedBatch(nothing, ended, before, none.astype(bool), problems)
+            yield OwnedBatch(nothing, parsed.batch, parsed.message, none.astype(bool), problems)
 
 
 def place_of(batch: MessageBatch, message: int) -> MessagePlace:
@@ -150,8 +156,12 @@ def place_of(batch: MessageBatch, message: int) -> MessagePlace:
 
 def located(error: TrailgateError, files: MessageFiles, place: MessagePlace) -> TrailgateError:
     """Return the error with its file's name and, where that has more, its message's place."""
-    offset = place.offset if files.lined(place.file) else None
-    error.where = replace(error.where, source=files.files[place.file].path, message=offset)
+    where, path = error.where, files.files[place.file].path
+    if files.lined(place.file):
+        error.where = replace(where, source=path, message=place.offset)
+    else:  # the file is one message, or this is a part of it
+        offset = where.offset if where.offset is None else where.offset + place.offset
+        error.where = replace(where, source=path, message=None, offset=offset)
     return error
 
 

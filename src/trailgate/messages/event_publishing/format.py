@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from trailgate.arrays import Longs
 from trailgate.messages.event_publishing.delimited.reading import DelimitedPublications
-from trailgate.messages.event_publishing.kinds import DELIMITED, kind_of
+from trailgate.messages.event_publishing.kinds import DELIMITED, XML, kind_of
 from trailgate.messages.event_publishing.options import EventPublishingOptions
+from trailgate.messages.event_publishing.xml.bodies import as_utf8
+from trailgate.messages.event_publishing.xml.format import XmlPublications, page_of
+from trailgate.messages.event_publishing.xml.holding import complete, continues
+from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.parsing.record_groups import MessageErrors
@@ -17,9 +21,11 @@ from trailgate.messages.parsing.records import Records
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 
+T = TypeVar("T")
+
 # What reads each kind of messages.
 READERS: Final[Mapping[str, Callable[[EventPublishingOptions], MessageFormat[Any]]]] = (
-    MappingProxyType({DELIMITED: DelimitedPublications})
+    MappingProxyType({DELIMITED: DelimitedPublications, XML: XmlPublications})
 )
 
 
@@ -38,9 +44,10 @@ class EventPublishingFormat:
 
     def records(self, messages: MessageBatch) -> Records:
         """Return the records of the messages; raises BadMessagesError."""
-        messages, kind = kind_of(messages)
+        data, kind = kind_of(messages)
         self._reader = self._of(kind)
-        found: Records = self._reader.records(messages)
+        # Headers before XML documents name their code page.
+        found: Records = self._reader.records(messages if kind == XML else data)
         return found
 
     def _of(self, kind: str) -> MessageFormat[Any]:
@@ -58,6 +65,26 @@ class EventPublishingFormat:
         """Return before and after of alike records; what is wrong is added to the errors."""
         return self._reader.images(records, table, kind, rows, errors)
 
+    def complete(self, messages: MessageBatch) -> tuple[int, str | None]:
+        """Return how many of the messages, from the first on, wait for no later one, and the transaction of the first that does."""
+        otherwise: tuple[int, str | None] = len(messages), None
+        return self._held(messages, complete, otherwise)
+
+    def continues(self, messages: MessageBatch) -> bool:
+        """Return whether these messages only bring parts of rows before them."""
+        return self._held(messages, continues, False)
+
+    def _held(self, messages: MessageBatch, ask: Callable[[MessageBatch], T], otherwise: T) -> T:
+        try:
+            _, kind = kind_of(messages)
+            if kind == XML:
+                return ask(as_utf8(messages, page_of(self.options)))
+        except BadMessagesError:  # the parser has it too
+            pass
+        return otherwise
+
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all its records."""
-        return self._reader.said(notes)
+        for kind in READERS:
+            notes = self._of(kind).said(notes)
+        return notes

@@ -11,6 +11,7 @@ import numpy as np
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.messages.event_publishing.rfh2 import STRUCTURE_IDS, without_headers
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 
@@ -24,8 +25,7 @@ _FIRST: Final = {
     XML: b"<\x4c\xef\xfe\xff",
 }
 _KINDS: Final = tuple(_FIRST)
-_RFH: Final = (b"RFH ", b"\xd9\xc6\xc8\x40")
-_RFH_LENGTH: Final = 36  # bytes of the fixed part of an MQRFH2
+_WIDE: Final = "<".encode("utf-16-be")  # its mark may be missing
 _SHOWN: Final = 24
 _HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are for Q Apply alone"
 
@@ -68,6 +68,8 @@ def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
     for at in np.flatnonzero(codes == len(_KINDS)).tolist():
         body = data[messages.starts[rows[at]] : messages.ends[rows[at]]].tobytes()
         first = body.lstrip(_BLANKS)[:1]
+        if body[:2] == _WIDE:
+            first = _WIDE[1:]
         if first:
             codes[at] = _CODES[first[0]]
     return codes
@@ -92,7 +94,7 @@ def _article(kind: str) -> str:
 def _without_rfh(messages: MessageBatch, data: Octets) -> MessageBatch:
     """Return the messages without the MQRFH2 header that those of format J have (IBMQREP_SENDQUEUES, MESSAGE_FORMAT)."""
     first = data[messages.starts[messages.ends > messages.starts]]
-    if not np.isin(first, [rfh[0] for rfh in _RFH]).any():
+    if not np.isin(first, [name[0] for name in STRUCTURE_IDS]).any():
         return messages
     starts, errors = messages.starts.copy(), dict(_headers(messages, data))
     bad = {at: length for at, length in errors.items() if isinstance(length, TrailgateError)}
@@ -108,16 +110,9 @@ def _headers(messages: MessageBatch, data: Octets) -> Iterator[tuple[int, int | 
     """Yield the messages that begin with an MQRFH2, and its length, or what is wrong with it."""
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
     for at, (begin, end) in enumerate(bounds):
-        length = 0
-        while data[begin + length : begin + length + 4].tobytes() in _RFH:
-            head = data[begin + length : min(begin + length + 12, end)].tobytes()
-            order = "little" if head[4:8] == b"\x02\0\0\0" else "big"
-            own = int.from_bytes(head[8:12], order)  # type: ignore[arg-type]  # one of two words
-            if own < _RFH_LENGTH or begin + length + own > end:
-                problem = f"an MQRFH2 header of {own} bytes in a message of {end - begin}"
-                yield at, DecodeError(problem, where=Where(offset=length, raw=head))
-                break
-            length += own
-        else:
-            if length:
-                yield at, length
+        if data[begin : begin + 4].tobytes() not in STRUCTURE_IDS:
+            continue
+        try:
+            yield at, without_headers(data[begin:end].tobytes())[0]
+        except DecodeError as error:
+            yield at, error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from trailgate.columnar.code_pages.registry import code_page
@@ -20,6 +20,13 @@ from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
 from trailgate.model.tables import Definitions
 
+# The header fields of either kind of messages that metadata comes from.
+TRANSACTION: Final = "transaction"  # what is one for all records of a transaction
+TIME, IDENTIFIER, PLAN = "commit_time", "transaction_identifier", "plan_name"
+OPERATION, OWNER, NAME_OF_TABLE = "operation", "table_owner", "table_name"
+AUTHORIZATION: Final = "authorization_id"  # of XML messages alone
+
+UTF_8: Final = "utf-8"
 OPERATIONS: Final = (("insert", "I"), ("update", "U"), ("delete", "D"))
 
 
@@ -28,7 +35,7 @@ class EventPublishingOptions(MetadataOptions):
     """How event publications are read; see ``docs/properties.md`` for each property.
 
     ``delimited`` is what the delimited engine is given. Metadata comes from the fields that both kinds of messages have, named as in
-    ``FIELDS``; ``learns``: no tables are defined.
+    ``TRANSACTION`` and the others above; ``learns``: no tables are defined.
     """
 
     codepage: str
@@ -38,6 +45,7 @@ class EventPublishingOptions(MetadataOptions):
     decimal_point: bytes
     delimited: DelimitedOptions
     learns: bool = False
+    definitions: Definitions | None = None
 
     @property
     def by_id(self) -> bool:
@@ -57,7 +65,8 @@ def event_publishing_setup(
     entry, userdefs = read.entry("sourcedefs"), read.userdefs()
     path = "" if entry is None else entry.value
     definitions = with_userdefs(read, files, path, userdefs)
-    return event_publishing_options(properties, learns=not len(definitions)), definitions
+    options = event_publishing_options(properties, learns=not len(definitions))
+    return replace(options, definitions=definitions), definitions
 
 
 def event_publishing_options(
@@ -66,17 +75,17 @@ def event_publishing_options(
     """Return the options of event publications; raises OptionError that names line and property."""
     read = PropertyReader(properties, NAME)
     common: dict[str, Any] = {
-        "seqid": _field("transaction"),
-        "timestamp": _field("commit_time"),
+        "seqid": _field(TRANSACTION),
+        "timestamp": _field(TIME),
         "timestamp_format": DB2_FORMAT,
-        "txid": _field("transaction_identifier"),
-        "txowner": None,
-        "txname": _field("plan_name"),
-        "optype": _field("operation"),
+        "txid": _field(IDENTIFIER),
+        "txowner": _field(AUTHORIZATION),
+        "txname": _field(PLAN),
+        "optype": _field(OPERATION),
         "optype_values": read.values("optype", OPERATIONS),
         "schemaandtable": None,
-        "schema": _field("table_owner"),
-        "table": (_field("table_name"),),
+        "schema": _field(OWNER),
+        "table": (_field(NAME_OF_TABLE),),
         "txind": None,
         "txind_values": Lookup(),
         "message_id": read.message_id(),
@@ -106,4 +115,4 @@ def event_publishing_options(
 
 def _page_name(name: str) -> str:
     """Return the name of a code page; 1208 is what IBM calls UTF-8."""
-    return "utf-8" if name in ("1208", "UTF-8", "utf-8") else name
+    return UTF_8 if name in ("1208", "UTF-8", "utf-8") else name

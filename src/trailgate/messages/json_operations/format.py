@@ -18,7 +18,7 @@ from trailgate.messages.json_operations.options import JsonOptions
 from trailgate.messages.json_operations.values import converter_for
 from trailgate.messages.json_text.images import ConvertValues, JsonImages
 from trailgate.messages.json_text.maps import text_maps
-from trailgate.messages.json_text.records import JsonRecords
+from trailgate.messages.json_text.records import JsonRecords, document_records
 from trailgate.messages.json_text.scanner import Scanner
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
@@ -43,15 +43,14 @@ class JsonFormat:
 
     def records(self, messages: MessageBatch) -> JsonOperations:
         """Return the operations of the messages; raises BadMessagesError."""
-        nodes = self._scanner.scan(messages)
-        offset = nodes.start[nodes.root] - (messages.starts[nodes.message] - _first(messages))
+        found = document_records(messages, self._scanner.scan(messages))
         records = JsonOperations(
             messages,
-            nodes.message,
-            offset,
-            nodes,
-            document=nodes.root,
-            holder=nodes.root,
+            found.message,
+            found.offset,
+            found.nodes,
+            found.document,
+            found.holder,
             token_member=self.options.tokens,
         )
         records.check_objects()
@@ -126,7 +125,3 @@ class JsonOperations(JsonRecords):
     def tokens(self) -> pa.Array | None:
         """Return each record's tokens, null where it has none; raises BadMessagesError for what is not an object of texts."""
         return text_maps(self, self.token_member)
-
-
-def _first(messages: MessageBatch) -> int:
-    return int(messages.starts[0]) if len(messages) else 0

@@ -36,6 +36,16 @@ class JsonOptions(MetadataOptions):
     binary: str
     others: frozenset[str]
 
+    @property
+    def by_id(self) -> bool:
+        """Return whether operations of one transaction id that follow one another are a transaction: no member has indicators."""
+        return self.txind is None and self.txid.kind is SourceKind.FIELD
+
+    @property
+    def operation_ids(self) -> bool:
+        """Return that each operation has a sequence id of its own."""
+        return True
+
 
 def json_setup(properties: Properties, files: DefinitionFiles) -> tuple[JsonOptions, Definitions]:
     """Return the options, and the tables of the files and properties."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError, TrailgateError, did_you_mean
 from trailgate.messages.json_text.kernels.layout import NULL, OBJECT
@@ -35,7 +35,7 @@ class Values:
 
     nodes: Nodes
     texts: pa.Array
-    cells: Longs
+    cells: Offsets
     nested: bool  # some may be objects or arrays, whose texts are JSON
 
     @property
@@ -88,17 +88,20 @@ class JsonImages(RecordGroup[JsonRecords]):
         Members named ``passed_over`` are not columns, unless the table has them. With ``keyed`` a record without the value of a key is an error.
         """
         nodes, rows, columns = self.records.nodes, len(self.rows), self.table.columns
-        cells = np.full(len(columns) * rows, NO_NODE)
+        size = len(columns) * rows
+        cells, sizes = np.full(size, NO_NODE, np.int32), np.full(size, NO_NODE, np.int32)
+        begins = np.zeros(size, np.int64)
         unknown, again = np.full(rows, NO_NODE), np.full(rows, NO_NODE)
         numbers = self._columns_of(nodes.names, passed_over)
-        if place_cells(
-            np.ascontiguousarray(parents), nodes.name, nodes.kind, nodes.last, numbers,
-            len(columns), cells, unknown, again,
-        ):  # fmt: skip
+        bad, nested = place_cells(
+            np.ascontiguousarray(parents), nodes.name, nodes.kind, nodes.start, nodes.length, nodes.last,
+            numbers, len(columns), cells, begins, sizes, unknown, again,
+        )  # fmt: skip
+        if bad:
             self._refuse_members(unknown, again)
         if keyed:
             self._check_keys(cells.reshape(-1, rows) == NO_NODE)
-        texts, nested = nodes.text_columns(cells, len(columns))
+        texts = nodes.text_columns(begins, sizes, len(columns))
         parts = np.split(cells, len(columns)) if len(columns) else []
         return tuple(
             self._column(i, Values(nodes, values, own, nested > 0), converters[i])

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.gather import column, gather_measured, unfit
+from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
 from trailgate.messages.json_text.kernels import members as kernels
 from trailgate.messages.json_text.kernels.layout import ARRAY, OBJECT
 from trailgate.messages.json_text.kernels.members import NO_NODE
@@ -39,6 +40,8 @@ class Nodes:
 
     def members(self, parents: Longs, names: Sequence[str]) -> Sequence[Longs]:
         """Return for each name the member of each parent, ``NO_NODE`` where there is none or the parent is not an object."""
+        if not any(name in self.names for name in names):
+            return [np.full(len(parents), NO_NODE)] * len(names)
         slot = np.full(len(self.names), -1, np.int64)
         for number, name in enumerate(names):
             if name in self.names:
@@ -47,19 +50,7 @@ class Nodes:
         kernels.pick_members(parents, self.name, self.kind, self.last, slot, found)
         return list(found.reshape(len(names), len(parents)))
 
-    def at(self, parents: Longs, path: str) -> Longs:
-        """Return the node that names with points between them lead to from each parent, ``NO_NODE`` where there is none.
-
-        A member that has the whole name comes first.
-        """
-        found = self.members(parents, [path])[0]
-        first, point, rest = path.partition(".")
-        if not point or (found >= 0).all():
-            return found
-        below = self.at(self.members(parents, [first])[0], rest)
-        return np.where(found >= 0, found, below)
-
-    def kinds(self, nodes: Longs) -> Octets:
+    def kinds(self, nodes: Longs | Offsets) -> Octets:
         """Return the kind of each node's value, 0 where there is none."""
         if not len(self.kind):
             return np.zeros(len(nodes), np.uint8)
@@ -72,11 +63,6 @@ class Nodes:
 
     def texts_and_nested(self, nodes: Longs) -> tuple[pa.Array, int]:
         """Return each node's value as text, and how many of them are the JSON texts of objects and arrays."""
-        columns, nested = self.text_columns(nodes, 1)
-        return columns[0], nested
-
-    def text_columns(self, nodes: Longs, count: int) -> tuple[Sequence[pa.Array], int]:
-        """Return ``count`` columns of as many texts each, and how many of them are the JSON texts of objects and arrays."""
         rows = len(nodes)
         begins, offsets = np.empty(rows, np.int64), np.empty(rows + 1, np.int32)
         nulls = np.empty(rows, bool)
@@ -87,12 +73,22 @@ class Nodes:
         if nested < 0:
             raise unfit(nested, len(self.text))
         values = gather_measured(self.text, begins, offsets, nulls, text=True, checked=True)
-        data, size = values.buffers()[2], rows // max(1, count)
+        return values, nested
+
+    def text_columns(self, begins: Longs, sizes: Offsets, count: int) -> Sequence[pa.Array]:
+        """Return ``count`` columns of as many texts each, by their places; one of a negative size is null."""
+        ends = np.cumsum(np.maximum(sizes, 0), dtype=np.int64)
+        if len(ends) and ends[-1] > MAX_INT32:
+            raise unfit(TOO_MANY, len(self.text))
+        offsets = np.concatenate([[0], ends]).astype(np.int32)
+        nulls = sizes < 0
+        values = gather_measured(self.text, begins, offsets, nulls, text=True, checked=True)
+        data, size = values.buffers()[2], len(sizes) // max(1, count)
         parts = (slice(at * size, (at + 1) * size) for at in range(count))
         # Each with offsets of its own: loops take columns that begin at their first row.
         return [
             column(offsets[own.start : own.stop + 1], data, nulls[own], text=True) for own in parts
-        ], nested
+        ]
 
     def raw(self, node: int) -> bytes:
         """Return the bytes of a node's value."""

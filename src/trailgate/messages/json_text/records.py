@@ -19,6 +19,7 @@ from trailgate.messages.json_text.kernels.layout import (
     TRUE,
 )
 from trailgate.messages.json_text.nodes import CONTAINERS, Nodes
+from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.records import Records
 
 SHOWN = 4096  # bytes of a record that an error may need
@@ -39,6 +40,7 @@ class JsonRecords(Records):
     document: Longs
     holder: Longs
     known: dict[str, pa.Array] = field(default_factory=dict)
+    found: dict[str, Longs] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
         """Return each record's member as text, null where it is null or there is none; raises BadMessagesError for objects and arrays."""
@@ -46,8 +48,25 @@ class JsonRecords(Records):
             self.known[name] = self._text(name)
         return self.known[name]
 
+    def node_at(self, path: str) -> Longs:
+        """Return the node that names with points between them lead to in each record, ``NO_NODE`` where there is none.
+
+        A member that has the whole name comes first.
+        """
+        if path not in self.found:
+            self.found[path] = self._node_at(path)
+        return self.found[path]
+
+    def _node_at(self, path: str) -> Longs:
+        found = self.nodes.members(self.holder, [path])[0]
+        above, point, last = path.rpartition(".")
+        if not point or (found >= 0).all():
+            return found
+        below = self.nodes.members(self.node_at(above), [last])[0]
+        return np.where(found >= 0, found, below)
+
     def _text(self, name: str) -> pa.Array:
-        nodes = self.nodes.at(self.holder, name)
+        nodes = self.node_at(name)
         values, nested = self.nodes.texts_and_nested(nodes)
         if nested:
             kinds = self.nodes.kinds(nodes)
@@ -74,3 +93,12 @@ class JsonRecords(Records):
                 return self.error(row, f"expected a JSON object, found {found}")
 
             self.refuse(bad, error)
+
+
+def document_records(messages: MessageBatch, nodes: Nodes) -> JsonRecords:
+    """Return the documents of messages, each with its own members."""
+    starts = messages.starts - (int(messages.starts[0]) if len(messages) else 0)
+    offset = nodes.start[nodes.root] - starts[nodes.message]
+    return JsonRecords(
+        messages, nodes.message, offset, nodes, document=nodes.root, holder=nodes.root
+    )

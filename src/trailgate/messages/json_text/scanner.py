@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets
+from trailgate.columnar.kernels.gather import MAX_INT32
 from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError, TrailgateError, Where, caret_below
 from trailgate.messages.json_text.kernels.layout import (
@@ -121,6 +122,8 @@ class Scanner:
             self._start_over()
         first, last = (int(messages.starts[0]), int(messages.ends[-1])) if len(messages) else (0, 0)
         size = last - first
+        if size > MAX_INT32:  # a batch of several messages is halved then
+            raise DecodeError("the messages have more than 2 GiB", hint="Read fewer at a time")
         text = np.empty(2 * size + 3 * SPARE, np.uint8)
         text[:size] = octets(messages.data)[first:last]
         text[size : size + SPARE] = 0

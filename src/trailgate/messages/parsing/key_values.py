@@ -37,7 +37,7 @@ def _nulls(column: StateColumn, rows: int) -> Mask:
     if values is None or not values.null_count:
         return np.zeros(rows, bool)
     nulls: Mask = values.is_null().to_numpy(zero_copy_only=False)
-    return nulls
+    return nulls if column.missing is None else nulls & ~column.missing
 
 
 def _error(group: RecordGroup[R], name: str) -> Callable[[int], TrailgateError]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,6 +69,30 @@ class MessageBatch:
             offsets=self.offsets[kept],
             headers=None if headers is None else tuple(headers[at] for at in kept.tolist()),
             source=self.source,
+        )
+
+    @staticmethod
+    def joined(batches: Sequence[MessageBatch]) -> MessageBatch:
+        """Return consecutive batches as one."""
+        if len(batches) == 1:
+            return batches[0]
+        parts, moved, size = [], [], 0
+        for batch in batches:
+            begin, end = (int(batch.starts[0]), int(batch.ends[-1])) if len(batch) else (0, 0)
+            parts.append(memoryview(batch.data)[begin:end])
+            moved.append(size - begin)
+            size += end - begin + 1
+        headers = [batch.headers for batch in batches]
+        return MessageBatch(
+            data=pa.py_buffer(b"\n".join(parts)),
+            starts=np.concatenate([b.starts + by for b, by in zip(batches, moved, strict=True)]),
+            ends=np.concatenate([b.ends + by for b, by in zip(batches, moved, strict=True)]),
+            files=np.concatenate([batch.files for batch in batches]),
+            offsets=np.concatenate([batch.offsets for batch in batches]),
+            headers=None
+            if any(own is None for own in headers)
+            else tuple(one for own in headers for one in own or ()),
+            source=batches[0].source,
         )
 
     def apart(self, between: bytes) -> MessageBatch:

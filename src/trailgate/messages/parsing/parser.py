@@ -30,7 +30,7 @@ from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.transactions.block_rows import taken
 from trailgate.messages.transactions.images import with_operation_types
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.model.changes import INSERT, UPDATE, ChangeBlock, Image
+from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=Records)
@@ -101,6 +101,9 @@ class MessageParser:
         txind, marks = self.options.txind, None
         if txind is not None:
             marks = self._codes(sources, txind, self.options.txind_values, "txind")
+        ends = records.transaction_ends()
+        if marks is None and ends is not None:
+            marks = np.where(ends, END, MIDDLE).astype(np.uint8)
         txid = self.options.txid
         # The sequence id of a transaction's first operation may be the transaction's id.
         first_id = txid.kind is SourceKind.SEQ_ID
@@ -124,8 +127,10 @@ class MessageParser:
         message, marks, tx_id, csn, left_out = operations
         generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
-        by_id = self.options.by_id
-        return RawOperations(blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id)
+        by_id, numbers = self.options.by_id, records.message_numbers()
+        return RawOperations(
+            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, numbers
+        )
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Return all records as operations, without their tables and images."""

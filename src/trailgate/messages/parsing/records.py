@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask
 from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError, Where
@@ -46,6 +46,14 @@ class Records(ABC):
 
     def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
         """Return the records of each format of timestamps, or None where all have that of the options."""
+        return None
+
+    def message_numbers(self) -> Longs | None:
+        """Return the number, from 1 on, of each record's message in its transaction, 0 for none; None where the format has no such numbers."""
+        return None
+
+    def transaction_ends(self) -> Mask | None:
+        """Return which records end their transaction, where the format states that and it is known by its id."""
         return None
 
     def tokens(self) -> pa.Array | None:

@@ -42,6 +42,6 @@ CONNECTION: Final[tuple[PropertyRow, ...]] = (
         ValueKind.CHOICE,
         "which parser reads the messages",
         "capture properties §3",
-        choices=("fixed", "delim", "xml", "event_publishing", "json"),
+        choices=("fixed", "delim", "xml", "event_publishing", "json", "debezium"),
     ),
 )

@@ -50,6 +50,11 @@ class MetadataOptions:
         return False
 
     @property
+    def operation_ids(self) -> bool:
+        """Return whether, with ``by_id``, transactions are known by transaction ids, and each operation has a sequence id of its own."""
+        return False
+
+    @property
     def spans_messages(self) -> bool:
         """Return whether a transaction may span messages: operations have an indicator, or transactions ids alone."""
         return self.txind is not None or self.by_id

@@ -12,6 +12,7 @@ from typing import Final
 
 from trailgate.errors import did_you_mean
 from trailgate.messages.properties.connection import CONNECTION
+from trailgate.messages.properties.debezium import DEBEZIUM
 from trailgate.messages.properties.delimited import DELIMITED
 from trailgate.messages.properties.event_publishing import EVENT_PUBLISHING
 from trailgate.messages.properties.fixed_width import FIXED
@@ -23,6 +24,7 @@ __all__ = ["PROPERTIES", "Effect", "PropertyRow", "SourceKind", "ValueKind", "ne
 
 PROPERTIES: Final[tuple[PropertyRow, ...]] = (
     *CONNECTION,
+    *DEBEZIUM,
     *DELIMITED,
     *EVENT_PUBLISHING,
     *FIXED,

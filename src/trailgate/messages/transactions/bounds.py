@@ -32,7 +32,7 @@ class TransactionState:
     """What is open after a batch: a transaction, or a unit that is broken already.
 
     ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``. ``count`` is how many
-    operations it has so far, where transactions are known by their ids.
+    operations it has so far, where transactions are known by their ids, ``message_number`` that of its last message, where those have one.
     """
 
     tx_id: str | None = None
@@ -42,6 +42,7 @@ class TransactionState:
     held: Held | None = None
     excluded: bool = False
     count: int = 0
+    message_number: int = 0
 
     @property
     def is_open(self) -> bool:
@@ -53,12 +54,14 @@ class TransactionState:
 class Problem:
     """A message that cannot be captured; -1 is the unit that was open before the batch.
 
-    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same.
+    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same. ``place`` is the file
+    and the offset of a message that was in a batch before.
     """
 
     message: int
     error: TrailgateError
     ids: tuple[str, str] | None = None
+    place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.positions import numbered
+from trailgate.errors import TransactionError
 from trailgate.messages.transactions.bounds import (
     Problem,
     Transactions,
@@ -26,6 +27,7 @@ from trailgate.messages.transactions.bounds import (
     indicators,
     kept_operations,
 )
+from trailgate.messages.transactions.message_numbers import check_numbers
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.messages.transactions.units import UnitMarks, unit_marks
 from trailgate.model.changes import END, WHOLE
@@ -36,33 +38,68 @@ Last = str | int  # the id of the transaction that is open, ENDED or UNKNOWN
 
 
 def chain_by_id(
-    raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
+    raw: RawOperations,
+    messages: int,
+    problems: Iterable[Problem],
+    state: TransactionState,
+    *,
+    following: str | None = None,
+    operation_ids: bool = False,
 ) -> Transactions:
     """Return the operations' transactions; problems found are added to those of the parser.
 
-    Each operation's sequence id is its transaction's, and its number in the transaction, from 0 on.
+    ``raw.seq_id`` is the transaction's: each operation gets it with its number in the transaction, from 0 on. With ``operation_ids`` it is the
+    operation's own, and ``raw.tx_id`` shows which transaction it belongs to. ``following`` is the id of the operation after these, where it is
+    known already.
     """
+    ids = raw.tx_id if operation_ids else raw.seq_id
     bad = {problem.message: problem for problem in problems}
     unreadable = [bad[message] for message in sorted(bad)]
     length = check_lengths(raw, bad, state.id_length)
-    walk = _walk(raw, messages, unreadable, state)
+    walk = _walk(raw, ids, messages, unreadable, state)
+    message_number = _check_numbers(raw, walk, bad, state)
+    if following is not None and isinstance(walk.last, str) and walk.last != following:
+        walk.end()
     places = np.array([problem.message for problem in unreadable], np.int64)
     letters = indicators(walk.opens, walk.closes)
     marks = unit_marks(letters, raw.message, messages, places, is_open=state.is_open)
     marks = UnitMarks(marks.opens | walk.opened, marks.starts | walk.opened, marks.closed)
     ordinals = _ordinals(walk.opens, state.count)
     count = int(ordinals[-1]) + 1 if len(ordinals) else state.count
+    csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
+    after = _after(
+        walk,
+        marks,
+        bad,
+        replace(state, id_length=length, count=count, message_number=message_number),
+    )
+    if operation_ids and after.tx_id is not None and len(csn):
+        after = replace(after, csn=csn[-1].as_py())
+    elif operation_ids and after.tx_id is not None:
+        after = replace(after, csn=state.csn)
     return Transactions(
         tx_ind=letters,
         tx_id=raw.tx_id,
-        csn=raw.seq_id,
+        csn=csn,
         kept=kept_operations(raw, bad),
         marks=marks,
         problems=tuple(bad[m] for m in sorted(bad)),
-        state=_after(walk, marks, bad, replace(state, id_length=length, count=count)),
-        seq_id=numbered(raw.seq_id, ordinals),
+        state=after,
+        seq_id=None if operation_ids else numbered(raw.seq_id, ordinals),
         ended_before=state.is_open and walk.begins,
     )
+
+
+def _check_numbers(
+    raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
+) -> int:
+    """Note the messages that are out of order, and return the number of the last one of what is open."""
+    unreadable = np.array(sorted(bad), np.int64)
+
+    def note(message: int, error: TransactionError) -> None:
+        bad.setdefault(message, Problem(message, error))
+
+    return check_numbers(raw, walk.opens, unreadable, state, note)
 
 
 @dataclass(slots=True)
@@ -78,11 +115,23 @@ class _Walk:
     begins: bool
     last: Last
 
+    def end(self) -> None:
+        """Note that what is open at the end has ended."""
+        if len(self.closes):
+            self.closes[-1] = True
+        else:
+            self.begins = True
+        self.last = ENDED
+
 
 def _walk(
-    raw: RawOperations, messages: int, unreadable: Sequence[Problem], state: TransactionState
+    raw: RawOperations,
+    own: pa.Array,
+    messages: int,
+    unreadable: Sequence[Problem],
+    state: TransactionState,
 ) -> _Walk:
-    count, own = len(raw.message), raw.seq_id
+    count = len(raw.message)
     ends = np.zeros(count, bool)
     if raw.tx_ind is not None:
         ends = np.isin(raw.tx_ind, (END, WHOLE))
@@ -140,6 +189,17 @@ def _ordinals(opens: Mask, before: int) -> Longs:
     rows = np.arange(len(opens), dtype=np.int64)
     begin = np.maximum.accumulate(np.where(opens, rows, -1)) if len(rows) else rows
     return np.where(begin >= 0, rows - begin, rows + before)
+
+
+def _first_ids(ids: pa.Array, opens: Mask, before: str | None) -> pa.Array:
+    """Return for each operation the id of its transaction's first one; ``before`` is that of the open one."""
+    if not len(opens):
+        return ids
+    begin = np.maximum.accumulate(np.where(opens, np.arange(len(opens)), -1))
+    found = ids.take(pa.array(np.maximum(begin, 0)))
+    if begin[0] >= 0 or before is None:
+        return found
+    return pc.if_else(pa.array(begin < 0), before, found)
 
 
 def _after(

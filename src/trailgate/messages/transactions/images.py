@@ -50,9 +50,7 @@ def with_operation_types(block: ChangeBlock) -> ChangeBlock:
     """Return a block with its updates of keys marked as key updates; if it has any, it has updates alone."""
     if not len(block) or block.op_type[0] != UPDATE or not _has_befores(block):
         return block
-    moved = np.zeros(len(block), bool)
-    for key in block.table.marked_keys:
-        moved |= _differs(block.before[key], block.after[key], len(block))
+    moved = _moved(block)
     return replace(block, op_type=np.where(moved, KEY_UPDATE, block.op_type).astype(np.uint8))
 
 
@@ -81,9 +79,7 @@ def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
         _differs(before, after, len(block))
         for before, after in zip(block.before, block.after, strict=True)
     ]
-    marked, moved = block.table.marked_keys, np.zeros(len(block), bool)
-    for key in marked:
-        moved |= changed[key]
+    marked, moved = block.table.marked_keys, _moved(block)
     befores = block.before if rules.update_befores else _only(block.before, ())
     still = block if not marked else replace(block, before=befores)
     if not moved.any():
@@ -96,6 +92,16 @@ def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
     for kind, rows in ((still, np.flatnonzero(~moved)), (key_update, np.flatnonzero(moved))):
         if len(rows):
             yield _compressed(taken(kind, rows), [mask[rows] for mask in changed], rules)
+
+
+def _moved(block: ChangeBlock) -> Mask:
+    """Return the rows whose key changed: one that has no before value is not known to have."""
+    moved = np.zeros(len(block), bool)
+    for key in block.table.marked_keys:
+        before, after = block.before[key], block.after[key]
+        both = ~(before.is_missing(len(block)) | after.is_missing(len(block)))
+        moved |= _differs(before, after, len(block)) & both
+    return moved
 
 
 def _compressed(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> ChangeBlock:

@@ -24,6 +24,7 @@ class RawOperations:
     one ``seq_id``, that of the transaction; of ``tx_ind`` only the ends count. ``excluded`` is 1 for those of users and
     transactions that are left out, -1 for those that have
     no name of their own. ``notes`` are what a run notes once about its messages.
+    ``message_numbers`` is the number of an operation's message in its transaction, from 1 on, where messages have one.
     """
 
     blocks: tuple[ChangeBlock, ...]
@@ -35,6 +36,7 @@ class RawOperations:
     excluded: Longs | None = None
     notes: frozenset[str] = frozenset()
     by_id: bool = False
+    message_numbers: Longs | None = None
 
     @staticmethod
     def joined(
@@ -55,6 +57,7 @@ class RawOperations:
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]
             before += len(raw.message)
         marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
+        numbers = [raw.message_numbers for raw in parts if raw.message_numbers is not None]
         excluded = [raw.excluded for raw in parts if raw.excluded is not None]
         return RawOperations(
             tuple(blocks),
@@ -66,4 +69,5 @@ class RawOperations:
             np.concatenate(excluded) if excluded else None,
             frozenset().union(*(raw.notes for raw in parts)),
             parts[0].by_id,
+            np.concatenate(numbers) if numbers else None,
         )

@@ -46,7 +46,12 @@ def remaining(
     if not hold and raw.excluded is None and captured.all():
         return Remaining(done.kept, done.tx_ind, done.state)
     opens = (done.tx_ind == BEGIN) | (done.tx_ind == WHOLE)
-    number = np.cumsum(opens)  # 0 is the transaction that was open before
+    closes = (done.tx_ind == END) | (done.tx_ind == WHOLE)
+    begins = opens.copy()
+    begins[1:] |= closes[
+        :-1
+    ]  # what follows an end in a broken unit belongs to no transaction before it
+    number = np.cumsum(begins)  # 0 is the transaction that was open before
     left_out = _left_out(raw, opens, state)
     captured &= done.kept & ~left_out
     rows = np.flatnonzero(captured)
@@ -55,7 +60,7 @@ def remaining(
     first[1:] = last[:-1] = own[1:] != own[:-1]
     ended = np.zeros(len(number) + 1, bool)
     ended[0] = done.ended_before
-    ended[number[(done.tx_ind == END) | (done.tx_ind == WHOLE)]] = True
+    ended[number[closes]] = True
     last &= ended[own]
     held, released = state.held, None
     if held is not None:

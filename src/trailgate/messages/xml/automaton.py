@@ -248,7 +248,7 @@ class _Actions:
                 raise NotForScannerError("a prefix")
             letter = self.attribute(path.accessor.attribute.local)
             self._act(pattern, Phase.ATTRIBUTE, (letter, *place))
-        elif part in {Part.TEXT, Part.CONTENT}:
+        elif part in _ENDING:
             if any(step.anywhere for step in path.steps):
                 raise NotForScannerError("text below //")
             self._act(pattern, Phase.END, (_ENDING[part], *place))
@@ -274,7 +274,11 @@ class _Actions:
         return self.attributes.setdefault(name, len(self.attributes) + 1)
 
 
-_ENDING: Final = {Part.TEXT: What.TEXT, Part.CONTENT: What.CONTENT}
+_ENDING: Final[dict[Part | None, What]] = {
+    Part.TEXT: What.TEXT,
+    Part.EXACT_TEXT: What.EXACT_TEXT,
+    Part.CONTENT: What.CONTENT,
+}
 _STARTING: Final[dict[Part | None, What]] = {
     None: What.EXISTS,
     Part.NAME: What.NAME,

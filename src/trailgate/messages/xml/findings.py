@@ -95,7 +95,7 @@ class Findings:
     Places are those of ``text``, which is UTF-8, and 64 more bytes that words may be read from.
 
     ``outer`` are the transactions, and the operations that have others below them; ``above`` is the outer record
-    around each, -1 where there is none. Operations are in the order of their messages and transactions.
+    around each, -1 where there is none, ``outer_message`` its message. Operations are in the order of their messages and transactions.
     ``around`` is the outer record around each operation, ``transaction`` that of its transaction. ``start`` and
     ``end`` are its element's bytes in its message. ``operation`` is the operation of a column; they ascend.
     """
@@ -103,6 +103,7 @@ class Findings:
     text: Octets
     outer: Found
     above: Longs
+    outer_message: Longs
     operations: Found
     message: Longs
     around: Longs
@@ -131,7 +132,7 @@ def joined(first: Findings, second: Findings) -> Findings:
         columns=_one_after_the_other(first.columns, second.columns, size),
         **{
             name: np.concatenate([getattr(first, name), getattr(moved, name)])
-            for name in ("above", *_OF_OPERATIONS, "operation")
+            for name in ("above", "outer_message", *_OF_OPERATIONS, "operation")
         },
     )
     order = np.argsort(found.message, kind="stable")

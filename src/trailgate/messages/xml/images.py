@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Offsets
-from trailgate.columnar.gather import unfit
-from trailgate.columnar.kernels.words import SPARE
-from trailgate.errors import DecodeError, TrailgateError
-from trailgate.messages.parsing.bad_messages import errors_by_row
-from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
+from trailgate.arrays import Longs
+from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.xml.cell_columns import UNNAMED, CellColumns, columns_by_name
+from trailgate.messages.xml.cell_groups import CellConverter, CellGroup, Placed
 from trailgate.messages.xml.findings import Findings, Found
 from trailgate.messages.xml.kernels import cells as kernels
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.records import XmlRecords
 from trailgate.messages.xml.rules import Rule
-from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image, StateColumn
+from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
 from trailgate.model.tables import Table
-from trailgate.operations.values import Convert, bytes_unchecked, parser_for
+from trailgate.operations.values import bytes_unchecked, parser_for
 
 _NO_WORDS: Final = np.zeros(0, np.int64)
 _BEFORE, _AFTER = "before.", "after."
@@ -37,7 +32,7 @@ class XmlImageReader:
     def __init__(self, options: XmlOptions) -> None:
         self._rules = options.all_rules()
         self._indexed = any("index" in rule.values for rule in self._rules)
-        self._converters: dict[str, tuple[_Converter, ...]] = {}
+        self._converters: dict[str, tuple[CellConverter, ...]] = {}
         self._fields: Mapping[str, int] = {}
         self._plans: dict[tuple[str, bool], Longs] = {}
 
@@ -53,15 +48,17 @@ class XmlImageReader:
         plan = self._plan(records.findings.columns, table, deletes=kind == DELETE)
         placed = group.placed(plan, (first, last), indexed=self._indexed)
         group.check_keys(placed, 0 if kind == DELETE else last - first - 1)
-        columns = group.columns(placed, self._converters_of(table) * (last - first))
+        columns = group.columns(
+            placed, records.findings.text, self._converters_of(table) * (last - first)
+        )
         before = columns[: len(absent)] if first == 0 else absent
         after = columns[-len(absent) :] if last > 1 else absent
         return before, after
 
-    def _converters_of(self, table: Table) -> tuple[_Converter, ...]:
+    def _converters_of(self, table: Table) -> tuple[CellConverter, ...]:
         if table.name not in self._converters:
             self._converters[table.name] = tuple(
-                _Converter(i, bytes_unchecked(column), parser_for(column))
+                CellConverter(i, parser_for(column), bytes_unchecked(column))
                 for i, column in enumerate(table.columns)
             )
         return self._converters[table.name]
@@ -79,22 +76,7 @@ class XmlImageReader:
         return plan
 
 
-class _Converter(NamedTuple):
-    """The number of a column, how many bytes text has at most that it takes as it is, and what makes longer text its values."""
-
-    column: int
-    taken: int
-    convert: Convert
-
-
-class _Placed(NamedTuple):
-    """Where the value of each image, column and row is; a length may be NULL or MISSING."""
-
-    starts: Offsets
-    lengths: Offsets
-
-
-class _XmlGroup(RecordGroup[XmlRecords]):
+class _XmlGroup(CellGroup[XmlRecords]):
     """Operations of one table and type."""
 
     @property
@@ -102,7 +84,7 @@ class _XmlGroup(RecordGroup[XmlRecords]):
         """Return what was found in the batch."""
         return self.records.findings
 
-    def placed(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> _Placed:
+    def placed(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> Placed:
         """Return the places of the cells of some images; add errors for those that have none."""
         size = (sides[1] - sides[0]) * len(self.rows) * len(self.table.columns)
         starts, lengths = np.zeros(size, np.int32), np.full(size, kernels.MISSING, np.int32)
@@ -125,77 +107,7 @@ class _XmlGroup(RecordGroup[XmlRecords]):
         if refused:
             cells = CellColumns(self) if cells is None else cells
             cells.refuse_again(plan, sides)
-        return _Placed(starts, lengths)
-
-    def check_keys(self, placed: _Placed, side: int) -> None:
-        """Add an error for each operation without the value of a key in an image."""
-        rows, width = len(self.rows), len(self.table.columns)
-        for i, column in enumerate(self.table.columns):
-            if column.key:
-                begin = (side * width + i) * rows
-                missing = placed.lengths[begin : begin + rows] == kernels.MISSING
-                if missing.any():
-                    self._refuse_rows(
-                        np.flatnonzero(missing), f"key column {column.name} is missing", column.name
-                    )
-
-    def columns(self, placed: _Placed, converters: Sequence[_Converter]) -> Image:
-        """Return the columns of images in three states, one image after the other: all are gathered together."""
-        rows, count = len(self.rows), len(converters)
-        text, bits = self.findings.text, (rows + 7) // 8
-        offsets, valid = np.empty(count * (rows + 1), np.int32), np.empty(count * bits, np.uint8)
-        missing, totals = np.empty(count * rows, bool), np.empty(count * kernels.TOTALS, np.int64)
-        size = kernels.measure_cells(
-            len(text), rows, SPARE, *placed, offsets, valid, missing, totals
-        )
-        if size < 0:
-            raise unfit(size, len(text))
-        out = np.empty(size, np.uint8)
-        kernels.copy_cells(text, rows, *placed, offsets, totals, out)
-        buffers = pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(out)
-        found = []
-        for i, own in enumerate(totals.reshape(count, -1).tolist()):
-            length, nulls, gone, begin, longest = own
-            if gone == rows:
-                found.append(ABSENT)
-                continue
-            parts = [
-                buffers[0].slice(i * bits, bits) if nulls else None,
-                buffers[1].slice(4 * i * (rows + 1), 4 * (rows + 1)),
-                buffers[2].slice(begin, length),
-            ]
-            values = pa.Array.from_buffers(pa.string(), rows, parts, nulls)
-            mask = missing[i * rows : (i + 1) * rows] if gone else None
-            if longest <= converters[i].taken:
-                found.append(StateColumn(values, mask))
-            else:
-                found.append(self._column(values, mask, converters[i]))
-        return tuple(found)
-
-    def _column(self, text: pa.Array, missing: Mask | None, converter: _Converter) -> StateColumn:
-        try:
-            return StateColumn(converter.convert(text), missing)
-        except DecodeError as error:
-            errors = errors_by_row(converter.convert, text, error)
-        for at, found in errors.items():
-            self._add(at, found, self.table.columns[converter.column].name)
-        return ABSENT
-
-    def _add(self, at: int, error: DecodeError, name: str) -> None:
-        row = int(self.rows[at])
-
-        def placed(row: int) -> TrailgateError:
-            found = self.records.error(row, error.problem, error.hint)
-            found.where = replace(found.where, raw=error.where.raw)
-            return found.located(table=self.table.name, field=name)
-
-        self.add(np.array([row]), placed)
-
-    def _refuse_rows(self, rows: Longs, problem: str, name: str | None, hint: str = "") -> None:
-        def error(row: int) -> TrailgateError:
-            return self.records.error(row, problem, hint, table=self.table.name, field=name)
-
-        self.add(self.rows[rows], error)
+        return Placed(starts, lengths)
 
 
 def _planned(

@@ -24,6 +24,7 @@ class Part(Enum):
 
     ATTRIBUTE = "@"
     TEXT = "text()"
+    EXACT_TEXT = "exact text"  # with its blanks, empty where there is none: of built-in rules alone
     CONTENT = "content()"
     NAME = "name()"
     POSITION = "position()"
@@ -125,7 +126,7 @@ _PREDICATE: Final = re.compile(
     )\s*\]""",
     re.VERBOSE,
 )
-_FUNCTIONS: Final = {part.value[:-2]: part for part in Part if part is not Part.ATTRIBUTE}
+_FUNCTIONS: Final = {part.value[:-2]: part for part in Part if part.value.endswith("()")}
 _COMPARED: Final = (Part.TEXT, Part.NAME, Part.POSITION)
 _SUPPORTED: Final = "A path has names, *, /, //, ../, [n], [@a='v'], [text()='v'] and [name()='v']"
 

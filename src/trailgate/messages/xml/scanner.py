@@ -53,14 +53,14 @@ from trailgate.messages.xml.kernels.scan import scan, survey
 from trailgate.messages.xml.names import Names
 from trailgate.messages.xml.tree.documents import Limits
 
-_DECLARATION: Final = re.compile(
+DECLARATION: Final = re.compile(
     rb"<\?xml\s+version\s*=\s*(?:\"1\.0\"|'1\.0')"
     rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
     rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
 )
 _ENCODINGS: Final = {b"utf-8", b"utf8"}
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_NO_CHARACTERS: Final = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
+_NO_CHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _FIXED: Final = (b"xml", b"xmlns")  # layout.XML, layout.XMLNS
 _MOST_DECLARATIONS: Final = 64
 _DEPTH: Final = 256
@@ -80,7 +80,7 @@ class Scanned:
     names: Iterable[str]
 
 
-class _Room(NamedTuple):
+class Room(NamedTuple):
     """Arrays that a scan works in."""
 
     frames: Longs
@@ -91,7 +91,7 @@ class _Room(NamedTuple):
     scopes: Longs
 
     @classmethod
-    def of(cls, automaton: Automaton, limits: Limits) -> _Room:
+    def of(cls, automaton: Automaton, limits: Limits) -> Room:
         """Return room for the rules, and for documents within limits."""
         depths = min(limits.depth, _DEPTH) + 1
         sizes = (
@@ -120,14 +120,14 @@ class Scanner:
             for letter, name in enumerate(words, 1):
                 self.names.info[INFO * self.names.add(name.encode()) + field] = letter
         self.declarations = 0
-        self.spare: list[_Room] = []  # several threads may scan
+        self.spare: list[Room] = []  # several threads may scan
 
-    def room(self) -> _Room:
+    def room(self) -> Room:
         """Return arrays to work in, of an earlier scan if there was one."""
         try:
             return self.spare.pop()
         except IndexError:
-            return _Room.of(self.automaton, self.limits)
+            return Room.of(self.automaton, self.limits)
 
     def scan(self, messages: MessageBatch) -> Scanned:
         """Return what the rules find in messages."""
@@ -135,7 +135,7 @@ class Scanner:
 
     def known_declaration(self, text: bytes, names: Names) -> bool:
         """Return whether a declaration is one of UTF-8, which later scans know."""
-        found = _DECLARATION.fullmatch(text)
+        found = DECLARATION.fullmatch(text)
         if found is None or self.declarations >= _MOST_DECLARATIONS:
             return False
         encoding = found[1] or found[2]
@@ -205,12 +205,9 @@ class _Scan:
 
     def _with_forbidden(self) -> list[int]:
         """Return the messages with bytes that are not UTF-8 or that XML forbids."""
-        flags = survey(self.text, 0, self.size)
-        if not flags:
+        if not has_forbidden(self.text, 0, self.size):
             return []
         whole = self.text[: self.size].tobytes()
-        if not flags & 1 and not _is_bad(whole, controls=False):
-            return []
         bounds = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         return [number for number, (s, e) in enumerate(bounds) if _is_bad(whole[s:e])]
 
@@ -260,11 +257,18 @@ class _Scan:
         return self.scanner.known_declaration(body[:end], self.names)
 
 
-def _is_bad(text: bytes, *, controls: bool = True) -> bool:
-    """Return whether bytes are not UTF-8, or have characters that XML forbids."""
-    if not is_utf8(text) or any(one in text for one in _NO_CHARACTERS):
-        return True
-    return controls and _CONTROLS.search(text) is not None
+def has_forbidden(text: Octets, start: int, end: int) -> bool:
+    """Return whether bytes are not UTF-8 or have characters that XML forbids; ``SPARE`` bytes follow them."""
+    flags = survey(text, start, end)
+    return flags & 1 > 0 or (flags > 0 and _is_no_text(text[start:end].tobytes()))
+
+
+def _is_bad(text: bytes) -> bool:
+    return _is_no_text(text) or _CONTROLS.search(text) is not None
+
+
+def _is_no_text(text: bytes) -> bool:
+    return not is_utf8(text) or (b"\xef" in text and _NO_CHARACTERS.search(text) is not None)
 
 
 class _Finished:
@@ -319,6 +323,7 @@ class _Finished:
             text=self.text,
             outer=outer,
             above=self._field(OUTER, OWNER),
+            outer_message=self._field(OUTER, MESSAGE),
             operations=operations,
             columns=columns,
             operation=operation,

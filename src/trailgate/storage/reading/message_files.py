@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from trailgate.messages.parsing.cutting import MessageCutter
 from trailgate.storage.files.compressed_file import codec_of
 from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.found_files import Addresses, find_files
@@ -17,6 +18,7 @@ SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside
 LEAST_BYTES: Final = 16 << 20  # of a range: a task's start costs as much as a shorter one
 SHARED: Final = 4  # ranges into which less input is cut, so that a few cores have work
 LONGEST: Final = 256 << 20  # a message is held in memory: longer ones are an option
+CUT_FROM: Final = 100 << 20  # a message of more bytes is cut, where its kind can be
 
 
 class MessagePlace(NamedTuple):
@@ -46,11 +48,16 @@ class MessageFile:
 
 @dataclass(frozen=True, slots=True)
 class MessageFiles:
-    """Message files in order; ``per_line``: each line of a file is a message."""
+    """Message files in order; ``per_line``: each line of a file is a message.
+
+    A file that is one message of more than ``cut_from`` bytes is cut, if there is a ``cutter``.
+    """
 
     files: tuple[MessageFile, ...]
     per_line: bool = False
     longest: int = LONGEST
+    cutter: MessageCutter | None = None
+    cut_from: int = CUT_FROM
 
     @property
     def start(self) -> MessagePlace:
@@ -84,14 +91,19 @@ class MessageRange:
     end: MessagePlace
 
 
-def find_messages(path: Addresses, per_line: bool = False, longest: int = LONGEST) -> MessageFiles:
+def find_messages(
+    path: Addresses,
+    per_line: bool = False,
+    longest: int = LONGEST,
+    cutter: MessageCutter | None = None,
+) -> MessageFiles:
     """Return the message files at an address or several, as ``find_files`` does.
 
     Raises StorageError where there are none.
     """
     found = find_files(path, "messages", "no messages here")
     files = tuple(_file(file.path, file.size) for file in found)
-    return MessageFiles(files, per_line, longest)
+    return MessageFiles(files, per_line, longest, cutter)
 
 
 def _file(path: str, size: int) -> MessageFile:

@@ -61,8 +61,7 @@ def _read(files: MessageFiles, start: MessagePlace, portion: int) -> Iterator[Re
         offset = max(file.begin, start.offset if number == start.file else 0)
         with _opened(file) as reader:
             if not files.lined(number):
-                if offset == 0:
-                    yield ReadMessages(_whole(reader, number, files.longest, portion))
+                yield from _unlined(reader, files, MessagePlace(number, offset), portion)
                 continue
             parse = json_messages if file.json else line_messages
             for base, data in _lines(reader, offset, portion, files.longest):
@@ -77,14 +76,51 @@ def _opened(file: MessageFile) -> Reader:
     return CompressedFile(file.path, file.codec, "messages")
 
 
-def _whole(reader: Reader, number: int, longest: int, portion: int) -> MessageBatch:
+def _unlined(
+    reader: Reader, files: MessageFiles, start: MessagePlace, portion: int
+) -> Iterator[ReadMessages]:
+    """Yield the message that a file is, or its parts from a place on if it is cut."""
+    number, offset = start
+    file = files.files[number]
+    cutter = files.cutter if files.cutter and _has_more(file, files.cut_from) else None
+    why_not = "" if cutter is None else cutter.why_not()
+    if cutter is None or why_not:
+        if offset == 0:
+            yield ReadMessages(_whole(reader, number, files.longest, portion, why_not))
+        return
+
+    def chunks() -> Iterator[bytes]:
+        place = 0
+        with _opened(file) as again:
+            while data := bytes(again.read(place, PORTION)):
+                yield data
+                place += len(data)
+
+    try:
+        for batch in cutter.cut(chunks, number, files.longest):
+            later = int(np.searchsorted(batch.offsets, offset))
+            if later < len(batch):
+                yield ReadMessages(batch.slice(later, len(batch)))
+    except DecodeError as error:
+        raise error.located(source=reader.path) from None
+
+
+def _has_more(file: MessageFile, size: int) -> bool:
+    """Return whether a file has more bytes; a compressed one is unpacked to see it."""
+    if file.codec is None:
+        return file.size > size
+    with _opened(file) as reader:
+        return bool(reader.read(size, 1))
+
+
+def _whole(reader: Reader, number: int, longest: int, portion: int, why_not: str) -> MessageBatch:
     size = portion if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
     data = reader.read(0, size)
     while not reader.ended(data.size) and size <= longest:
         size = min(2 * size, longest + 1)
         data = reader.read(0, size)
     if data.size > longest:
-        raise _too_long(reader.path, 0, longest)
+        raise _too_long(reader.path, 0, longest, why_not)
     zero = np.zeros(1, np.int64)
     return MessageBatch(data, zero, zero + data.size, zero + number, zero)
 
@@ -137,11 +173,12 @@ def _after_newline(reader: Reader, at: int, portion: int) -> int:
     return at
 
 
-def _too_long(path: str, at: int, longest: int) -> DecodeError:
+def _too_long(path: str, at: int, longest: int, why_not: str = "") -> DecodeError:
+    hint = "Is the file one message a line (--message-per line)?"
     return DecodeError(
         f"a message is longer than {longest} bytes",
         where=Where(source=path, offset=at),
-        hint="Is the file one message a line (--message-per line)?",
+        hint=f"It cannot be cut: {why_not}" if why_not else hint,
     )
 
 

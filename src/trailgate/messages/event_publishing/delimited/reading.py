@@ -23,7 +23,11 @@ from trailgate.messages.delimited.record_images import ImageReader
 from trailgate.messages.delimited.records import DelimitedRecords
 from trailgate.messages.event_publishing.delimited.engine_options import HEADER, PROGRAM
 from trailgate.messages.event_publishing.delimited.page_values import PageValues
-from trailgate.messages.event_publishing.options import EventPublishingOptions
+from trailgate.messages.event_publishing.options import (
+    AUTHORIZATION,
+    TRANSACTION,
+    EventPublishingOptions,
+)
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.model.changes import ABSENT, INSERT, Image, StateColumn
@@ -31,7 +35,6 @@ from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
 from trailgate.operations.values import Convert
 
-TRANSACTION: Final = "transaction"  # what is one for all records of a transaction
 PLAN_NAME: Final = "plan_name"
 IDENTIFIER: Final = "identifier"
 _NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
@@ -44,6 +47,8 @@ class PublicationRecords(DelimitedRecords):
 
     def text(self, name: str) -> pa.Array:
         """Return each record's text of a header field; ``TRANSACTION`` is the commit LSN and the transaction's id."""
+        if name == AUTHORIZATION:
+            return pa.nulls(len(self.message), pa.string())
         first = self.fields.first
         if name == TRANSACTION:
             places = [HEADER.index("commit_lsn"), HEADER.index("transaction_identifier")]

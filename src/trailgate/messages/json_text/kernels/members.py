@@ -38,25 +38,31 @@ def pick_members(
     return count
 
 
-@kernel(writes=("cells", "unknown", "again"))
+@kernel(writes=("cells", "begins", "sizes", "unknown", "again"))
 def place_cells(
     parents: Longs,
     name: Offsets,
     kind: Octets,
+    start: Longs,
+    length: Longs,
     last: Offsets,
     column_of: Longs,
     columns: int,
-    cells: Longs,
+    cells: Offsets,
+    begins: Longs,
+    sizes: Offsets,
     unknown: Longs,
     again: Longs,
-) -> int:
-    """Write the node of each column in each object, column by column; return how many objects have a problem.
+) -> tuple[int, int]:
+    """Write the node of each column in each object, and where its text is, column by column; the size of a null stays as it was.
+
+    Returns how many problems objects have, and how many values are objects and arrays.
 
     ``column_of`` is the column of each name, ``UNKNOWN`` or ``PASSED_OVER``; from ``columns`` on it is a column that is missing where the member is true.
     ``unknown`` and ``again`` are a member of each object that is not a column, and one whose column another member is already.
     """
     rows = len(parents)
-    bad = 0
+    bad = nested = 0
     for row in range(rows):
         parent = parents[row]
         if parent < 0 or kind[parent] != OBJECT:
@@ -68,10 +74,14 @@ def place_cells(
             if column >= columns:
                 flags = True
             elif column >= 0:
-                if cells[column * rows + row] != NO_NODE:
+                cell = column * rows + row
+                if cells[cell] != NO_NODE:
                     again[row] = node
                     bad += 1
-                cells[column * rows + row] = node
+                cells[cell] = node
+                if kind[node] != NULL:
+                    begins[cell], sizes[cell] = start[node], length[node]
+                    nested += kind[node] == OBJECT or kind[node] == ARRAY
             elif column == UNKNOWN:
                 unknown[row] = node
                 bad += 1
@@ -82,8 +92,9 @@ def place_cells(
                 column = column_of[name[node]] - columns
                 if column >= 0 and kind[node] == TRUE:
                     cells[column * rows + row] = NO_NODE
+                    sizes[column * rows + row] = NO_NODE
                 node = np.int64(last[node])
-    return bad
+    return bad, nested
 
 
 @kernel(writes=("begins", "offsets", "nulls"))

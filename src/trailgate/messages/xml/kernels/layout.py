@@ -61,7 +61,8 @@ class What(IntEnum):
     POINT = 5  # FIRST: the instance of the anchor, SECOND: its level
     TEXT = 6
     CONTENT = 7
-    CLOSE = 8
+    EXACT_TEXT = 8
+    CLOSE = 9
 
 
 # A choice: its first predicate, how many it has, and its first outcome. A predicate: by what, and three numbers.
@@ -96,7 +97,7 @@ LITERALS: Final = 4
 USED: Final = 5
 
 # An open element, in ``frames``.
-FRAME: Final = 10
+FRAME: Final = 11
 STATE: Final = 1
 TEXT: Final = 2
 TEXT_START: Final = 3
@@ -106,6 +107,7 @@ INNER: Final = 6  # where its start tag ends
 CHILDREN: Final = 7
 FIRST_PIECE: Final = 8
 NAME_SIZE: Final = 9
+TAG_START: Final = 10  # of messages that are cut
 
 # States of an element's text.
 NOTHING: Final = 0
@@ -133,3 +135,18 @@ REFUSED: Final = -1
 FULL: Final = -2
 MANY_NAMES: Final = -3
 UNKNOWN_DECLARATION: Final = -4
+NEEDS_MORE: Final = -5  # of a message that is cut: its text ends within a token
+
+# Where the cutting of a message is: the token that comes next, how many elements and prefixes are open, the depth of the element that
+# is not cut, whether the root has begun, and how much of ``cuts`` is written.
+NOW: Final = 6
+CUT_AT: Final = 0
+CUT_DEPTH: Final = 1
+CUT_SCOPED: Final = 2
+CUT_INSIDE: Final = 3
+CUT_BEGUN: Final = 4
+CUT_WRITTEN: Final = 5
+
+# A place to cut at, and how many elements are open there; then of each where its start tag is, and the size of its name.
+CUT: Final = 2
+OPENED: Final = 3

@@ -61,6 +61,7 @@ NAMED = int(What.NAME)
 POSITION = int(What.POSITION)
 LITERAL = int(What.LITERAL)
 TEXTUAL = int(What.TEXT)
+EXACT = int(What.EXACT_TEXT)
 CONTENT = int(What.CONTENT)
 DIGITS = 20
 
@@ -233,15 +234,18 @@ def end_element(
     if kind == UNREAD:
         return side
     start, end = frames[frame + TEXT_START], frames[frame + TEXT_END]
+    exact, exact_end = start, end
     if kind == PLAIN:
         while start < end and is_blank(text[start]):
             start += 1
         while end > start and is_blank(text[end - 1]):
             end -= 1
     elif kind == PIECES:
+        exact = side
         side, start, end = joined_pieces(text, frames, frame, pieces, side)
         if side < 0:
             return FULL
+        exact_end = side
     for number in range(bounds[state * PHASES + 3], bounds[state * PHASES + 4]):
         row = number * ACTION
         what = actions[row]
@@ -249,6 +253,9 @@ def end_element(
         if what == TEXTUAL:
             if kind != NOTHING:
                 store(records, record + actions[row + FIELD], start, end - start)
+        elif what == EXACT:
+            size = exact_end - exact if kind != NOTHING else 0
+            store(records, record + actions[row + FIELD], exact if size else 0, size)
         elif what == CONTENT:
             within = frames[frame + INNER]
             if tag > within:

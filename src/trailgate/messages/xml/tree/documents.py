@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 from trailgate.errors import DecodeError, Where
 
-_BETWEEN: Final = " "  # what expat puts between namespace, name and prefix; it is in none of them
+BETWEEN: Final = " "  # what expat puts between namespace, name and prefix; it is in none of them
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -74,6 +74,10 @@ class Element:
             yield child
             yield from child.below()
 
+    def exact_text(self) -> str:
+        """Return the element's own text as it is."""
+        return "".join(text for text, _ in self.pieces)
+
     def text(self) -> str | None:
         """Return the element's own text without blanks around it, or None where it has none.
 
@@ -127,32 +131,85 @@ def parse_document(body: bytes, limits: Limits | None = None) -> Document:
     """
     data = _as_utf8(body)
     shift = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
-    return Document(data, _Builder(data, limits or Limits()).build(), shift)
+    return Document(data, _Builder(data, limits or Limits(), shift).build(), shift)
+
+
+def encoding_of(head: bytes) -> str:
+    """Return the encoding that a document's mark or declaration names."""
+    encoding = next((name for mark, name in _MARKS if head.startswith(mark)), None)
+    if encoding is None:
+        declared = _DECLARED.match(head)
+        encoding = "utf-8" if declared is None else (declared[1] or declared[2]).decode()
+    return encoding
+
+
+def not_text(encoding: str, offset: int, raw: bytes) -> DecodeError:
+    """Return the error of bytes that are not of a document's encoding."""
+    where = Where(offset=offset, raw=raw)
+    return DecodeError(f"the message is not {encoding} text", where=where)
 
 
 def _as_utf8(body: bytes) -> bytes:
     """Return a document as UTF-8, from the encoding of its mark or declaration."""
-    encoding = next((name for mark, name in _MARKS if body.startswith(mark)), None)
-    if encoding is None:
-        declared = _DECLARED.match(body)
-        encoding = "utf-8" if declared is None else (declared[1] or declared[2]).decode()
+    encoding = encoding_of(body)
     try:
         text = body.decode(encoding)
     except LookupError:
         raise DecodeError(f"the encoding {encoding} is not known") from None
     except UnicodeDecodeError as error:
         raw = body[max(0, error.start - 8) : error.end + 8]
-        where = Where(offset=error.start, raw=raw)
-        raise DecodeError(f"the message is not {encoding} text", where=where) from None
+        raise not_text(encoding, error.start, raw) from None
     return body if encoding == "utf-8" else text.encode()
+
+
+def too_deep(limits: Limits) -> tuple[str, str]:
+    """Return the problem of elements that are nested too deep, and a hint."""
+    return f"elements are nested deeper than {limits.depth}", "xml.maxdepth sets the limit"
+
+
+def too_many_attributes(limits: Limits) -> tuple[str, str]:
+    """Return the problem of an element with too many attributes, and a hint."""
+    problem = f"an element has more than {limits.attributes} attributes"
+    return problem, "xml.maxattributes sets the limit"
+
+
+def with_document_type() -> tuple[str, str]:
+    """Return the problem of a message with a document type, and a hint."""
+    hint = "Documents with a document type are not read: it can define entities and name files"
+    return "the message has a document type (DOCTYPE)", hint
+
+
+def fault(
+    problem: str,
+    data: bytes,
+    place: tuple[int, int, int],
+    hint: str = "",
+    *,
+    start: int = 0,
+    shift: int = 0,
+) -> DecodeError:
+    """Return the error of a place, with the text around: a line from 1, characters of it from 0, and a byte.
+
+    ``data`` is of the document from the byte ``start`` on; ``shift`` bytes of a mark were before the document.
+    """
+    line, column, at = place
+    here = at - start
+    begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
+    before = data[max(begin, here - 4 * _SHOWN) : here].decode(errors="ignore")
+    rest = data[here : here + 4 * _SHOWN].split(b"\n", 1)[0].decode(errors="ignore")
+    around = (before[-_SHOWN:] + rest[:_SHOWN]).strip()
+    text = f"{problem}, at {around!r}" if around else problem
+    return DecodeError(
+        text, where=Where(line=line, column=column + 1, offset=at + shift), hint=hint
+    )
 
 
 class _Builder:
     """Builds the tree of a document from expat's events."""
 
-    def __init__(self, data: bytes, limits: Limits) -> None:
-        self.data, self.limits = data, limits
-        self.parser = expat.ParserCreate("utf-8", _BETWEEN)
+    def __init__(self, data: bytes, limits: Limits, shift: int) -> None:
+        self.data, self.limits, self.shift = data, limits, shift
+        self.parser = expat.ParserCreate("utf-8", BETWEEN)
         self.parser.namespace_prefixes = True
         self.parser.ordered_attributes = True
         self.parser.buffer_text = True
@@ -171,21 +228,17 @@ class _Builder:
         try:
             self.parser.Parse(self.data, True)
         except expat.ExpatError as error:
-            self._refuse(expat.ErrorString(error.code), error.lineno, error.offset)
+            text = expat.ErrorString(error.code)
+            place = error.lineno, error.offset, self.parser.ErrorByteIndex
+            raise fault(text, self.data, place, shift=self.shift) from None
         return self.top
 
     def _start(self, name: str, attributes: list[str]) -> None:
         self.depth += 1
         if self.depth > self.limits.depth:
-            self._refuse_here(
-                f"elements are nested deeper than {self.limits.depth}",
-                "xml.maxdepth sets the limit",
-            )
+            self._refuse_here(*too_deep(self.limits))
         if len(attributes) > 2 * self.limits.attributes:
-            self._refuse_here(
-                f"an element has more than {self.limits.attributes} attributes",
-                "xml.maxattributes sets the limit",
-            )
+            self._refuse_here(*too_many_attributes(self.limits))
         namespace, local, _ = _names(name)
         parent = self.here
         position = len(parent.children) + 1
@@ -224,30 +277,18 @@ class _Builder:
         self.in_section = False
 
     def _refuse_type(self, *_: object) -> None:
-        hint = "Documents with a document type are not read: it can define entities and name files"
-        self._refuse_here("the message has a document type (DOCTYPE)", hint)
+        self._refuse_here(*with_document_type())
 
     def _refuse_here(self, problem: str, hint: str = "") -> NoReturn:
         at = self.parser
-        self._refuse(problem, at.CurrentLineNumber, at.CurrentColumnNumber, hint)
-
-    def _refuse(self, problem: str, line: int, column: int, hint: str = "") -> NoReturn:
-        """Raise the error of a place: ``line`` from 1, ``column`` in bytes from 0."""
-        start = 0
-        for _ in range(line - 1):
-            start = self.data.find(b"\n", start) + 1
-        before = self.data[start : start + column].decode(errors="replace")
-        rest = self.data[start + column :].split(b"\n", 1)[0][: 4 * _SHOWN].decode(errors="replace")
-        around = (before[-_SHOWN:] + rest[:_SHOWN]).strip()
-        where = Where(line=line, column=len(before) + 1, offset=start + column)
-        text = f"{problem}, at {around!r}" if around else problem
-        raise DecodeError(text, where=where, hint=hint)
+        place = at.CurrentLineNumber, at.CurrentColumnNumber, at.CurrentByteIndex
+        raise fault(problem, self.data, place, hint, shift=self.shift)
 
 
 def _names(name: str) -> tuple[str, str, str]:
     """Return the namespace, local name and prefix of a name as expat gives it."""
-    namespace, _, rest = name.partition(_BETWEEN)
+    namespace, _, rest = name.partition(BETWEEN)
     if not rest:
         return "", namespace, ""
-    local, _, prefix = rest.partition(_BETWEEN)
+    local, _, prefix = rest.partition(BETWEEN)
     return namespace, local, prefix

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from trailgate.messages.xml.paths import ANY, Accessor, Name, Part, Path, Predicate, Step
 from trailgate.messages.xml.tree.documents import Attribute, Document, Element
@@ -78,13 +80,7 @@ class Matcher:
             return ""
         if accessor.part is Part.ATTRIBUTE:
             return self._attribute(accessor.attribute, element)
-        if accessor.part is Part.TEXT:
-            return element.text()
-        if accessor.part is Part.CONTENT:
-            return document.content(element)
-        if accessor.part is Part.NAME:
-            return element.name
-        return str(element.position)
+        return _PARTS[accessor.part](element, document)
 
     def _attribute(self, name: Name, element: Element) -> str | None:
         """Return an attribute's value; without a prefix in the path, one that has none comes first."""
@@ -97,3 +93,14 @@ def _top(element: Element) -> Element:
     while element.parent is not None:
         element = element.parent
     return element
+
+
+_PARTS: Final[Mapping[Part, Callable[[Element, Document], str | None]]] = MappingProxyType(
+    {
+        Part.TEXT: lambda element, _: element.text(),
+        Part.EXACT_TEXT: lambda element, _: element.exact_text(),
+        Part.CONTENT: lambda element, document: document.content(element),
+        Part.NAME: lambda element, _: element.name,
+        Part.POSITION: lambda element, _: str(element.position),
+    }
+)

@@ -67,6 +67,7 @@ class Collector:
         self.text = bytearray()
         self.outer, self.operations, self.columns = _Records(), _Records(), _Records()
         self.above: list[int] = []
+        self.outer_message: list[int] = []
         self.places: list[tuple[int, int, int, int, int]] = []
         self.operation: list[int] = []
 
@@ -74,14 +75,15 @@ class Collector:
         """Add a message's matches; ``shift`` is how many of its bytes are not in the tree's text."""
         for match in matches:
             if match.rule.type is RuleType.TRANSACTION:
-                number = self._outer(match, -1)
+                number = self._outer(match, -1, message)
                 for below in sorted(match.below, key=lambda m: m.order):
                     self._operation(below, (message, number, number), shift)
             else:
                 self._operation(match, (message, -1, -1), shift)
 
-    def _outer(self, match: Match, above: int) -> int:
+    def _outer(self, match: Match, above: int, message: int) -> int:
         self.above.append(above)
+        self.outer_message.append(message)
         return self.outer.add(match, self.text)
 
     def _operation(self, match: Match, place: tuple[int, int, int], shift: int) -> None:
@@ -97,8 +99,8 @@ class Collector:
                     self.columns.add(each, self.text)
                     self.operation.append(number)
         inner = [each for each in below if each.rule.type is RuleType.OPERATION]
-        if inner:
-            around = self._outer(match, around)
+        if inner or match.rule.groups:
+            around = self._outer(match, around, message)
         for each in inner:
             self._operation(each, (message, around, transaction), shift)
 
@@ -110,6 +112,7 @@ class Collector:
             text=np.frombuffer(bytes(self.text) + bytes(SPARE), np.uint8),
             outer=self.outer.found(),
             above=np.array(self.above, np.int64),
+            outer_message=np.array(self.outer_message, np.int64),
             operations=self.operations.found(),
             message=message,
             around=around,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from trailgate.messages.properties.values import ValueSource
-from trailgate.messages.xml.coverage import like
+from trailgate.messages.xml.matches.coverage import like
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.rules import Rule, Value
 from trailgate.messages.xml.tree.documents import Document, Element, names_in, parse_document

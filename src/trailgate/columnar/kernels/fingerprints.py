@@ -1,0 +1,45 @@
+"""What the code of a compiled kernel is made of: numba's cache on disk compares the kernel's own file alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Final
+
+import numba
+
+_COMPILER: Final = ("compiled.py", "indexing.py", "instructions.py")
+_CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
+
+
+def fingerprint(function: Callable[..., Any], mark: str) -> str:
+    """Return a digest of a kernel, of the functions with this mark that it calls, of the constants that they name, and of what compiles them."""
+    digest = hashlib.sha256(_compiler())
+    for part in sorted(set(_parts(function, mark, set()))):
+        digest.update(part.encode())
+    return digest.hexdigest()
+
+
+@cache
+def _compiler() -> bytes:
+    folder = Path(__file__).parent
+    checked = bytes([bool(numba.config.BOUNDSCHECK)])
+    return checked + b"".join((folder / name).read_bytes() for name in _COMPILER)
+
+
+def _parts(function: Callable[..., Any], mark: str, seen: set[int]) -> Iterator[str]:
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    assert isinstance(function, FunctionType)
+    code = function.__code__
+    yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames))
+    for name in code.co_names:
+        value: Any = function.__globals__.get(name)
+        if hasattr(value, mark):
+            yield from _parts(value, mark, seen)
+        elif isinstance(value, _CONSTANTS):
+            yield repr((name, value))

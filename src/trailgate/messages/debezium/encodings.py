@@ -1,0 +1,202 @@
+"""What Debezium makes of values, undone: one row a type, by the name of its meaning (Debezium, data type mappings).
+
+Each makes text, from which the column's own type is read as from any message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.gather import gather
+from trailgate.columnar.hexadecimal import to_hex
+from trailgate.columnar.numbers import parse_integers
+from trailgate.columnar.rows import over_nulls, row_error, text_view
+from trailgate.messages.debezium.decimals import decimal_texts, variable_decimals
+from trailgate.messages.debezium.schemas import FieldType
+from trailgate.messages.json_text.base64_text import from_base64
+from trailgate.messages.json_text.images import Values
+from trailgate.model.operations_schema import YEAR_1, YEAR_10000
+
+Decode = Callable[[Values], pa.Array]
+Encoding = Callable[[FieldType], Decode]
+
+DAY: Final = 86_400_000_000  # microseconds
+_CONNECT: Final = "org.apache.kafka.connect.data."
+_TIME: Final = "io.debezium.time."
+_DATA: Final = "io.debezium.data."
+
+
+def as_text(values: Values) -> pa.Array:
+    """Return texts, digits of numbers, and the letters of true and false, as they are."""
+    return values.texts
+
+
+def _plain(_: FieldType) -> Decode:
+    return as_text
+
+
+def dates(values: Values) -> pa.Array:
+    """Return ISO dates of days since 1970."""
+    return _times(values, lambda days: days * DAY, 10)
+
+
+def timestamps(units: int) -> Decode:
+    """Return what makes ISO date times of times since 1970, of which a millisecond has ``units``, at most nanoseconds."""
+
+    def decode(values: Values) -> pa.Array:
+        if units <= 1000:
+            return _times(values, lambda numbers: numbers * (1000 // units), 26)
+        return _nanoseconds(values)
+
+    return decode
+
+
+def _times(values: Values, micros: Callable[[pa.Array], pa.Array], width: int) -> pa.Array:
+    def convert(dense: pa.Array) -> pa.Array:
+        numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
+        with np.errstate(over="ignore"):
+            found = micros(numbers)
+        bad = (found < YEAR_1) | (found >= YEAR_10000) | (np.abs(numbers) > YEAR_10000)
+        if bad.any():
+            raise row_error("not a time in the years 1 to 9999", dense, int(np.argmax(bad)))
+        text = pc.cast(pa.array(found).view(pa.timestamp("us")), pa.string())
+        return text if width == 26 else pc.utf8_slice_codeunits(text, 0, width)
+
+    return over_nulls(convert, values.texts)
+
+
+def _nanoseconds(values: Values) -> pa.Array:
+    def convert(dense: pa.Array) -> pa.Array:
+        numbers = parse_integers(dense, 0, 8, signed=True)
+        return pc.cast(numbers.view(pa.timestamp("ns")), pa.string())
+
+    return over_nulls(convert, values.texts)
+
+
+def _times_of_day(units: int) -> Encoding:
+    """Return what makes HH:MI:SS.ffffff of times since midnight, of which a millisecond has ``units``."""
+
+    def decode(values: Values) -> pa.Array:
+        def convert(dense: pa.Array) -> pa.Array:
+            numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
+            per_day = DAY // 1000 * units
+            bad = (numbers < 0) | (numbers >= per_day)
+            if bad.any():
+                raise row_error("not a time of day", dense, int(np.argmax(bad)))
+            kind = pa.time64("ns") if units > 1000 else pa.time64("us")
+            scaled = numbers if units >= 1000 else numbers * (1000 // units)
+            return pc.cast(pa.array(scaled).view(kind), pa.string())
+
+        return over_nulls(convert, values.texts)
+
+    return lambda _: decode
+
+
+def iso_texts(values: Values) -> pa.Array:
+    """Return ISO texts in UTC without the letter of their zone; raises DecodeError for one of another zone."""
+
+    def convert(dense: pa.Array) -> pa.Array:
+        plain = _without_letter(dense)
+        if plain is not None:
+            return plain
+        bare = pc.replace_substring_regex(dense, r"(Z|[+-]00:00)$", "")
+        zoned = pc.match_substring_regex(bare, r"T.*[+-][0-9]{2}:?[0-9]{2}$")
+        if pc.any(zoned, min_count=0).as_py():
+            row = pc.index(zoned, True).as_py()
+            raise row_error("not a time in UTC", dense, row, "Debezium writes zoned times in GMT")
+        return bare
+
+    return over_nulls(convert, values.texts)
+
+
+def _without_letter(values: pa.Array) -> pa.Array | None:
+    """Return times without their last letter, a Z or none; None where other zones may be among them."""
+    offsets, data = text_view(values)
+    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    own = data[offsets[0] : offsets[-1]]
+    if (ends == starts).any() or (own == ord("+")).any():
+        return None
+    if np.count_nonzero(own == ord("-")) > 2 * len(values):  # those of dates
+        return None
+    return gather(data, starts, ends - (data[ends - 1] == ord("Z")), text=True, checked=True)
+
+
+def base64_bytes(values: Values) -> pa.Array:
+    """Return bytes as hexadecimal digits."""
+    return to_hex(from_base64(values.texts))
+
+
+def url_safe_bytes(values: Values) -> pa.Array:
+    """Return bytes, written with the letters of file names, as hexadecimal digits."""
+    usual = pc.replace_substring(pc.replace_substring(values.texts, "-", "+"), "_", "/")
+    return to_hex(from_base64(usual))
+
+
+def precise_decimals(scale: int) -> Decode:
+    """Return what makes digits of unscaled numbers, as bytes in base64."""
+    return lambda values: decimal_texts(from_base64(values.texts), scale)
+
+
+def _decimals(kind: FieldType) -> Decode:
+    return precise_decimals(int(kind.parameters.get("scale", "0")))
+
+
+def _days(_: FieldType) -> Decode:
+    return dates
+
+
+def _stamps(units: int) -> Encoding:
+    return lambda _: timestamps(units)
+
+
+def _iso(_: FieldType) -> Decode:
+    return iso_texts
+
+
+def _bytes(_: FieldType) -> Decode:
+    return base64_bytes
+
+
+def _variable(_: FieldType) -> Decode:
+    return variable_decimals
+
+
+# By the name of the meaning, or, without one, Connect's type.
+ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("int8", "int16", "int32", "int64", "float", "double", "float32", "float64"), _plain
+        ),
+        **dict.fromkeys(("boolean", "string"), _plain),
+        "bytes": _bytes,
+        _CONNECT + "Decimal": _decimals,
+        _CONNECT + "Date": _days,
+        _CONNECT + "Time": _times_of_day(1),
+        _CONNECT + "Timestamp": _stamps(1),
+        _TIME + "Date": _days,
+        _TIME + "Time": _times_of_day(1),
+        _TIME + "MicroTime": _times_of_day(1000),
+        _TIME + "NanoTime": _times_of_day(1_000_000),
+        _TIME + "Timestamp": _stamps(1),
+        _TIME + "MicroTimestamp": _stamps(1000),
+        _TIME + "NanoTimestamp": _stamps(1_000_000),
+        _TIME + "ZonedTimestamp": _iso,
+        _TIME + "IsoDate": _iso,
+        _TIME + "IsoTimestamp": _iso,
+        _TIME + "IsoTime": _plain,
+        _TIME + "ZonedTime": _plain,
+        _TIME + "Year": _plain,
+        _TIME + "Interval": _plain,
+        _TIME + "MicroDuration": _plain,
+        _DATA + "VariableScaleDecimal": _variable,
+        **dict.fromkeys(
+            (_DATA + name for name in ("Json", "Xml", "Uuid", "Enum", "EnumSet", "Ltree")), _plain
+        ),
+    }
+)

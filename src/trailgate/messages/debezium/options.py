@@ -1,0 +1,80 @@
+"""The options of Debezium's change events: the ``debezium.*`` properties, typed and checked together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from trailgate.messages.json_text.definitions import json_definitions
+from trailgate.messages.json_text.member_paths import MemberPaths
+from trailgate.messages.properties.definition_files import DefinitionFiles
+from trailgate.messages.properties.file import Properties
+from trailgate.messages.properties.metadata import MetadataOptions
+from trailgate.messages.properties.reader import PropertyReader
+from trailgate.messages.properties.rows import SourceKind
+from trailgate.messages.properties.values import Lookup, ValueSource
+from trailgate.model.tables import Definitions
+
+PARSER: Final = "debezium"
+# Debezium, change events: r is a row of a snapshot, which exists already.
+OPERATIONS: Final = Lookup(((b"c", "I"), (b"r", "I"), (b"u", "U"), (b"d", "D"), (b"t", "T")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebeziumOptions(MetadataOptions):
+    """How change events are read; see ``docs/properties.md`` for each property.
+
+    ``times``, ``decimals`` and ``binary`` are what values are where messages have no schema; empty: that is not known.
+    """
+
+    times: str
+    decimals: str
+    binary: str
+    placeholder: str
+
+    @property
+    def by_id(self) -> bool:
+        """Return whether events of one transaction id that follow one another are a transaction."""
+        return self.txid.kind is not SourceKind.TX_ID
+
+    @property
+    def operation_ids(self) -> bool:
+        """Return that each operation has a sequence id of its own."""
+        return True
+
+
+def debezium_setup(
+    properties: Properties, files: DefinitionFiles
+) -> tuple[DebeziumOptions, Definitions]:
+    """Return the options, and the tables of the files and properties."""
+    return debezium_options(properties), debezium_tables(properties, files)
+
+
+def debezium_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
+    """Return the tables that the properties define; raises OptionError where they define none."""
+    return json_definitions(properties, files, PARSER)
+
+
+def debezium_options(properties: Properties) -> DebeziumOptions:
+    """Return the options of the Debezium parser; raises OptionError that names line and property."""
+    read = PropertyReader(properties, PARSER, MemberPaths(place="the event's members"))
+    return DebeziumOptions(
+        seqid=read.needed_source("seqid"),
+        timestamp=read.needed_source("timestamp"),
+        timestamp_format=None,
+        txid=read.needed_source("txid"),
+        txowner=read.source("txowner"),
+        txname=read.source("txname"),
+        optype=ValueSource(SourceKind.FIELD, "op"),
+        optype_values=OPERATIONS,
+        schemaandtable=None,
+        schema=read.source("schema"),
+        table=(read.needed_source("table"),),
+        txind=None,
+        txind_values=Lookup(),
+        message_id=read.message_id(),
+        times=read.text("time.precision.mode").casefold(),
+        decimals=read.text("decimal.handling.mode").casefold(),
+        binary=read.text("binary.handling.mode").casefold(),
+        placeholder=read.text("unavailable.value.placeholder"),
+    )

@@ -1,0 +1,1 @@
+"""XML publications: messages to operations, and operations to messages."""

@@ -1,0 +1,255 @@
+"""The cells of published rows: what is wrong with each, and where its before and after value is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.messages.xml.kernels.cells import MISSING, NULL
+from trailgate.messages.xml.kernels.texts import is_blank
+
+# The values of a cell, in ``fields``: where in a record each has its place; after each of the three values, what is marked on its element.
+ELEMENT: Final = 0
+NAME: Final = 1
+TYPE: Final = 2
+MORE: Final = 3
+OWN: Final = 4
+OLD: Final = 8
+NEW: Final = 12
+NIL: Final = 1
+INVALID: Final = 2
+RAW: Final = 3
+FIELDS: Final = 16
+
+# What a cell may have against it.
+GOOD: Final = 0
+NOT_COLUMN: Final = 1
+NO_NAME: Final = 2
+NO_TYPE: Final = 3  # no type element
+SEVERAL: Final = 4  # type elements
+NESTED: Final = 5  # values before and after, in a row that has one of them
+NO_AFTER: Final = 6
+NIL_WITH_VALUE: Final = 7
+UNCONVERTED: Final = 8
+UNCONVERTED_RAW: Final = 9
+BAD_MARK: Final = 10
+NOT_BOOLEAN: Final = -1
+
+INSERT: Final = 73
+DELETE: Final = 68
+
+
+@inner
+def blank_until(text: Octets, at: int, end: int) -> int:
+    """Return where blanks end."""
+    while at < end and is_blank(text[at]):
+        at += 1
+    return at
+
+
+@inner
+def boolean(text: Octets, at: int, end: int) -> int:
+    """Return 1 for ``1`` and ``true``, 0 for ``0`` and ``false``, else ``NOT_BOOLEAN``."""
+    at = blank_until(text, at, end)
+    while end > at and is_blank(text[end - 1]):
+        end -= 1
+    size = end - at
+    if size == 1 and (text[at] == 0x30 or text[at] == 0x31):
+        return int(text[at]) - 0x30
+    if (
+        size == 4
+        and text[at] == 0x74
+        and text[at + 1] == 0x72
+        and text[at + 2] == 0x75
+        and text[at + 3] == 0x65
+    ):
+        return 1
+    if (
+        size == 5
+        and text[at] == 0x66
+        and text[at + 1] == 0x61
+        and text[at + 2] == 0x6C
+        and text[at + 3] == 0x73
+        and text[at + 4] == 0x65
+    ):
+        return 0
+    return NOT_BOOLEAN
+
+
+@kernel(writes=("found",))
+def booleans(text: Octets, starts: Longs, lengths: Longs, found: Mask) -> int:
+    """Write the booleans of attributes, false where there is none; return the first that is not one, or -1."""
+    for row in range(len(starts)):
+        found[row] = False
+        if lengths[row] >= 0:
+            start, end = starts[row], starts[row] + lengths[row]
+            if start < 0 or end > len(text):
+                return row
+            value = boolean(text, start, end)
+            if value < 0:
+                return row
+            found[row] = value == 1
+    return -1
+
+
+@inner
+def size_of(records: Offsets, record: int, fields: Longs, which: int, size: int) -> int:
+    """Return the length of one of a cell's values within ``size`` bytes, -1 where there is none."""
+    if fields[which] < 0:
+        return -1
+    place = record + fields[which]
+    start, length = np.int64(records[place]), np.int64(records[place + 1])
+    return int(length) if start >= 0 and start + length <= size else -1
+
+
+@inner
+def mark(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> int:
+    """Return the boolean of an attribute, 0 where there is none, or ``NOT_BOOLEAN``."""
+    length = size_of(records, record, fields, which, len(text))
+    if length < 0:
+        return 0
+    start = np.int64(records[record + fields[which]])
+    return int(boolean(text, start, start + length))
+
+
+@inner
+def put(
+    text: Octets,
+    records: Offsets,
+    record: int,
+    fields: Longs,
+    which: int,
+    cell: int,
+    starts: Offsets,
+    lengths: Offsets,
+) -> int:
+    """Write where the value of an element is, or that it is NULL; return what is wrong with it."""
+    nil = mark(text, records, record, fields, which + NIL)
+    invalid = mark(text, records, record, fields, which + INVALID)
+    raw = mark(text, records, record, fields, which + RAW)
+    if nil < 0 or invalid < 0 or raw < 0:
+        return BAD_MARK
+    if invalid:
+        return UNCONVERTED
+    if raw:
+        return UNCONVERTED_RAW
+    place = record + fields[which]
+    start, length = np.int64(records[place]), np.int64(records[place + 1])
+    if nil:
+        if blank_until(text, start, start + length) < start + length:
+            return NIL_WITH_VALUE
+        lengths[cell] = NULL
+    else:
+        starts[cell], lengths[cell] = start, length
+    return GOOD
+
+
+@inner
+def is_word(
+    text: Octets, records: Offsets, record: int, fields: Longs, which: int, word: Octets
+) -> bool:
+    """Return whether a value is a word."""
+    if size_of(records, record, fields, which, len(text)) != len(word):
+        return False
+    start = np.int64(records[record + fields[which]])
+    alike = True
+    for at in range(len(word)):
+        alike &= text[start + at] == word[at]
+    return alike
+
+
+@kernel(writes=("before_start", "before_length", "after_start", "after_length", "problems"))
+def place_images(
+    text: Octets,
+    records: Offsets,
+    width: int,
+    fields: Longs,
+    operation: Longs,
+    letters: Octets,
+    word: Octets,
+    before_start: Offsets,
+    before_length: Offsets,
+    after_start: Offsets,
+    after_length: Offsets,
+    problems: Octets,
+) -> int:
+    """Write where each cell's before and after value is; return how many cells have a problem, and which in ``problems``.
+
+    ``letters`` are the operation types of rows, ``operation`` the row of each cell; ``word`` is the name that a cell's element must have.
+    """
+    count = 0
+    for cell in range(len(operation)):
+        record = cell * width
+        letter = letters[operation[cell]]
+        before_start[cell] = after_start[cell] = 0
+        before_length[cell] = after_length[cell] = MISSING
+        own = size_of(records, record, fields, OWN, len(text)) >= 0
+        old = size_of(records, record, fields, OLD, len(text)) >= 0
+        new = size_of(records, record, fields, NEW, len(text)) >= 0
+        problem = GOOD
+        if not is_word(text, records, record, fields, ELEMENT, word):
+            problem = NOT_COLUMN
+        elif size_of(records, record, fields, NAME, len(text)) < 0:
+            problem = NO_NAME
+        elif not own:
+            problem = NO_TYPE
+        elif size_of(records, record, fields, MORE, len(text)) >= 0:
+            problem = SEVERAL
+        elif letter == DELETE:
+            problem = (
+                NESTED
+                if old or new
+                else put(text, records, record, fields, OWN, cell, before_start, before_length)
+            )
+        elif not (old or new):
+            problem = put(text, records, record, fields, OWN, cell, after_start, after_length)
+        elif letter == INSERT:
+            problem = NESTED
+        elif not new:
+            problem = NO_AFTER
+        else:
+            problem = put(text, records, record, fields, NEW, cell, after_start, after_length)
+            if problem == GOOD and old:
+                problem = put(text, records, record, fields, OLD, cell, before_start, before_length)
+        if problem != GOOD:
+            before_length[cell] = after_length[cell] = MISSING
+            count += 1
+        problems[cell] = problem
+    return count
+
+
+@kernel(writes=("placed_starts", "placed_lengths"))
+def scatter(
+    rows: Longs,
+    bounds: Longs,
+    names: Longs,
+    columns: Longs,
+    starts: Offsets,
+    lengths: Offsets,
+    begin: int,
+    size: int,
+    placed_starts: Offsets,
+    placed_lengths: Offsets,
+) -> int:
+    """Write the cells of an image to their columns and rows, ``size`` places from ``begin`` on; return how many have none or one that is taken.
+
+    ``columns`` is the column of each name, -1 for none.
+    """
+    refused = 0
+    for row in range(len(rows)):
+        for cell in range(bounds[rows[row]], bounds[rows[row] + 1]):
+            column = columns[names[cell]] if names[cell] >= 0 else -1
+            if column < 0 or (column + 1) * len(rows) > size:
+                refused += 1
+                continue
+            if lengths[cell] == MISSING:
+                continue
+            place = begin + column * len(rows) + row
+            if placed_lengths[place] != MISSING:
+                refused += 1
+                continue
+            placed_starts[place], placed_lengths[place] = starts[cell], lengths[cell]
+    return refused

@@ -1,0 +1,1 @@
+"""Messages that are too long for memory, cut into their transactions."""

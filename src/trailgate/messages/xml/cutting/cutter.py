@@ -1,0 +1,239 @@
+"""A message that is too long for memory, as many: each transaction's element with the start tags around it is a message of its own.
+
+Each is a document, with the same transaction, the same operations and the same places in the source as in the whole message.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Octets
+from trailgate.errors import DecodeError
+from trailgate.messages.parsing.cutting import Chunks
+from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.xml.automaton import Automaton
+from trailgate.messages.xml.cutting.rules import NotCuttableError, compile_cuts
+from trailgate.messages.xml.kernels.cutting import cut
+from trailgate.messages.xml.kernels.layout import (
+    CUT,
+    CUT_AT,
+    CUT_DEPTH,
+    CUT_WRITTEN,
+    DECODED,
+    DONE,
+    FRAME,
+    FULL,
+    INNER,
+    LITERALS,
+    NAME_SIZE,
+    NEEDS_MORE,
+    NOW,
+    OPENED,
+    SPARE,
+    TAG_START,
+    TEXT,
+    UNREAD,
+)
+from trailgate.messages.xml.options import XmlOptions
+from trailgate.messages.xml.scanner import DECLARATION, Room, Scanner, has_forbidden
+from trailgate.messages.xml.tree.checking import check_document, utf8_of, with_last
+
+_CUTS: Final = 1 << 16  # numbers: some thousand places
+_HEAD: Final = 1024  # bytes that a declaration is within
+_TOKEN: Final = 1 << 20  # bytes after which a token that is not taken is checked by expat
+
+
+@dataclass(frozen=True, slots=True)
+class XmlCutter:
+    """Cuts messages by rules."""
+
+    options: XmlOptions
+
+    def why_not(self) -> str:
+        """Return why messages cannot be cut by these rules, empty where they can."""
+        try:
+            compile_cuts(self.options.rules)
+        except NotCuttableError as reason:
+            return str(reason)
+        return ""
+
+    def cut(self, chunks: Chunks, file: int, longest: int) -> Iterator[MessageBatch]:
+        """Yield the transactions of a message; raises DecodeError, with line, column and the text around, for one that is not well-formed."""
+        return _Cutting(self.options, chunks, file, longest).batches()
+
+
+@dataclass(slots=True)
+class _Open:
+    """The start tags around what comes next, and the names of their elements."""
+
+    tags: list[bytes] = field(default_factory=list)
+    names: list[bytes] = field(default_factory=list)
+
+    @property
+    def before(self) -> bytes:
+        """Return the start tags."""
+        return b"".join(self.tags)
+
+    @property
+    def after(self) -> bytes:
+        """Return the end tags."""
+        return b"".join(b"</%b>" % name for name in reversed(self.names))
+
+
+class _Cutting:
+    """One message while it is cut.
+
+    ``text`` begins with the start tags that ``open`` has, of the elements around the last cut; what follows it is from ``begin`` on.
+    ``base`` is where in the message the first byte of ``text`` would be, if those tags were just before the rest.
+    """
+
+    def __init__(self, options: XmlOptions, chunks: Chunks, file: int, longest: int) -> None:
+        self.limits, self.longest = options.limits, longest
+        self.chunks, self.file = chunks, file
+        self.automaton: Automaton = compile_cuts(options.rules)
+        self.names = Scanner(self.automaton, self.limits).names.copied()
+        self.room = Room.of(self.automaton, self.limits)
+        self.now, self.cuts = np.zeros(NOW, np.int64), np.empty(_CUTS, np.int64)
+        self.text, self.size = np.zeros(0, np.uint8), 0
+        self.base, self.begin = 0, 0
+        self.open, self.rows = _Open(), list[int]()
+        self.refused = -1  # where in the message the token is that was not taken
+
+    def batches(self) -> Iterator[MessageBatch]:
+        """Yield the transactions."""
+        begun = False
+        for data, last in with_last(utf8_of(self.chunks())):
+            self._append(data)
+            if not begun:
+                self._begin()
+                begun = True
+            code = FULL
+            while code == FULL:
+                code = self._run(last=last)
+                if self.now[CUT_WRITTEN]:
+                    yield self._cut()
+            if code in {DONE, NEEDS_MORE} and not (last and code == NEEDS_MORE):
+                self._check_length()
+            elif last or self._is_refused_again():
+                self._refuse()
+
+    def _append(self, data: bytes) -> None:
+        """Add bytes after the text; raises DecodeError for characters that no document has."""
+        before = self.size
+        self._hold(self.text[:before], np.frombuffer(data, np.uint8))
+        if has_forbidden(self.text, before, self.size):
+            self._refuse()
+
+    def _hold(self, *parts: Octets) -> None:
+        """Make the text of parts, with room after it for literals, and for the kernel to work in."""
+        literals = np.frombuffer(self.automaton.literals, np.uint8)
+        size = sum(map(len, parts))
+        fixed = size + SPARE + len(literals)
+        text = np.empty(fixed + size + SPARE, np.uint8)
+        np.concatenate(parts, out=text[:size])
+        text[size : size + SPARE], text[size + SPARE : fixed] = 0, literals
+        self.names.used[LITERALS], self.names.used[DECODED] = size + SPARE, fixed
+        self.text, self.size = text, size
+
+    def _begin(self) -> None:
+        """Begin the document after its mark and declaration."""
+        head = self.text[: min(self.size, _HEAD)].tobytes()
+        at = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
+        if head[at:].startswith(b"<?xml") and head[at + 5 : at + 6].isspace():
+            end = head.find(b"?>") + 2
+            if DECLARATION.fullmatch(head[at:end]) is None:
+                check_document(self.chunks(), self.limits)
+            at = max(at, end)
+        self.now[CUT_AT] = self.begin = at
+        self.room.frames[:FRAME] = 0
+        self.room.frames[TEXT] = UNREAD
+        self.room.counters[:] = 0
+
+    def _run(self, *, last: bool) -> int:
+        automaton, room = self.automaton, self.room
+        found: int = cut(
+            self.text, self.size, last, *self.names, automaton.step, len(automaton.elements) + 1,
+            automaton.choices, automaton.outcomes, automaton.predicates, automaton.bounds,
+            room.frames, room.counters, automaton.counters, room.attributes, room.pieces,
+            room.scopes, self.now, self.cuts,
+        )  # fmt: skip
+        return found
+
+    def _check_length(self) -> None:
+        if self.size > self.longest:
+            raise DecodeError(
+                f"a transaction is longer than {self.longest} bytes",
+                hint="Is the match of the rules at the top that of each transaction?",
+            )
+
+    def _is_refused_again(self) -> bool:
+        """Return whether a token was not taken twice, with much after it: else it may only not be whole."""
+        at = self.base + int(self.now[CUT_AT])
+        again = self.refused == at and self.size - self.now[CUT_AT] > _TOKEN
+        self.refused = at
+        return bool(again)
+
+    def _refuse(self) -> NoReturn:
+        """Raise the error of the message, which is read again for it."""
+        check_document(self.chunks(), self.limits)
+        problem = (
+            "the message has what is read in whole messages alone: very many names, or rare ones"
+        )
+        raise DecodeError(problem, hint="It is too long for that")
+
+    def _cut(self) -> MessageBatch:
+        """Return the transactions that were found, and keep what follows the last one."""
+        numbers = self.cuts[: int(self.now[CUT_WRITTEN])].tolist()
+        self.now[CUT_WRITTEN] = 0
+        view = memoryview(pa.py_buffer(self.text))
+        parts: list[bytes | memoryview] = []
+        bounds, offsets = [0], []
+        begin, opened, known = self.begin, self.open, self.rows
+        at = 0
+        while at < len(numbers):
+            stop, depth = numbers[at : at + CUT]
+            rows = numbers[at + CUT : at + CUT + OPENED * depth]
+            at += CUT + OPENED * depth
+            around = opened if rows == known else self._opened(rows)
+            before = opened.before
+            parts += [before, view[begin:stop], around.after]
+            bounds.append(bounds[-1] + len(before) + stop - begin + len(around.after))
+            offsets.append(self.base + begin - len(before))
+            begin, opened, known = stop, around, rows
+        self._keep(begin, opened)
+        files = np.full(len(offsets), self.file, np.int64)
+        starts, ends = np.array(bounds[:-1], np.int64), np.array(bounds[1:], np.int64)
+        data = pa.py_buffer(b"".join(parts))
+        return MessageBatch(data, starts, ends, files, np.array(offsets, np.int64))
+
+    def _opened(self, rows: list[int]) -> _Open:
+        """Return the start tags of open elements, of which ``rows`` has the places and the sizes of their names."""
+        found = _Open()
+        for at in range(0, len(rows), OPENED):
+            start, end, size = rows[at : at + OPENED]
+            tag = self.text[start:end].tobytes()
+            found.tags.append(tag)
+            found.names.append(tag[1 : 1 + size])
+        return found
+
+    def _keep(self, begin: int, opened: _Open) -> None:
+        """Keep the text from a place on, after the start tags of the elements that are open there."""
+        before = opened.before
+        moved = len(before) - begin
+        self._hold(np.frombuffer(before, np.uint8), self.text[begin : self.size])
+        self.base -= moved
+        self.now[CUT_AT] += moved
+        frames = self.room.frames.reshape(-1, FRAME)
+        depth = len(opened.tags)
+        frames[depth + 1 : self.now[CUT_DEPTH] + 1, [TAG_START, INNER]] += moved
+        ends = np.cumsum([len(tag) for tag in opened.tags], dtype=np.int64)
+        frames[1 : depth + 1, INNER] = ends
+        frames[1 : depth + 1, TAG_START] = ends - [len(tag) for tag in opened.tags]
+        self.begin, self.open = len(before), opened
+        self.rows = frames[1 : depth + 1, [TAG_START, INNER, NAME_SIZE]].reshape(-1).tolist()

@@ -1,0 +1,198 @@
+"""Change events that are written are read again, and transactions' events are what Debezium's documentation prints."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from laws import examples
+from operations_for_messages import capturable, captured, said
+from trail.batches import batch_of
+from trail.operation_strategies import DEFINITIONS, KEYLESS, NARROW
+from trailgate.errors import EncodeError, OptionError
+from trailgate.messages.debezium.writer import DebeziumWriter
+from trailgate.messages.debezium.writer_options import DebeziumPublishOptions
+from trailgate.model.changes import ChangeBatch
+from trailgate.model.tables import Definitions, Table
+
+MODEST: Final = settings(
+    max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+# An event names a table by two names, and its database beside them.
+TABLES: Final = Definitions((*DEFINITIONS.tables[:2], replace(KEYLESS, name="S.KEYLESS")))
+BARE: Final = "debezium.decimal.handling.mode=string\ndebezium.binary.handling.mode=bytes\n"
+PROPERTIES: Final = "parser.type=debezium\ndebezium.sourcedefs=x\n"
+Operation = dict[str, Any]
+
+
+def _renamed(operations: list[Operation]) -> list[Operation]:
+    """Return operations of ``TABLES``, each with a transaction id of its own run."""
+    run, found = 0, []
+    for operation in operations:
+        run += operation["tx_ind"] in "BW"
+        table = operation["table"].removeprefix("C.")
+        found.append(operation | {"table": table, "tx_id": f"t{run}", "csn": f"{run:09}"})
+    return found
+
+
+def _documents(batch: ChangeBatch, **options: Any) -> list[Any]:
+    messages = DebeziumWriter(DebeziumPublishOptions(**options)).write(batch)
+    return [json.loads(body) for body in messages.bodies.to_pylist()]
+
+
+@MODEST
+@given(capturable().map(_renamed), st.booleans(), st.booleans())
+def test_operations_are_read_again(
+    operations: list[Operation], schemas: bool, transactions: bool
+) -> None:
+    options = DebeziumPublishOptions(
+        schemas=schemas, transactions=transactions, missing="omit", key_updates="update"
+    )
+    messages = DebeziumWriter(options).write(batch_of(TABLES, operations))
+
+    properties = PROPERTIES + ("" if schemas else BARE)
+    found = captured(properties, messages.bodies.to_pylist(), TABLES)
+    # An update without any before value has null for its image; one that has none of an image has an empty one.
+    assert list(map(said, found)) == list(map(said, operations))
+    assert [op["tx_ind"] for op in found] == [op["tx_ind"] for op in operations]
+    assert [op["tx_id"] for op in found] == [op["tx_id"] for op in operations]
+
+
+@MODEST
+@given(capturable().map(_renamed), st.data())
+def test_places_in_transactions_do_not_depend_on_how_operations_are_cut(
+    operations: list[Operation], data: st.DataObject
+) -> None:
+    options = DebeziumPublishOptions(missing="omit", key_updates="update")
+    whole = DebeziumWriter(options).write(batch_of(TABLES, operations)).bodies.to_pylist()
+    at = data.draw(st.integers(0, len(operations)))
+    writer, parts = DebeziumWriter(options), []
+    for part in (operations[:at], operations[at:]):
+        parts += [json.loads(b) for b in writer.write(batch_of(TABLES, part)).bodies.to_pylist()]
+
+    assert _counted(parts) == _counted([json.loads(body) for body in whole])
+
+
+def _counted(events: list[Any]) -> list[Any]:
+    """Return what events say of their transactions, tables in order of their names."""
+    return [
+        event["transaction"]
+        if "op" in event
+        else event | {"data_collections": sorted(event["data_collections"] or [], key=str)}
+        for event in events
+    ]
+
+
+@MODEST
+@given(capturable().map(_renamed))
+def test_events_do_not_depend_on_how_blocks_are_split(operations: list[Operation]) -> None:
+    batch = batch_of(TABLES, operations)
+    kinds = [
+        (b, np.flatnonzero(b.op_type == k)) for b in batch.blocks for k in np.unique(b.op_type)
+    ]
+    split = ChangeBatch([block.take(rows) for block, rows in reversed(kinds)], batch.rows)
+    options: dict[str, Any] = {"missing": "omit", "key_updates": "update"}
+
+    assert _counted(_documents(split, **options)) == _counted(_documents(batch, **options))
+
+
+@MODEST
+@given(capturable().map(_renamed))
+def test_events_count_what_is_in_a_transaction(operations: list[Operation]) -> None:
+    events = _documents(batch_of(TABLES, operations), missing="omit", key_updates="update")
+
+    seen: dict[str, int] = {}
+    for event in events:
+        if event.get("status") == "BEGIN":
+            seen = {}
+        elif event.get("status") == "END":
+            assert event["event_count"] == sum(seen.values())
+            listed = {c["data_collection"]: c["event_count"] for c in event["data_collections"]}
+            assert listed == seen
+        else:
+            name = f"{event['source']['schema']}.{event['source']['table']}"
+            seen[name] = seen.get(name, 0) + 1
+            block = event["transaction"]
+            assert block["total_order"] == sum(seen.values())
+            assert block["data_collection_order"] == seen[name]
+            assert block["id"] == event["source"]["txId"]
+    assert sum("op" in event for event in events) == len(operations)
+
+
+def _one(kind: str, before: Operation, after: Operation, table: Table = NARROW) -> ChangeBatch:
+    operation = {
+        "table": table.name, "op_type": kind, "op_ts": 1_486_500_577_691_123, "tx_ind": "W",
+        "tx_id": "571", "csn": "34", "before": before, "after": after,
+    }  # fmt: skip
+    return batch_of(Definitions((table,)), [operation])
+
+
+def test_an_event_is_as_debezium_documents_it() -> None:
+    begin, event, end = _documents(_one("U", {"A": "k", "B": "x"}, {"A": "k", "B": None}))
+
+    assert begin == {
+        "status": "BEGIN", "id": "571", "ts_ms": 1486500577691, "event_count": None,
+        "data_collections": None,
+    }  # fmt: skip
+    assert event == {
+        "before": {"A": "k", "B": "x"},
+        "after": {"A": "k", "B": None},
+        "source": {
+            "version": "1", "connector": "trailgate", "name": "trailgate", "ts_ms": 1486500577691,
+            "ts_us": 1486500577691123, "ts_ns": 1486500577691123000, "snapshot": "false", "db": None,
+            "schema": "S", "table": "NARROW", "txId": "571", "scn": "34",
+        },
+        "op": "u",
+        "ts_ms": 1486500577691,
+        "ts_us": 1486500577691123,
+        "ts_ns": 1486500577691123000,
+        "transaction": {"id": "571", "total_order": 1, "data_collection_order": 1},
+    }  # fmt: skip
+    assert end == {
+        "status": "END", "id": "571", "ts_ms": 1486500577691, "event_count": 1,
+        "data_collections": [{"data_collection": "S.NARROW", "event_count": 1}],
+    }  # fmt: skip
+
+
+def test_messages_have_their_topics_and_the_order_of_their_operations() -> None:
+    messages = DebeziumWriter(DebeziumPublishOptions(prefix="p")).write(
+        _one("D", {"A": "k", "B": ""}, {})
+    )
+    assert messages.order.tolist() == [0, 0, 0]
+    assert messages.headers["topic"].to_pylist() == ["p.transaction", "p.S.NARROW", "p.transaction"]
+
+
+def test_a_missing_column_is_refused_omitted_or_said_by_the_placeholder() -> None:
+    batch = _one("U", {}, {"A": "k"})
+    with pytest.raises(
+        EncodeError, match=r"column B is missing.*table S\.NARROW, field B.*missing=omit"
+    ):
+        _documents(batch)
+    assert _documents(batch, missing="omit")[1]["after"] == {"A": "k"}
+    placed = _documents(batch, missing="placeholder")[1]
+    assert placed["after"] == {"A": "k", "B": "__debezium_unavailable_value"}
+    assert placed["before"] is None
+    with pytest.raises(EncodeError, match=r"column X is missing.*text columns alone"):
+        _documents(_one("I", {}, {"Y": "k"}, TABLES.tables[2]), missing="placeholder")
+
+
+def test_key_updates_are_refused_unless_they_may_be_updates() -> None:
+    batch = _one("K", {"A": "k", "B": ""}, {"A": "l", "B": ""})
+    with pytest.raises(EncodeError, match=r"the key changes.*key_updates=update"):
+        _documents(batch)
+    assert _documents(batch, key_updates="update")[1]["op"] == "u"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"missing": "x"}, {"key_updates": "x"}, {"schemas": "x"}, {"content": "transaction"}],
+)
+def test_options_are_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=next(iter(options))):
+        DebeziumPublishOptions(**options)

@@ -1,0 +1,164 @@
+"""Long messages are cut: the operations are those of the whole message, and what is wrong with it is too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trailgate.errors import DecodeError
+from trailgate.jobs.capture.loading import messages_from
+from trailgate.messages.capture import Capture, TransactionState
+from trailgate.messages.xml.options import XmlOptions
+from trailgate.messages.xml.tree.documents import parse_document
+from xml_files import xml_capture
+
+RULES = """xml.rules=t
+t.type=tx
+t.match=//t[@a='1']
+t.timestamp=*ts
+t.txname=../@n
+t.subrules=o
+o.type=op
+o.match=.//op
+o.schemaandtable="OGG.PAIR"
+o.optype=@k
+o.txowner=/batch/@owner
+o.subrules=i,c
+i.type=col
+i.name="ID"
+i.value=position()
+c.type=col
+c.match=./c[1]
+c.name="NAME"
+c.value=text()
+c.isnull=../../@null
+"""
+TEXTS = st.sampled_from(["", "x", " y ", "&lt;&#65;", "<![CDATA[</t>]]>", "<!-- </t> -->", "\u00e4", "<?pi <t> ?>"])  # fmt: skip
+OPERATIONS = st.builds(
+    lambda kind, text, more: f"<op k='{kind}'><c>{text}</c>{more}</op>",
+    st.sampled_from("IUD"),
+    TEXTS,
+    st.sampled_from(["", "<c>z</c>", "<t a='1'/>"]),
+)
+TRANSACTIONS = st.builds(
+    lambda mark, null, between, operations: f"<t a='{mark}'{null}>{between.join(operations)}</t>",
+    st.sampled_from("1112"),
+    st.sampled_from(["", " null=''"]),
+    st.sampled_from(["", "\n", "<x>", "&gt;"]).map(lambda text: "<x/>" if text == "<x>" else text),
+    st.lists(OPERATIONS, max_size=3),
+)
+GROUPS = st.builds(
+    lambda tag, inner: f"<{tag}>{''.join(inner)}</{tag.split()[0]}>",
+    st.sampled_from(["g", "g n='1'", "p:g xmlns:p='urn:p' n='&amp;'"]),
+    st.lists(TRANSACTIONS | TEXTS, max_size=4),
+)
+DOCUMENTS = st.builds(
+    lambda head, owner, inner: f"{head}<batch{owner}>{''.join(inner)}</batch>\n",
+    st.sampled_from(["", "\ufeff", "<?xml version='1.0' encoding='utf-8'?>\n", "<!-- c -->"]),
+    st.sampled_from([" owner='me'", " owner='&quot;'"]),
+    st.lists(GROUPS | TRANSACTIONS | TEXTS, max_size=6),
+)
+
+
+def chunks_of(body: bytes, size: int) -> Callable[[], Iterator[bytes]]:
+    def chunks() -> Iterator[bytes]:
+        for at in range(0, len(body), size):
+            yield body[at : at + size]
+
+    return chunks
+
+
+def whole(capture: Capture, body: bytes) -> pa.RecordBatch:
+    parsed = capture.parse(messages_from([body]))
+    assert not parsed.problems, parsed.problems[0].error
+    return parsed.operations()
+
+
+def cut(capture: Capture, body: bytes, size: int) -> list[pa.RecordBatch]:
+    assert capture.cutter is not None
+    assert capture.cutter.why_not() == ""
+    found, state = [], TransactionState()
+    for batch in capture.cutter.cut(chunks_of(body, size), 0, 1 << 20):
+        parsed = capture.parse(batch, state)
+        assert not parsed.problems, parsed.problems[0].error
+        state = parsed.state
+        found.append(parsed.operations())
+    return found
+
+
+def rows(batches: list[pa.RecordBatch]) -> list[dict[str, object]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+@given(DOCUMENTS, st.integers(1, 300))
+@settings(deadline=None)
+def test_a_message_that_is_cut_gives_the_operations_of_the_whole(text: str, size: int) -> None:
+    capture = xml_capture(RULES)
+
+    assert rows(cut(capture, text.encode(), size)) == rows([whole(capture, text.encode())])
+
+
+@given(DOCUMENTS, st.integers(1, 300), st.sampled_from(["utf-16", "utf-16-be", "iso-8859-1"]))
+@settings(deadline=None, max_examples=30)
+def test_any_encoding_is_cut(text: str, size: int, encoding: str) -> None:
+    capture = xml_capture(RULES)
+    inner = text.removeprefix("\ufeff").removeprefix("<?xml version='1.0' encoding='utf-8'?>\n")
+    body = f"<?xml version='1.0' encoding='{encoding}'?>{inner}".encode(encoding)
+
+    assert rows(cut(capture, body, size)) == rows([whole(capture, body)])
+
+
+@given(
+    DOCUMENTS,
+    st.integers(0, 600),
+    st.sampled_from(["", "<", "&", "</t>", "\x00", "]]>", "<!DOCTYPE a>", "<b b='' b=''>", "q:"]),
+    st.integers(1, 300),
+)
+@settings(deadline=None)
+def test_what_is_wrong_with_a_message_is_found_as_in_the_whole(
+    text: str, place: int, piece: str, size: int
+) -> None:
+    body = text.encode()
+    at = place % (len(body) + 1)
+    body = body[:at] + piece.encode() + body[at + 1 :]
+    capture = xml_capture(RULES)
+    assert isinstance(capture.options, XmlOptions)
+    try:
+        parse_document(body, capture.options.limits)
+    except DecodeError as error:
+        wanted = error
+    else:
+        return
+
+    assert capture.cutter is not None
+    batches = capture.cutter.cut(chunks_of(body, size), 0, 1 << 20)
+
+    with pytest.raises(DecodeError) as caught:
+        list(batches)
+
+    assert str(caught.value) == str(wanted)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("t.match=//t[2]", "the match of t counts elements"),
+        ("t.txname=position()", "t.txname asks for the position()"),
+        ("t.txname=../name/text()", "t.txname is found beside"),
+        ("t.txname=../text()", "t.txname asks for the text()"),
+        ("o.txowner=/batch/x/@owner", "o.txowner is found beside"),
+        ("o.txowner=//x/@owner", "o.txowner is found beside"),
+        ("t.match=", "the whole message is one transaction"),
+    ],
+)
+def test_rules_that_need_the_whole_message_are_named(line: str, reason: str) -> None:
+    name = line.partition("=")[0] + "="
+    lines = [each for each in RULES.splitlines() if not each.startswith(name)]
+    capture = xml_capture("\n".join([*lines, line] if line != name else lines))
+
+    assert capture.cutter is not None
+    assert capture.cutter.why_not().startswith(reason)

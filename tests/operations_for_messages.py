@@ -1,0 +1,82 @@
+"""Operations that messages can say and captures take: with keys, and numbers in columns of numbers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from json_messages import messages_of
+from trail.batches import operations_of
+from trail.operation_strategies import DEFINITIONS, runs
+from trailgate.messages.capture import Capture
+from trailgate.messages.extract.rules import CaptureRules
+from trailgate.messages.parsers import parser_of
+from trailgate.messages.properties.file import parse_properties
+from trailgate.model.tables import Definitions
+
+ALL: Final = CaptureRules(compress_updates=False, compress_deletes=False, update_befores=True)
+NUMBERS: Final = st.sampled_from(["0", "-1.50", "1E7", ".5", "+3", "007", "5.", "-0.10e-3"])
+FIRST, LAST = (
+    -62_135_596_800_000_000,
+    253_402_300_799_999_999,
+)  # microseconds of years that dates have
+Operation = dict[str, Any]
+
+
+@st.composite
+def capturable(draw: st.DrawFn) -> list[Operation]:
+    """Return operations that a capture takes."""
+    operations = draw(runs())
+    for at, operation in enumerate(operations):
+        kind, table = operation["op_type"], DEFINITIONS.table(operation["table"])
+        for side, kinds in (("before", "UKD"), ("after", "UKI")):
+            image = dict(operation[side])
+            for column in table.columns:
+                if column.sub_type == 2 and image.get(column.name) is not None:
+                    image[column.name] = draw(NUMBERS)
+                if column.key and kind in kinds:
+                    key = st.integers(0, 9) if column.data_type == 134 else st.just("k")
+                    image[column.name] = draw(key)
+            operations[at] = operations[at] | {side: image}
+        names = st.text('aé"', max_size=3)
+        tokens = draw(st.dictionaries(names, st.text(max_size=3), max_size=3))
+        operations[at] |= {"op_ts": draw(st.integers(FIRST, LAST)), "tokens": tokens}
+    return operations
+
+
+def captured(
+    properties: str, bodies: list[bytes], definitions: Definitions = DEFINITIONS
+) -> list[Operation]:
+    """Return the operations of messages, with those that were held until their end."""
+    parsed_properties = parse_properties(properties.encode())
+    files = _Files(definitions)
+    options, _ = parser_of(parsed_properties).setup(parsed_properties, files)
+    capture = Capture(options, definitions, ALL)
+    parsed = capture.parse(messages_of(bodies))
+    assert not parsed.problems, parsed.problems
+    return operations_of(parsed.batch) + operations_of(capture.at_end(parsed.state).batch)
+
+
+class _Files:
+    """The definitions, whatever file is named."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self.definitions = definitions
+
+    def chosen(self, path: str) -> str:
+        return path
+
+    def sourcedefs(self, path: str) -> Definitions:
+        assert path
+        return self.definitions
+
+    def copybook(self, path: str, dialect: Any) -> Any:
+        raise NotImplementedError
+
+
+def said(operation: Operation) -> Operation:
+    """Return what messages say of an operation: a key update is an update."""
+    names = ("table", "op_type", "op_ts", "before", "after")
+    kind = operation["op_type"].replace("K", "U")
+    return {name: operation[name] for name in names} | {"op_type": kind}
