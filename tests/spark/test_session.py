@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.spark import jre
+from trailgate.spark.local_session import session
 
 ROOT = Path(__file__).parents[2]
 # What Spark's launch scripts call; everything of it is on the smallest Debian.
