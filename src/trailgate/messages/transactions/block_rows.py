@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 
 from trailgate.arrays import Longs
@@ -33,8 +31,8 @@ def taken(block: ChangeBlock, rows: Longs) -> ChangeBlock:
             for column in columns
         )
 
-    return replace(
-        block,
+    return ChangeBlock(
+        table=block.table,
         order=block.order[rows],
         op_type=block.op_type[rows],
         op_ts=block.op_ts[rows],
