@@ -84,6 +84,8 @@ class EventPublishingFormat:
         return self._held(messages, continues, False)
 
     def _held(self, messages: MessageBatch, ask: Callable[[MessageBatch], T], otherwise: T) -> T:
+        if looks_delimited(messages):
+            return otherwise
         try:
             _, kind = kind_of(messages)
             if kind == XML:
