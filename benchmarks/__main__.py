@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Final
 
 from benchmarks import report
@@ -111,6 +112,14 @@ def fixed_messages(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def json_messages(quick: bool) -> list[Figure]:
+    if find_spec("orjson") is None:
+        return []  # the extra ``bench`` has it
+    from benchmarks.json_messages import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 def xml_messages(quick: bool) -> list[Figure]:
     from benchmarks.xml_messages import run  # noqa: PLC0415
 
@@ -149,6 +158,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         xml_messages,
         publications,
         xml_cutting,
+        json_messages,
         cobrix,
     )
 }

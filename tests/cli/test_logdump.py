@@ -129,6 +129,35 @@ def test_the_tab_key_offers_what_may_follow(typed: str, offered: list[str]) -> N
     assert [completion.text for completion in found] == offered
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("SCANFORTYPE Ins", ["Insert"]),
+        ("sft insert, my", ["MY.ORDERS"]),
+        ("FILTER INCLUDE RECTYPE fieldc", ["FieldComp"]),
+        ("FILTER INCLUDE FILENAME my.", ["MY.ORDERS"]),
+        ("SFTS 2026-01-01, M", ["MY.ORDERS"]),
+        ("COUNT DETAIL, FILE ", ["MY.ORDERS"]),
+    ],
+)
+def test_the_tab_key_offers_tables_and_types(file: str, typed: str, offered: list[str]) -> None:
+    talk = Conversation(lambda: EPOCH)
+    list(talk.answer(f"OPEN {file}"))
+    found = completer(talk.session).get_completions(Document(typed), CompleteEvent())
+
+    assert [completion.text for completion in found] == offered
+
+
+def test_the_tab_key_passes_over_damage(file: str) -> None:
+    Path(file).write_bytes(b"\xee" * 5000)
+    talk = Conversation(lambda: EPOCH)
+    list(talk.answer(f"OPEN {file}"))
+
+    assert (
+        list(completer(talk.session).get_completions(Document("SFT I, M"), CompleteEvent())) == []
+    )
+
+
 def test_the_tab_key_offers_files(tmp_path: Path) -> None:
     (tmp_path / "ot000000000").touch()
     talk = Conversation(lambda: EPOCH)

@@ -10,7 +10,7 @@ import pytest
 from logdump.sessions import answers, session_in
 from trailgate.logdump.commands.table import COMMANDS, ROWS
 from trailgate.logdump.filters.options import OPTIONS, FilterOption
-from trailgate.logdump.session.results import Lines, Listing
+from trailgate.logdump.session.results import Failure, Lines, Listing
 from trailgate.logdump.session.session import Command
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
@@ -59,11 +59,33 @@ def test_no_name_belongs_to_two_commands() -> None:
     assert all(name == name.upper() for name in names)
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("OPNE x", "'OPNE' is not a command. Did you mean OPEN? HELP lists the commands"),
+        ("scanfortyp Insert", "no trail file is open"),
+        ("xyzzy", "'xyzzy' is not a command. HELP lists the commands"),
+        ("GHDR ONN", "Did you mean ON?"),
+    ],
+)
+def test_a_mistyped_word_has_a_suggestion(tmp_path: Path, typed: str, said: str) -> None:
+    *_, failure = answers(session_in(tmp_path), typed)
+
+    assert isinstance(failure, Failure)
+    assert said in str(failure.error)
+
+
 def test_help_lists_every_command(tmp_path: Path) -> None:
-    (shown,) = answers(session_in(tmp_path), "HELP")
+    """Those without effect are a list of their own."""
+    talk = session_in(tmp_path)
+    (shown,), (refused,) = answers(talk, "HELP"), answers(talk, "HELP REFUSED")
 
     assert isinstance(shown, Lines)
-    assert sorted(line.split()[0] for line in shown.lines) == sorted(map(identity, ROWS))
+    assert isinstance(refused, Lines)
+    lists = [[line.split()[0] for line in one.lines] for one in (shown, refused)]
+    assert sorted([*lists[0], *lists[1]]) == sorted(map(identity, ROWS))
+    assert "DECRYPT" in lists[1]
+    assert "NEXT" in lists[0]
 
 
 def test_help_of_filter_lists_its_options(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
 from trailgate.errors import OptionError
+from trailgate.logdump.session.offered_words import offered_words
 from trailgate.logdump.session.session import Session
 
 FILES = frozenset(("OPEN", "OBEY", "SAVE", "CD", "VOLUME", "LOG", "FILES"))
@@ -35,10 +37,8 @@ class _Commands(Completer):
             command, _ = self._session.find(name)
         except OptionError:
             return
-        words = command.keywords
-        if command.names[0] == "HELP":
-            words = tuple(self._session.commands)
-        yield from _matching(rest.rpartition(" ")[2], words)
+        last = re.split(r"[ ,]", rest)[-1]
+        yield from _matching(last, offered_words(self._session, command, rest))
         if command.names[0] in FILES:
             inner = Document(rest.rpartition(" ")[2])
             yield from self._paths.get_completions(inner, complete_event)
@@ -48,5 +48,5 @@ def _matching(begun: str, words: Iterable[str]) -> Iterable[Completion]:
     return (
         Completion(word, start_position=-len(begun))
         for word in words
-        if word.startswith(begun.upper())
+        if word.upper().startswith(begun.upper())
     )

@@ -118,7 +118,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
     for command in (made, *made.commands.values()):
         for parameter in command.params:
             if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""  # the type of a switch says nothing
+                parameter.metavar = ""  # the type of a switch is not shown
     usage: Any = typer.BadParameter.__base__  # whichever package it is from
 
     def running(given: list[str], prog_name: str) -> object:

@@ -41,9 +41,9 @@ from trailgate.messages.transactions.images import (
     shaped,
     with_operation_types,
 )
+from trailgate.messages.transactions.message_numbers import unended
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.messages.transactions.remaining import Remaining, remaining
-from trailgate.messages.transactions.segments import unended
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
 from trailgate.operations.operations_table import to_operations

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -86,6 +87,19 @@ def _counted(events: list[Any]) -> list[Any]:
         else event | {"data_collections": sorted(event["data_collections"] or [], key=str)}
         for event in events
     ]
+
+
+@MODEST
+@given(capturable().map(_renamed))
+def test_events_do_not_depend_on_how_blocks_are_split(operations: list[Operation]) -> None:
+    batch = batch_of(TABLES, operations)
+    kinds = [
+        (b, np.flatnonzero(b.op_type == k)) for b in batch.blocks for k in np.unique(b.op_type)
+    ]
+    split = ChangeBatch([block.take(rows) for block, rows in reversed(kinds)], batch.rows)
+    options: dict[str, Any] = {"missing": "omit", "key_updates": "update"}
+
+    assert _counted(_documents(split, **options)) == _counted(_documents(batch, **options))
 
 
 @MODEST

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from json_messages import messages_of
 from trailgate.messages.json_text.kernels.layout import ARRAY, OBJECT, STRING
 from trailgate.messages.json_text.nodes import Nodes
+from trailgate.messages.json_text.records import document_records
 from trailgate.messages.json_text.scanner import DEPTH, Scanner
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 
@@ -253,7 +254,9 @@ def test_members_of_an_opaque_one_are_checked_but_are_no_nodes() -> None:
 
 
 def test_a_path_leads_through_members_unless_one_has_the_whole_name() -> None:
-    nodes = _SCANNER.scan(messages_of([b'{"a":{"b":1}}', b'{"a.b":2,"a":{"b":3}}', b"{}", b"5"]))
-    assert nodes.texts(nodes.at(nodes.root, "a.b")).to_pylist() == ["1", "2", None, None]
-    assert nodes.texts_and_nested(nodes.at(nodes.root, "a"))[1] == 2
+    messages = messages_of([b'{"a":{"b":1}}', b'{"a.b":2,"a":{"b":3}}', b"{}", b"5"])
+    nodes = _SCANNER.scan(messages)
+    records = document_records(messages, nodes)
+    assert nodes.texts(records.node_at("a.b")).to_pylist() == ["1", "2", None, None]
+    assert nodes.texts_and_nested(records.node_at("a"))[1] == 2
     assert int((nodes.kinds(nodes.root) == ARRAY).sum()) == 0

@@ -176,7 +176,16 @@ def check(given: XmlOptions, bodies: list[bytes]) -> Scanned:
     assert all(readable(bodies[number], given.limits) for number in taken)
     wanted, _ = XmlFormat(given).reader.general(messages, taken)
     assert operations(found.findings) == operations(wanted)
+    assert rules_seen(found.findings) == rules_seen(wanted)
     return found
+
+
+def rules_seen(found: Findings) -> set[int]:
+    return {
+        rule
+        for records in (found.outer, found.operations, found.columns)
+        for rule in records.rule.tolist()
+    }
 
 
 @given(rule_sets(), st.lists(DOCUMENTS, min_size=1, max_size=3))
@@ -311,10 +320,23 @@ def test_rules_that_are_not_for_the_scanner(line: str) -> None:
         compile_rules(options(f"{rules}{line}\n").rules)
 
 
-def test_both_ways_give_operations_together() -> None:
-    latin = '<?xml version="1.0" encoding="iso-8859-1"?><r kind="I"><op table="\u00e4"><x a="1">\u00fc</x></op></r>'
-    plain = "<r kind='I'><op table='T'><y a='1'>&lt;</y></op><op table='U'/></r>"
-    bodies = [plain.encode(), latin.encode("latin-1"), plain.encode()] * 200
+LATIN = '<?xml version="1.0" encoding="iso-8859-1"?><r kind="I"><op table="\u00e4"><x a="1">\u00fc</x></op></r>'
+PLAIN = "<r kind='I'><op table='T'><y a='1'>&lt;</y></op><op table='U'/></r>"
+RARE = PLAIN.replace("T", "&#0000000065;")  # left to the general way
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        [LATIN.encode("latin-1")],
+        [PLAIN.encode("utf-16"), LATIN.replace("iso-8859-1", "utf-16").encode("utf-16-be")],
+        [PLAIN.encode(), LATIN.encode("latin-1"), PLAIN.encode(), RARE.encode()],
+        [LATIN.encode("latin-1"), PLAIN.encode(), RARE.encode("utf-16"), PLAIN.encode("utf-8-sig")],
+    ],
+    ids=["one other", "two others", "mixed", "mixed, another first"],
+)
+def test_messages_of_all_encodings_give_operations_together(bodies: list[bytes]) -> None:
+    bodies *= 400
     given = options(RULES)
 
     form = XmlFormat(given)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import trailgate
 from trailgate.cli import output
+from trailgate.cli.paging import paged
 from trailgate.errors import MissingDependencyError
 from trailgate.logdump.conversation import Conversation
 
+BANNER = f"Trailgate {trailgate.__version__}, commands of Logdump. HELP lists them, Tab completes, EXIT ends."
 HISTORY = "~/.trailgate_logdump_history"
 
 
@@ -38,6 +42,8 @@ def command(
     lines = _prompted(conversation) if interactive else iter(commands or _typed(sys.stdin))
     with output.quiet_pipe():
         try:
+            if interactive:
+                print(BANNER)
             if file is not None:
                 _answer(conversation, f"OPEN {_quoted(file)}")
             _converse(conversation, lines, interactive=interactive)
@@ -54,7 +60,8 @@ def _converse(conversation: Conversation, lines: Iterator[str], *, interactive: 
             return
         try:
             if line.strip():
-                _answer(conversation, line)
+                with paged() if interactive and _asks_help(line) else nullcontext():
+                    _answer(conversation, line)
         except KeyboardInterrupt:
             if not interactive:
                 raise
@@ -64,6 +71,11 @@ def _converse(conversation: Conversation, lines: Iterator[str], *, interactive: 
 def _answer(conversation: Conversation, line: str) -> None:
     for text in conversation.answer(line):
         print(text)
+
+
+def _asks_help(line: str) -> bool:
+    """Return whether a line asks for help, which is long."""
+    return line.split(maxsplit=1)[0].upper() in ("HELP", "?")
 
 
 def _quoted(file: str) -> str:

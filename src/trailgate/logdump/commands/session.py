@@ -9,6 +9,7 @@ from trailgate.errors import OptionError
 from trailgate.logdump.commands.conversions import COLON, show_time
 from trailgate.logdump.commands.filtering import show_filters
 from trailgate.logdump.commands.settings import setting_text
+from trailgate.logdump.commands.unsupported import UNSUPPORTED
 from trailgate.logdump.filters.options import OPTIONS as FILTER_OPTIONS
 from trailgate.logdump.session.results import Edit, Goodbye, Lines, Listing, Note, Result
 from trailgate.logdump.session.session import DEEPEST, Command, Session
@@ -16,6 +17,7 @@ from trailgate.logdump.syntax.arguments import Arguments
 from trailgate.logdump.syntax.values import one_of, read_number
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
+REFUSED: Final = "REFUSED"
 SHOWN_SETTINGS: Final = (
     ("Show Ghdr", "ghdr"),
     ("Detail", "detail"),
@@ -88,17 +90,25 @@ def show(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def explain(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """List the commands, or explain one of them."""
+    """List the commands, or explain one of them; REFUSED lists those without effect."""
     name = " ".join(arguments.plain)
-    if name:
+    if name and name.upper() != REFUSED:
         command, _ = session.find(name)
         lines = (command.help, *_more(command))
         others = f"  ({', '.join(command.names[1:])})" if command.names[1:] else ""
         yield Lines(f"{command.syntax}{others}", lines)
         return
+    without = {names for row in UNSUPPORTED for names in row.names}
     rows = {row.names: row for row in session.commands.values()}
-    names = (f"{row.names[0]:<22}{row.help}" for row in rows.values())
-    yield Lines("HELP command explains one of them.", tuple(sorted(names)))
+    listed = (
+        f"{row.names[0]:<22}{row.help}"
+        for row in rows.values()
+        if (row.names[0] in without) is bool(name)
+    )
+    title = "HELP command explains one of them; HELP REFUSED lists those of Logdump without effect."
+    yield Lines(
+        "Commands without effect, with the reason." if name else title, tuple(sorted(listed))
+    )
 
 
 def _more(command: Command) -> tuple[str, ...]:
@@ -160,7 +170,12 @@ ROWS: Final = (
         "Show a part of the session's state.",
         show,
     ),
-    Command(("HELP", "?"), "[command]", "List the commands, or explain one of them.", explain),
+    Command(
+        ("HELP", "?"),
+        "[command | REFUSED]",
+        "List the commands, or explain one of them; REFUSED: those without effect.",
+        explain,
+    ),
     Command(("HISTORY", "H"), "[n]", "List the commands that were typed, or the last n.", history),
     Command(
         ("FC",),

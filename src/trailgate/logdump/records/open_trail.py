@@ -10,7 +10,13 @@ import numpy as np
 
 from trailgate.arrays import PORTION, Octets
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.logdump.records.portions import Portion, sound_records, unsound
+from trailgate.logdump.records.portions import (
+    BACKWARD,
+    Portion,
+    last_sound_records,
+    sound_records,
+    unsound,
+)
 from trailgate.logdump.records.token_columns import UNKNOWN
 from trailgate.logdump.records.transaction_numbers import NONE, open_at
 from trailgate.storage.files.listing import stored_file
@@ -130,10 +136,12 @@ class OpenTrail:
                 offsets = np.array(places[::-1], np.int64)
                 lengths = np.diff(np.append(offsets, len(data)))
                 found = RecordPlaces(offsets, lengths, len(data))
-                portion, bad = self._portion(data, base, found)
+                source = trail_bytes(data, base, self.order)
+                view, bad = last_sound_records(source, view_records(source, found))
+                if len(view):
+                    yield Portion(source, view, self)
                 if bad is not None:
                     raise bad.located(source=self.path)
-                yield portion
                 place, size = base + places[-1], PORTION
             if problem is not None:
                 raise problem.located(source=self.path)
@@ -243,7 +251,7 @@ class OpenTrail:
             framed = end >= FRAME and raw[end - FRAME] == TRAILER and 0 <= start <= end - FRAME
             if not framed or not self._whole(data, start):
                 where = Where(offset=base + end, raw=raw[max(0, end - FRAME) : end])
-                return places, DecodeError("no record ends here", where=where)
+                return places, DecodeError("no record ends here", where=where, hint=BACKWARD)
             places.append(start)
             end = start
         return places, None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from trailgate.trail.records.record_problems import (
 from trailgate.trail.records.record_view import RecordView, find_names
 from trailgate.trail.records.trail_bytes import TrailBytes
 from trailgate.trail.records.transactions import ONLY, stands_apart
+
+FORWARD: Final = "SCANFORHEADER finds the next good record"
+BACKWARD: Final = "SCANFORHEADER PREV finds the good record before it"
 
 
 class Surroundings(Protocol):
@@ -93,12 +96,27 @@ def sound_records(source: TrailBytes, view: RecordView) -> tuple[RecordView, Dec
     if view.readable.all():
         return view, None
     bad = int(np.argmin(view.readable))
+    return view.take(slice(bad)), unsound(source, view.spans(bad), _problem(view, bad))
+
+
+def last_sound_records(
+    source: TrailBytes, view: RecordView
+) -> tuple[RecordView, DecodeError | None]:
+    """Return the records after the last one without a header that can be read, and what is wrong with that one."""
+    if view.readable.all():
+        return view, None
+    bad = int(np.flatnonzero(~view.readable)[-1])
+    error = unsound(source, view.spans(bad), _problem(view, bad))
+    error.hint = BACKWARD
+    return view.take(slice(bad + 1, None)), error
+
+
+def _problem(view: RecordView, bad: int) -> str:
     problem = first_problem(int(view.problems[bad]) & UNREADABLE)
     # That the header does not fit its record is said with the same words as that it is not there.
-    text = first_problem(NO_HEADER).text if problem.bit == HEADER_LENGTH else problem.text
-    return view.take(slice(bad)), unsound(source, view.spans(bad), text)
+    return first_problem(NO_HEADER).text if problem.bit == HEADER_LENGTH else problem.text
 
 
 def unsound(source: TrailBytes, span: tuple[int, int], problem: str) -> DecodeError:
     """Return the error about a record that cannot be read."""
-    return source.error(problem, span, hint="SCANFORHEADER finds the next good record")
+    return source.error(problem, span, hint=FORWARD)

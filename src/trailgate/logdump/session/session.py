@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
 
-from trailgate.errors import OptionError, StorageError, TrailgateError
+from trailgate.errors import OptionError, StorageError, TrailgateError, did_you_mean
 from trailgate.logdump.filters.filters import Filters
 from trailgate.logdump.records.open_trail import OpenTrail
 from trailgate.logdump.session.results import Failure, Result
@@ -107,7 +107,9 @@ class Session:
         if rows:
             names = ", ".join(sorted(found))
             raise OptionError(f"{name[:40]!r} is more than one command: {names}", hint=HINT)
-        raise OptionError(f"{name[:40]!r} is not a command", hint=HINT)
+        near = did_you_mean(name[:40], self.commands)
+        hint = f"{near} {HINT}" if near else HINT
+        raise OptionError(f"{name[:40]!r} is not a command", hint=hint)
 
     def open(self, path: str) -> OpenTrail:
         """Open a file at its beginning, and close the one that is open."""

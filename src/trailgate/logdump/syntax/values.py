@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, did_you_mean
 
 NUMBER: Final = re.compile(r"[+-]?(?:(0[xX])[0-9A-Fa-f]{1,16}|[0-9]{1,20})", re.ASCII)
 
@@ -48,7 +48,8 @@ def one_of(text: str, choices: Mapping[str, Choice]) -> Choice:
         return choices[asked]
     found = [choices[name] for name in choices if asked and name.startswith(asked)]
     if len(set(map(id, found))) != 1:
-        raise OptionError(f"{text[:40]!r} is none of {listed(choices)}")
+        problem = f"{text[:40]!r} is none of {listed(choices)}"
+        raise OptionError(problem, hint=did_you_mean(text[:40], choices))
     return found[0]
 
 

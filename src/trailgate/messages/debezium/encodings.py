@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.columnar.gather import gather
 from trailgate.columnar.hexadecimal import to_hex
 from trailgate.columnar.numbers import parse_integers
-from trailgate.columnar.rows import over_nulls, row_error
+from trailgate.columnar.rows import over_nulls, row_error, text_view
 from trailgate.messages.debezium.decimals import decimal_texts, variable_decimals
 from trailgate.messages.debezium.schemas import FieldType
 from trailgate.messages.json_text.base64_text import from_base64
@@ -101,6 +102,9 @@ def iso_texts(values: Values) -> pa.Array:
     """Return ISO texts in UTC without the letter of their zone; raises DecodeError for one of another zone."""
 
     def convert(dense: pa.Array) -> pa.Array:
+        plain = _without_letter(dense)
+        if plain is not None:
+            return plain
         bare = pc.replace_substring_regex(dense, r"(Z|[+-]00:00)$", "")
         zoned = pc.match_substring_regex(bare, r"T.*[+-][0-9]{2}:?[0-9]{2}$")
         if pc.any(zoned, min_count=0).as_py():
@@ -109,6 +113,18 @@ def iso_texts(values: Values) -> pa.Array:
         return bare
 
     return over_nulls(convert, values.texts)
+
+
+def _without_letter(values: pa.Array) -> pa.Array | None:
+    """Return times without their last letter, a Z or none; None where other zones may be among them."""
+    offsets, data = text_view(values)
+    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    own = data[offsets[0] : offsets[-1]]
+    if (ends == starts).any() or (own == ord("+")).any():
+        return None
+    if np.count_nonzero(own == ord("-")) > 2 * len(values):  # those of dates
+        return None
+    return gather(data, starts, ends - (data[ends - 1] == ord("Z")), text=True, checked=True)
 
 
 def base64_bytes(values: Values) -> pa.Array:

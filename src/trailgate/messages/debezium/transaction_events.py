@@ -41,7 +41,7 @@ class Bounds:
     of_table: Longs
     tx_id: pa.Array
     times: Longs
-    counts: tuple[Longs, Longs, tuple[str, ...]]  # transaction, number and table, of ended ones
+    counts: tuple[Longs, Longs, pa.Array]  # transaction, number and table, of ended ones
 
 
 def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
@@ -53,35 +53,43 @@ def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
     first = np.maximum.accumulate(np.where(begins, rows, 0))
     total = rows - first + 1 + np.where(number == 0, sum(open_one.counts.values()), 0)
     of_table, times = np.empty(batch.rows, np.int64), np.empty(batch.rows, np.int64)
-    found: dict[tuple[int, str], int] = {}
-    if batch.rows and number[0] == 0:
-        found = {(0, table): count for table, count in open_one.counts.items()}
+    names = list(dict.fromkeys([*(b.table.name for b in batch.blocks), *open_one.counts]))
+    # Of each transaction and table, with what was there before: how many operations there are.
+    before = np.array([open_one.counts.get(name, 0) for name in names], np.int64)
+    if not batch.rows or number[0] > 0:
+        before[:] = 0
+    found = [np.zeros((3, 0), np.int64)]
+    seen = np.zeros(len(names), bool)
     for block in batch.blocks:
-        places = np.argsort(block.order, kind="stable")
-        order, name = block.order[places], block.table.name
+        times[block.order] = block.op_ts
+    for table, name in enumerate(names):
+        mine = [block.order for block in batch.blocks if block.table.name == name]
+        if not mine:
+            continue
+        order = np.sort(np.concatenate(mine))
         own = number[order]
         fresh = np.ones(len(own), bool)
         fresh[1:] = own[1:] != own[:-1]
         begin = np.maximum.accumulate(np.where(fresh, np.arange(len(own)), 0))
-        counted = np.arange(len(own)) - begin + 1
-        counted += np.where(own == 0, found.get((0, name), 0), 0)
-        of_table[order], times[order] = counted, block.op_ts[places]
+        counted = np.arange(len(own)) - begin + 1 + np.where(own == 0, before[table], 0)
+        of_table[order] = counted
         last = np.append(fresh[1:], True)
-        pairs = zip(own[last].tolist(), counted[last].tolist(), strict=True)
-        found |= {(transaction, name): count for transaction, count in pairs}
-    ended = set(number[ends].tolist())
-    current = int(number[-1]) if batch.rows else -1
+        seen[table] |= bool(len(own) and own[0] == 0)
+        found.append(np.stack([own[last], np.full(int(last.sum()), table), counted[last]]))
+    unseen = np.flatnonzero(~seen & (before > 0))
+    found.append(np.stack([unseen * 0, unseen, before[unseen]]))
+    every = np.concatenate(found, axis=1)
+    every = every[:, np.lexsort((every[1], every[0]))]
+    ended = np.isin(every[0], number[ends])
     if batch.rows:
-        open_one.counts = {
-            table: count
-            for (transaction, table), count in found.items()
-            if transaction == current and transaction not in ended
-        }
-    kept = sorted((key, count) for key, count in found.items() if key[0] in ended)
-    numbers = np.searchsorted(number[ends], [key[0] for key, _ in kept]).astype(np.int64)
-    counts = np.array([count for _, count in kept], np.int64)
-    names = tuple(key[1] for key, _ in kept)
-    return Bounds(begins, ends, total, of_table, _tx_ids(batch), times, (numbers, counts, names))
+        left = every[:, (every[0] == number[-1]) & ~ended]
+        pairs = zip(left[1].tolist(), left[2].tolist(), strict=True)
+        open_one.counts = {names[table]: count for table, count in pairs}
+    every = every[:, ended]
+    numbers = np.searchsorted(number[ends], every[0]).astype(np.int64)
+    tables = pa.array(names, pa.string()).take(pa.array(every[1]))
+    counts = numbers, np.ascontiguousarray(every[2]), tables
+    return Bounds(begins, ends, total, of_table, _tx_ids(batch), times, counts)
 
 
 def _tx_ids(batch: ChangeBatch) -> pa.Array:
@@ -109,7 +117,7 @@ def end_events(bounds: Bounds) -> tuple[Longs, MeasuredObjects]:
     numbers, counts, names = bounds.counts
     entries = measure(
         [
-            Piece(b',{"data_collection":', pa.array(names, pa.string()), STRING),
+            Piece(b',{"data_collection":', names, STRING),
             Piece(b',"event_count":', _digits(counts), BARE),
             Piece(b"}"),
         ],

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
 from trailgate.columnar.hexadecimal import to_hex
-from trailgate.columnar.rows import row_error
+from trailgate.columnar.rows import row_error, text_view
 from trailgate.messages.debezium.decimals import variable_decimals
 from trailgate.messages.debezium.encodings import (
     ENCODINGS,
@@ -209,9 +209,13 @@ class _Placeholder:
             url_safe = encoded.replace("+", "-").replace("/", "_")
             digits = to_hex(raw)[0].as_py()
             self.texts = pa.array([text, encoded, url_safe, digits, digits.lower()])
+        self.lengths = np.asarray(pc.binary_length(self.texts))
 
     def found(self, values: Values) -> Mask | None:
         """Return which values are missing, None where none is."""
+        # Mostly no value has the length of the placeholder.
+        if not np.isin(np.diff(text_view(values.texts)[0]), self.lengths).any():
+            return None
         found = pc.is_in(values.texts, self.texts)
         if not pc.any(found).as_py():
             return None

@@ -67,11 +67,11 @@ class DebeziumWriter:
         """Return the events of all operations; raises EncodeError for what they cannot hold."""
         if not batch.rows:
             return NO_MESSAGES
-        bounds = bounds_of(batch, self._open)
+        bounds = bounds_of(batch, self._open) if self.options.transactions else None
         rows = np.arange(batch.rows)
         begins = ends = rows[:0]
         measured: list[tuple[Longs, MeasuredObjects]] = []
-        if self.options.transactions:
+        if bounds is not None:
             begins, opening = begin_events(bounds)
             ends, closing = end_events(bounds)
         own = rows + np.searchsorted(begins, rows, side="right") + np.searchsorted(ends, rows)
@@ -81,7 +81,7 @@ class DebeziumWriter:
                 objects = self._measured(alike, bounds)
                 check_sizes(alike, objects.sizes, self.options.max_message_bytes)
                 measured.append((own[alike.order], objects))
-        if self.options.transactions:
+        if bounds is not None:
             measured += [(own[begins] - 1, opening), (own[ends] + 1, closing)]
         count = batch.rows + len(begins) + len(ends)
         sizes, order = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -108,7 +108,7 @@ class DebeziumWriter:
             codes[own[block.order]] = number + 1
         return pa.array(names, pa.string()).take(pa.array(codes))
 
-    def _measured(self, block: ChangeBlock, bounds: Bounds) -> MeasuredObjects:
+    def _measured(self, block: ChangeBlock, bounds: Bounds | None) -> MeasuredObjects:
         """Return the events of operations of one type, measured."""
         kind = int(block.op_type[0])
         if kind == KEY_UPDATE and self.options.key_updates == ERROR:
@@ -180,12 +180,13 @@ class DebeziumWriter:
         values = pa.nulls(len(block), pa.string()) if state.values is None else state.values
         return StateColumn(pc.if_else(pa.array(missing), self.options.placeholder, values))
 
-    def _metadata(self, block: ChangeBlock, bounds: Bounds) -> Iterator[Piece]:
+    def _metadata(self, block: ChangeBlock, bounds: Bounds | None) -> Iterator[Piece]:
         options, micros = self.options, block.op_ts
         yield Piece(
             b',"source":{"version":"1","connector":"trailgate","name":' + literal(options.prefix)
         )
-        yield from _times(micros)
+        times = _times(micros)
+        yield from times
         database, schema, name = _names(block)
         fixed = (b',"snapshot":"false","db":', b',"schema":', b',"table":')
         texts = zip(fixed, (database, schema, name), strict=True)
@@ -193,8 +194,8 @@ class DebeziumWriter:
         yield Piece(b',"txId":', block.tx_id, STRING)
         yield Piece(b',"scn":', block.csn, STRING)
         yield Piece(b'},"op":' + literal(LETTERS[int(block.op_type[0])]))
-        yield from _times(np.full(len(block), options.now, np.int64) if options.now else micros)
-        if not options.transactions:
+        yield from _times(np.full(len(block), options.now, np.int64)) if options.now else times
+        if bounds is None:
             return
         ids = block.tx_id
         without = np.asarray(ids.is_null()) if ids.null_count else np.zeros(len(block), bool)
@@ -215,16 +216,17 @@ def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
     return (parts[0] if len(parts) == 3 else None), parts[-2], parts[-1]
 
 
-def _times(micros: Longs) -> Iterator[Piece]:
-    yield Piece(b',"ts_ms":', _digits(micros // _MILLI), BARE)
-    yield Piece(b',"ts_us":', _digits(micros), BARE)
-    # As text: years beyond 2262 have more nanoseconds than 64 bits hold.
-    yield Piece(b',"ts_ns":', _nanoseconds(micros), BARE)
-
-
-def _nanoseconds(micros: Longs) -> pa.Array:
+def _times(micros: Longs) -> list[Piece]:
+    """Return the pieces of a time in milliseconds, microseconds and nanoseconds."""
     digits = _digits(micros)
-    return pc.if_else(pc.equal(digits, "0"), digits, pc.binary_join_element_wise(digits, "000", ""))
+    # As text: years after 2262 have more nanoseconds than 64 bits hold.
+    nanos = pc.if_else(pc.equal(digits, "0"), "", "000") if (micros == 0).any() else None
+    return [
+        Piece(b',"ts_ms":', _digits(micros // _MILLI), BARE),
+        Piece(b',"ts_us":', digits, BARE),
+        Piece(b',"ts_ns":', digits, BARE),
+        Piece(b"000") if nanos is None else Piece(b"", nanos, BARE),
+    ]
 
 
 def _digits(numbers: Longs) -> pa.Array:

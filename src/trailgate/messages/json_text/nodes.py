@@ -40,6 +40,8 @@ class Nodes:
 
     def members(self, parents: Longs, names: Sequence[str]) -> Sequence[Longs]:
         """Return for each name the member of each parent, ``NO_NODE`` where there is none or the parent is not an object."""
+        if not any(name in self.names for name in names):
+            return [np.full(len(parents), NO_NODE)] * len(names)
         slot = np.full(len(self.names), -1, np.int64)
         for number, name in enumerate(names):
             if name in self.names:
@@ -47,18 +49,6 @@ class Nodes:
         found = np.full(len(names) * len(parents), NO_NODE)
         kernels.pick_members(parents, self.name, self.kind, self.last, slot, found)
         return list(found.reshape(len(names), len(parents)))
-
-    def at(self, parents: Longs, path: str) -> Longs:
-        """Return the node that names with points between them lead to from each parent, ``NO_NODE`` where there is none.
-
-        A member that has the whole name comes first.
-        """
-        found = self.members(parents, [path])[0]
-        first, point, rest = path.partition(".")
-        if not point or (found >= 0).all():
-            return found
-        below = self.at(self.members(parents, [first])[0], rest)
-        return np.where(found >= 0, found, below)
 
     def kinds(self, nodes: Longs | Offsets) -> Octets:
         """Return the kind of each node's value, 0 where there is none."""

@@ -40,6 +40,7 @@ class JsonRecords(Records):
     document: Longs
     holder: Longs
     known: dict[str, pa.Array] = field(default_factory=dict)
+    found: dict[str, Longs] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
         """Return each record's member as text, null where it is null or there is none; raises BadMessagesError for objects and arrays."""
@@ -47,8 +48,25 @@ class JsonRecords(Records):
             self.known[name] = self._text(name)
         return self.known[name]
 
+    def node_at(self, path: str) -> Longs:
+        """Return the node that names with points between them lead to in each record, ``NO_NODE`` where there is none.
+
+        A member that has the whole name comes first.
+        """
+        if path not in self.found:
+            self.found[path] = self._node_at(path)
+        return self.found[path]
+
+    def _node_at(self, path: str) -> Longs:
+        found = self.nodes.members(self.holder, [path])[0]
+        above, point, last = path.rpartition(".")
+        if not point or (found >= 0).all():
+            return found
+        below = self.nodes.members(self.node_at(above), [last])[0]
+        return np.where(found >= 0, found, below)
+
     def _text(self, name: str) -> pa.Array:
-        nodes = self.nodes.at(self.holder, name)
+        nodes = self.node_at(name)
         values, nested = self.nodes.texts_and_nested(nodes)
         if nested:
             kinds = self.nodes.kinds(nodes)

@@ -128,10 +128,10 @@ class MessageParser:
         message, marks, tx_id, csn, left_out = operations
         generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
-        by_id, segments = self.options.by_id, records.segments()
+        by_id, numbers = self.options.by_id, records.message_numbers()
         borders = records.borders(csn) if by_id else None
         return RawOperations(
-            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments, borders
+            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, numbers, borders
         )
 
     def ids_of(self, message: MessageBatch) -> tuple[str, str] | None:

@@ -49,7 +49,7 @@ class Records(ABC):
         """Return the records of each format of timestamps, or None where all have that of the options."""
         return None
 
-    def segments(self) -> Longs | None:
+    def message_numbers(self) -> Longs | None:
         """Return the number, from 1 on, of each record's message in its transaction, 0 for none; None where the format has no such numbers."""
         return None
 

@@ -14,6 +14,9 @@ _BLANKS: Final = " \t\r\f"
 _LITERAL_ESCAPES: Final = frozenset({r"\n", r"\t", r"\r", r"\r\n"})
 
 
+# Parsers whose metadata is where their format has it: its defaults are not choices of ours.
+_FORMATS_OWN: Final = frozenset({"json", "debezium"})
+
 # capture properties §7: rules have names of the user's own, which begin the names of their properties.
 _OF_XML: Final = re.compile(
     r"^[ \t]*parser\.type[ \t]*=[ \t]*xml[ \t\r]*$", re.MULTILINE | re.IGNORECASE
@@ -167,6 +170,8 @@ def _stray_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
 
 def _default_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
     own = _parser(found)
+    if own in _FORMATS_OWN:
+        return []
     return [
         (row.name, f"not given: {row.default} is taken")
         for row in PROPERTIES

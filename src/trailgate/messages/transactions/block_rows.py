@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 
 from trailgate.arrays import Longs
@@ -27,8 +25,8 @@ def one_row(block: ChangeBlock, row: int) -> ChangeBlock:
             for column in columns
         )
 
-    return replace(
-        block,
+    return ChangeBlock(
+        table=block.table,
         order=block.order[own],
         op_type=block.op_type[own],
         op_ts=block.op_ts[own],
@@ -68,8 +66,8 @@ def taken(block: ChangeBlock, rows: Longs) -> ChangeBlock:
             for column in columns
         )
 
-    return replace(
-        block,
+    return ChangeBlock(
+        table=block.table,
         order=block.order[rows],
         op_type=block.op_type[rows],
         op_ts=block.op_ts[rows],

@@ -34,7 +34,7 @@ class TransactionState:
     """What is open after a batch: a transaction, or a unit that is broken already.
 
     ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``. ``count`` is how many
-    operations it has so far, where transactions are known by their ids, ``segment`` the number of its last message, where those have one,
+    operations it has so far, where transactions are known by their ids, ``message_number`` that of its last message, where those have one,
     and ``last`` what is known of that message otherwise.
     """
 
@@ -45,7 +45,7 @@ class TransactionState:
     held: Held | None = None
     excluded: bool = False
     count: int = 0
-    segment: int = 0
+    message_number: int = 0
     last: LastMessage | None = None
 
     @property

@@ -29,8 +29,8 @@ from trailgate.messages.transactions.bounds import (
     kept_operations,
     note,
 )
+from trailgate.messages.transactions.message_numbers import check_numbers
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.messages.transactions.segments import check_segments
 from trailgate.messages.transactions.units import UnitMarks
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
@@ -60,7 +60,7 @@ def chain_by_id(
     unreadable = [bad[message] for message in sorted(bad)]
     length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
     walk = _walk(raw, ids, messages, unreadable, state)
-    segment = _check_segments(raw, walk, bad, state)
+    message_number = _check_numbers(raw, walk, bad, state)
     known = _follow(raw, walk, bad, state) or state.last
     if following is not None and isinstance(walk.last, str) and walk.last != following:
         walk.end()
@@ -70,7 +70,9 @@ def chain_by_id(
     )
     marks = _marks(raw, walk, messages, unreadable, is_open=state.is_open)
     csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
-    open_now = replace(state, id_length=length, count=count, segment=segment, last=known)
+    open_now = replace(
+        state, id_length=length, count=count, message_number=message_number, last=known
+    )
     after = _after(walk, marks, bad, open_now)
     if operation_ids and after.tx_id is not None and len(csn):
         after = replace(after, csn=csn[-1].as_py())
@@ -89,16 +91,16 @@ def chain_by_id(
     )
 
 
-def _check_segments(
+def _check_numbers(
     raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
 ) -> int:
-    """Note the messages that are out of order, and return the last segment of what is open."""
+    """Note the messages that are out of order, and return the number of the last message of what is open."""
     unreadable = np.array(sorted(bad), np.int64)
 
     def noted(message: int, error: TransactionError) -> None:
         note(bad, message, error)
 
-    return check_segments(raw, walk.opens, unreadable, state, noted)
+    return check_numbers(raw, walk.opens, unreadable, state, noted)
 
 
 def _follow(

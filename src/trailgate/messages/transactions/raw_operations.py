@@ -25,7 +25,7 @@ class RawOperations:
     one ``seq_id``, that of the transaction; of ``tx_ind`` only the ends count. ``excluded`` is 1 for those of users and
     transactions that are left out, -1 for those that have
     no name of their own. ``notes`` are what a run notes once about its messages.
-    ``segments`` is the number of an operation's message in its transaction, from 1 on, where messages have one.
+    ``message_numbers`` is the number of an operation's message in its transaction, from 1 on, where messages have one.
     """
 
     blocks: tuple[ChangeBlock, ...]
@@ -37,7 +37,7 @@ class RawOperations:
     excluded: Longs | None = None
     notes: frozenset[str] = frozenset()
     by_id: bool = False
-    segments: Longs | None = None
+    message_numbers: Longs | None = None
     borders: Borders | None = None
 
     @staticmethod
@@ -60,7 +60,7 @@ class RawOperations:
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]
             before += len(raw.message)
         marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
-        segments = [raw.segments for raw in parts if raw.segments is not None]
+        numbers = [raw.message_numbers for raw in parts if raw.message_numbers is not None]
         excluded = [raw.excluded for raw in parts if raw.excluded is not None]
         return RawOperations(
             tuple(blocks),
@@ -72,6 +72,6 @@ class RawOperations:
             np.concatenate(excluded) if excluded else None,
             frozenset().union(*(raw.notes for raw in parts)),
             parts[0].by_id,
-            np.concatenate(segments) if segments else None,
+            np.concatenate(numbers) if numbers else None,
             Borders.joined(borders) if borders else None,
         )

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
+
+import numpy as np
 
 from trailgate.columnar.kernels.compiled import INTERPRETED
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.xml.automaton import NotForScannerError, compile_rules
+from trailgate.messages.xml.encodings import batch_of, utf8_numbers
 from trailgate.messages.xml.findings import Findings, joined
 from trailgate.messages.xml.matches.coverage import MOST_NAMES
 from trailgate.messages.xml.rules import Rule
-from trailgate.messages.xml.scanner import Scanner
+from trailgate.messages.xml.scanner import Scanned, Scanner
 from trailgate.messages.xml.tree.documents import Limits, names_in, parse_document
 from trailgate.messages.xml.tree.matching import Matcher
 from trailgate.messages.xml.tree.rule_matching import Collector, RuleMatcher
@@ -41,7 +45,7 @@ class RuleReader:
         self._read += int((messages.ends - messages.starts).sum())
         if self._scanner is None or self._read <= INTERPRETED:
             return self.general(messages, range(len(messages)))
-        scanned = self._scanner.scan(messages)
+        scanned = _scanned(self._scanner, messages)
         if not scanned.refused:
             return scanned.findings, scanned.names
         findings, names = self.general(messages, scanned.refused)
@@ -65,6 +69,25 @@ class RuleReader:
         if errors:
             raise BadMessagesError(errors)
         return collector.findings(), names
+
+
+def _scanned(scanner: Scanner, messages: MessageBatch) -> Scanned:
+    """Return what the scanner finds in messages of any encoding, and those that it does not take."""
+    every = range(len(messages))
+    numbers, bodies = utf8_numbers(messages, every[:1])
+    if numbers:  # mostly all are of one encoding
+        numbers, bodies = utf8_numbers(messages, every)
+        if len(numbers) == len(messages):
+            return scanner.scan(batch_of(messages, numbers, bodies))
+    first = scanner.scan(messages)
+    numbers, bodies = utf8_numbers(messages, first.refused)
+    if not numbers:
+        return first
+    second = scanner.scan(batch_of(messages, numbers, bodies))
+    message = np.array(numbers, np.int64)[second.findings.message]
+    findings = joined(first.findings, replace(second.findings, message=message))
+    left = set(first.refused).difference(numbers).union(numbers[at] for at in second.refused)
+    return Scanned(findings, sorted(left), {*first.names, *second.names})
 
 
 def _scanner(rules: Sequence[Rule], limits: Limits) -> Scanner | None:

@@ -60,7 +60,7 @@ DECLARATION: Final = re.compile(
 )
 _ENCODINGS: Final = {b"utf-8", b"utf8"}
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_NO_CHARACTERS: Final = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
+_NO_CHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _FIXED: Final = (b"xml", b"xmlns")  # layout.XML, layout.XMLNS
 _MOST_DECLARATIONS: Final = 64
 _DEPTH: Final = 256
@@ -260,13 +260,15 @@ class _Scan:
 def has_forbidden(text: Octets, start: int, end: int) -> bool:
     """Return whether bytes are not UTF-8 or have characters that XML forbids; ``SPARE`` bytes follow them."""
     flags = survey(text, start, end)
-    return flags > 0 and (flags & 1 > 0 or _is_bad(text[start:end].tobytes()))
+    return flags & 1 > 0 or (flags > 0 and _is_no_text(text[start:end].tobytes()))
 
 
 def _is_bad(text: bytes) -> bool:
-    if not is_utf8(text) or any(one in text for one in _NO_CHARACTERS):
-        return True
-    return _CONTROLS.search(text) is not None
+    return _is_no_text(text) or _CONTROLS.search(text) is not None
+
+
+def _is_no_text(text: bytes) -> bool:
+    return not is_utf8(text) or (b"\xef" in text and _NO_CHARACTERS.search(text) is not None)
 
 
 class _Finished:

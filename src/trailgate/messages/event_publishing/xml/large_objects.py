@@ -66,7 +66,7 @@ def with_large_objects(
         return text, cells
     lobs = lobs[np.argsort(envelopes.message[lobs], kind="stable")]
     found = _Gathered(text, envelopes, rows, errors).gathered(lobs)
-    _check_whole(found, envelopes, errors)
+    _check_whole(found, envelopes, errors, refuse)
     awaited = _awaited(rows, cells)
     _check_awaited(awaited, found, rows, cells, refuse)
     made = _Cells(text, envelopes, found)
@@ -161,9 +161,12 @@ class _Gathered:
 
 
 def _check_whole(
-    found: dict[tuple[int, str], _Object], envelopes: Envelopes, errors: Errors
+    found: dict[tuple[int, str], _Object],
+    envelopes: Envelopes,
+    errors: Errors,
+    refuse: Callable[[int, str, str], None],
 ) -> None:
-    """Add the errors of objects whose parts are not all there."""
+    """Refuse rows of objects whose parts are not all there, and these parts."""
     if not found:
         return
     text = envelopes.text
@@ -171,16 +174,16 @@ def _check_whole(
         whole_numbers(text, envelopes.values[name], envelopes.message, said, errors)
         for name, said in (("total", "totalDataLen"), ("size", "dataLen"))
     )
-    for (_, name), own in found.items():
+    for (row, name), own in found.items():
         there, wanted = int(size[own.parts].sum()), int(total[own.parts[0]])
-        message = envelopes.message[own.parts[-1:]]
         if not own.ended:
             said = f"the last part of large object {name} is missing: {there} of {wanted} are there"
         elif (total[own.parts] != wanted).any() or there != wanted:
             said = f"the parts of large object {name} have {there}, and totalDataLen is {wanted}"
         else:
             continue
-        add_errors(errors, message, lambda _, said=said: (said, ""))  # type: ignore[misc]
+        refuse(row, said, "")
+        add_errors(errors, envelopes.message[own.parts], lambda _, said=said: (said, ""))  # type: ignore[misc]
 
 
 def _awaited(rows: Rows, cells: Cells) -> dict[tuple[int, str], int]:

@@ -13,7 +13,7 @@ from trailgate.messages.xml.rules import Rule
 
 
 class NotCuttableError(Exception):
-    """Rules that need the whole message; the text gives the reason."""
+    """Rules that need the whole message; the text has the reason."""
 
 
 def compile_cuts(rules: Sequence[Rule]) -> Automaton:

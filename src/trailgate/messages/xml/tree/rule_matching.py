@@ -99,7 +99,7 @@ class Collector:
                     self.columns.add(each, self.text)
                     self.operation.append(number)
         inner = [each for each in below if each.rule.type is RuleType.OPERATION]
-        if inner:
+        if inner or match.rule.groups:
             around = self._outer(match, around, message)
         for each in inner:
             self._operation(each, (message, around, transaction), shift)
