@@ -109,6 +109,7 @@ class MessageParser:
         first_id = txid.kind is SourceKind.SEQ_ID
         tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
         left_out = excluded(self.rules, bare.tx_owner, bare.tx_name)
+        bare = replace(bare, tx_owner=_if_any(bare.tx_owner), tx_name=_if_any(bare.tx_name))
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
         if marks is not None or self.options.by_id or len(rows) == len(table_of):
             # Indicators and ids of records that are not captured matter too.
@@ -285,3 +286,8 @@ class MessageParser:
             )
             errors.setdefault(int(records.message[row]), error)
         return taken(block, np.flatnonzero(found.selected))
+
+
+def _if_any(values: pa.Array | None) -> pa.Array | None:
+    """Return a column, None where it has no value."""
+    return None if values is None or values.null_count == len(values) else values
