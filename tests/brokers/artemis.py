@@ -62,6 +62,13 @@ class Artemis:
         ]
         return run([self.folder / "bin/artemis", *arguments, *login])
 
+    def waiting(self, queue: str) -> int:
+        """Return how many messages a queue has, delivered or not."""
+        lines = self.tool("queue", "stat", "--queueName", queue).splitlines()
+        # An empty queue that was made for a message is removed with its last consumer.
+        found = [line.split("|") for line in lines if line.startswith(f"|{queue} ")]
+        return sum(int(cells[4]) for cells in found)
+
     def produce(self, queue: str, texts: list[str], **properties: str) -> None:
         """Send texts by the broker's own JMS producer."""
         for text in texts:

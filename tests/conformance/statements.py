@@ -19,6 +19,8 @@ ORDER: Final = (
     "adapter-guide",
     "event-publications",
     "xml-publications",
+    "json-formatter",
+    "debezium-events",
     "trail-internals",
     "trail-appendix",
     "header-fields",

@@ -13,7 +13,7 @@ import numpy as np
 
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.backoff import Backoff
-from trailgate.brokers.receiver import Receiver, Window
+from trailgate.brokers.receiver import Window
 from trailgate.brokers.stomp.connection import CONNECT_SECONDS, StompConnection, reported
 from trailgate.brokers.stomp.dialects import subscription
 from trailgate.brokers.stomp.frames import Frames
@@ -47,20 +47,24 @@ class StompReceiver:
         self._unconfirmed: set[str] = set()
         self._waiting: deque[Window] = deque()
 
+    @property
+    def is_connected(self) -> bool:
+        """Return whether there is a connection; see ``Receiver``."""
+        return self._connection is not None
+
     def receive(self, seconds: float) -> Window | None:
         """Return what has arrived; see ``Receiver``."""
         until = time.monotonic() + seconds
-        while True:
-            left = until - time.monotonic()
+        while self._connection is not None or self._backoff.is_due(until):
             try:
-                window = self._received(max(0.0, left))
+                window = self._received(max(0.0, until - time.monotonic()))
             except BrokerError as error:
                 self._lost(error)
-                if not self._backoff.wait(error, until):
-                    return None
+                self._backoff.failed(error)
                 continue
             if window is not None or time.monotonic() >= until:
                 return window
+        return None
 
     def acknowledge(self, window: Window) -> None:
         """Send one ACK for a window and all before it; see ``Receiver``."""
@@ -173,8 +177,3 @@ class StompReceiver:
         if connection is not None:
             self._backoff.lost(connection.owned_until())
             connection.close()
-
-
-def open_receiver(address: BrokerAddress) -> Receiver:
-    """Return a receiver; it connects when it is first used."""
-    return StompReceiver(address)
