@@ -17,6 +17,7 @@ from trailgate.jobs.capture.recognising import Recognised, recognised
 from trailgate.jobs.capture.sequence_ids import IdRule
 from trailgate.messages.capture import Capture
 from trailgate.model.tables import Definitions
+from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.durable import write_whole, writing
 from trailgate.storage.files.found_files import Addresses
@@ -52,6 +53,14 @@ class CaptureJob:
     done: CaptureSummary | None = None
     recognised: Recognised | None = None
     ids: IdRule | None = None
+
+    def anywhere(self) -> CaptureJob:
+        """Return the job with absolute paths: its ranges are run in other working folders."""
+        files = tuple(replace(file, path=absolute(file.path)) for file in self.source.files)
+        ids = self.ids
+        if ids is not None:
+            ids = replace(ids, prefix=absolute(ids.prefix))
+        return replace(self, source=replace(self.source, files=files), ids=ids)
 
 
 def prepare(
