@@ -114,6 +114,14 @@ def test_a_folder_has_messages_of_one_form(
         publish(trail, tmp_path / "to", options)
 
 
+def test_a_run_that_wrote_nothing_leaves_the_folder_to_any_form(tmp_path: Path) -> None:
+    trail = write_trail(tmp_path / "ot", [TRANSACTIONS])
+    with pytest.raises(EncodeError):
+        publish_trail(trail, tmp_path / "to", "delimited", max_message_bytes=1)
+
+    assert publish_trail(trail, tmp_path / "to", "delimited").operations
+
+
 def test_a_folder_of_something_else_is_left_alone(trail: Path, tmp_path: Path) -> None:
     (tmp_path / "to").mkdir()
     (tmp_path / "to/notes.txt").write_text("mine")
