@@ -31,6 +31,7 @@ class LivePlace:
         self.properties.write_text(text + "delim.txind=ind\n" + more)
         self.log = folder / "log"
         self.seen: dict[str, int] = {}
+        self.started: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start the command line in a process of its own."""
@@ -44,13 +45,23 @@ class LivePlace:
         ]
         command += ["--to", str(self.prefix), *arguments]
         with self.log.open("a") as log:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
             )
+        self.started.append(process)
+        return process
+
+    def close(self) -> None:
+        """End what was started and still runs."""
+        for process in self.started:
+            if process.poll() is None:
+                self.kill(process)
+            if process.stdout is not None:
+                process.stdout.close()
 
     def run(self, *arguments: str, seconds: float = 120) -> list[dict[str, Any]]:
         """Run the command line until it ends; return its reports."""

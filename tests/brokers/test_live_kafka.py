@@ -7,6 +7,8 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,8 +22,9 @@ OPERATIONS = 10_000 * ROUNDS
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> LivePlace:
-    return LivePlace(tmp_path)
+def place(tmp_path: Path) -> Iterator[LivePlace]:
+    with closing(LivePlace(tmp_path)) as made:
+        yield made
 
 
 def test_lines_of_kafkas_own_producer_become_operations(kafka: Kafka, place: LivePlace) -> None:
@@ -35,8 +38,7 @@ def test_lines_of_kafkas_own_producer_become_operations(kafka: Kafka, place: Liv
     assert again == []
 
 
-def test_headers_arrive_by_their_jms_names(kafka: Kafka, tmp_path: Path) -> None:
-    place = LivePlace(tmp_path)
+def test_headers_arrive_by_their_jms_names(kafka: Kafka, place: LivePlace) -> None:
     text = place.properties.read_text().replace("delim.seqid=*seqid", "delim.seqid=$jmsid")
     place.properties.write_text(text.replace("delim.txid=*txid", "delim.txid=$Tx"))
     kafka.create("headers")

@@ -16,6 +16,7 @@ class Family(Enum):
     """The protocols that are one but for their encryption."""
 
     STOMP = "stomp"
+    AMQP = "amqp"
     KAFKA = "kafka"
 
 
@@ -31,6 +32,8 @@ PROTOCOLS: Final[Mapping[str, Protocol]] = MappingProxyType(
     {
         "stomp": Protocol(Family.STOMP, 61613, tls=False),
         "stomp+ssl": Protocol(Family.STOMP, 61614, tls=True),
+        "amqp": Protocol(Family.AMQP, 5672, tls=False),
+        "amqps": Protocol(Family.AMQP, 5671, tls=True),
         "kafka": Protocol(Family.KAFKA, 9092, tls=False),
         "kafka+ssl": Protocol(Family.KAFKA, 9093, tls=True),
     }
@@ -50,7 +53,7 @@ class AddressOption(NamedTuple):
 
 
 _ALL: Final = tuple(Family)
-_JMS: Final = (Family.STOMP,)
+_JMS: Final = (Family.STOMP, Family.AMQP)
 _STOMP: Final = (Family.STOMP,)
 _KAFKA: Final = (Family.KAFKA,)
 

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from trailgate.brokers.address import BrokerAddress
-from trailgate.brokers.backoff import Backoff
 from trailgate.brokers.receiver import Window
+from trailgate.brokers.reconnecting import Reconnecting
 from trailgate.brokers.stomp.connection import CONNECT_SECONDS, StompConnection, reported
 from trailgate.brokers.stomp.dialects import subscription
 from trailgate.brokers.stomp.frames import Frames
@@ -35,13 +35,13 @@ class _Token:
     ack: str
 
 
-class StompReceiver:
+class StompReceiver(Reconnecting):
     """Receives from one destination; see ``Receiver``."""
 
     def __init__(self, address: BrokerAddress) -> None:
+        super().__init__()
         self._address = address
         self._connection: StompConnection | None = None
-        self._backoff = Backoff()
         self._limit = address.number("window", WINDOW)
         self._receipts = 0
         self._unconfirmed: set[str] = set()
@@ -51,20 +51,6 @@ class StompReceiver:
     def is_connected(self) -> bool:
         """Return whether there is a connection; see ``Receiver``."""
         return self._connection is not None
-
-    def receive(self, seconds: float) -> Window | None:
-        """Return what has arrived; see ``Receiver``."""
-        until = time.monotonic() + seconds
-        while self._connection is not None or self._backoff.is_due(until):
-            try:
-                window = self._received(max(0.0, until - time.monotonic()))
-            except BrokerError as error:
-                self._lost(error)
-                self._backoff.failed(error)
-                continue
-            if window is not None or time.monotonic() >= until:
-                return window
-        return None
 
     def acknowledge(self, window: Window) -> None:
         """Send one ACK for a window and all before it; see ``Receiver``."""
@@ -112,7 +98,6 @@ class StompReceiver:
             self._take(connection, seconds)
         if not self._waiting:
             return None
-        self._backoff.reset()
         return self._waiting.popleft()
 
     def _take(self, connection: StompConnection, seconds: float) -> bool:

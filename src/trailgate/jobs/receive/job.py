@@ -30,6 +30,13 @@ def _stomp(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed
     return JournalFeed(address, StompReceiver(address), journal_folder(prefix), options.journal)
 
 
+def _amqp(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
+    from trailgate.brokers.amqp.receiver import AmqpReceiver  # noqa: PLC0415  an extra
+
+    receiver = AmqpReceiver(address)
+    return JournalFeed(address, receiver, journal_folder(prefix), options.journal)
+
+
 def _kafka(address: BrokerAddress, _prefix: str, _options: ReceiveOptions) -> Feed:
     from trailgate.brokers.kafka.receiver import KafkaReceiver  # noqa: PLC0415  an extra
 
@@ -39,7 +46,7 @@ def _kafka(address: BrokerAddress, _prefix: str, _options: ReceiveOptions) -> Fe
 
 
 FEEDS: Final[Mapping[Family, Callable[[BrokerAddress, str, ReceiveOptions], Feed]]] = (
-    MappingProxyType({Family.STOMP: _stomp, Family.KAFKA: _kafka})
+    MappingProxyType({Family.STOMP: _stomp, Family.AMQP: _amqp, Family.KAFKA: _kafka})
 )
 
 
