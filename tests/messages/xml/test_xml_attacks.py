@@ -9,6 +9,21 @@ import pytest
 
 from trailgate.errors import DecodeError
 from trailgate.messages.xml.tree.documents import parse_document
+from xml_files import xml_capture
+
+RULES = """xml.rules=t
+t.type=tx
+t.match=//t
+t.subrules=o
+o.type=op
+o.match=./o
+o.schemaandtable="OGG.PAIR"
+o.optype="I"
+o.subrules=c
+c.type=col
+c.name="ID"
+c.value=@id
+"""
 
 BOMB = b'<!DOCTYPE a [<!ENTITY a0 "x">%s]><a>&a9;</a>' % b"".join(
     b'<!ENTITY a%d "%s">' % (i, b"&a%d;" % (i - 1) * 10) for i in range(1, 10)
@@ -43,3 +58,14 @@ def test_an_attack_is_refused_by_name(name: str) -> None:
     assert time.process_time() - start < 2
     assert tracemalloc.get_traced_memory()[1] < 20 * len(body) + (1 << 20)
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_is_refused_by_name_in_a_message_that_is_cut(name: str) -> None:
+    body, says = ATTACKS[name]
+    cutter = xml_capture(RULES).cutter
+    assert cutter is not None
+    batches = cutter.cut(lambda: iter([body]), 0, 1 << 30)
+
+    with pytest.raises(DecodeError, match=says):
+        list(batches)

@@ -22,7 +22,7 @@ from trailgate.cli.capture_output import (
 from trailgate.cli.live_output import print_live
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
-from trailgate.cli.standard_input import kept_input
+from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
@@ -31,6 +31,7 @@ from trailgate.jobs.capture.running import run_local
 from trailgate.jobs.receive.job import opened
 from trailgate.jobs.receive.options import ReceiveOptions
 from trailgate.jobs.receive.source import USED, broker_address
+from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.lock import locked
 from trailgate.storage.live.options import AppendOptions
 from trailgate.storage.writing.options import WriteOptions
@@ -126,6 +127,13 @@ def command(  # noqa: PLR0913  one argument an option
             help="Capture without the parameters that are not obeyed, and list them.",
         ),
     ] = False,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="The folder that relative paths are from, those inside the files too.",
+        ),
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Capture what was captured before once more.")
     ] = False,
@@ -150,7 +158,9 @@ def command(  # noqa: PLR0913  one argument an option
     threads: Threads = None,
 ) -> None:
     """Capture messages into a trail."""
-    loaded = load(properties, extract, None, definitions, ignore_unsupported=ignore_unsupported)
+    loaded = load(
+        properties, extract, None, definitions, base=base, ignore_unsupported=ignore_unsupported
+    )
     loaded = with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
     address = broker_address(source or (), dict(loaded.connection))
     if address is not None:
@@ -162,6 +172,9 @@ def command(  # noqa: PLR0913  one argument an option
         target = loaded.extract.trail
     if target is None:
         raise OptionError("no trail is named", hint="Give --to PREFIX")
+    if base is not None:
+        source = [one if is_stream(one) else absolute(one, base) for one in source or ()]
+        target = absolute(target, base)
     target = writable_prefix(target)
     written = WriteOptions(
         max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
