@@ -126,8 +126,20 @@ def xml_messages(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def publications(quick: bool) -> list[Figure]:
+    from benchmarks.publications import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 def xml_cutting(quick: bool) -> list[Figure]:
     from benchmarks.xml_cutting import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
+def publications_xml(quick: bool) -> list[Figure]:
+    from benchmarks.publications_xml import run  # noqa: PLC0415
 
     return run(quick=quick)
 
@@ -150,6 +162,8 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         fixed,
         fixed_messages,
         xml_messages,
+        publications,
+        publications_xml,
         xml_cutting,
         json_messages,
         cobrix,

@@ -25,6 +25,9 @@ ROOT: Final = Path(__file__).parents[1]
 DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK: Final = re.compile(r"(?:^(?: {4}.*)?\n)+", re.MULTILINE)
 PROGRAMS: Final = ("trailgate", "mkdir", "cat", "echo", "cp", "printf")
+BROKERS: Final = re.compile(
+    r"\b(?:stomp|amqp|kafka)://broker|journal dirdat"
+)  # these need a broker: see tests/brokers
 ELSEWHERE: Final = ("make ", "pip install")  # these need a network, and are what installs all this
 XML: Final = """<transaction ts="2026-01-05 09:00:00"><operation table="MY.TABLE" optype="I">
 <column name="ID"><aftervalue>1</aftervalue></column></operation></transaction>
@@ -136,9 +139,22 @@ def publications() -> None:
     write("messages/1.txt", fields + "\n")
 
 
+def json() -> None:
+    readme()
+    commands = [s for block in shell_blocks(ROOT / "README.md") for s in statements(block)]
+    for statement in commands[
+        : 1 + next(i for i, s in enumerate(commands) if "--to dirdat/ot" in s)
+    ]:
+        if words := plain(statement):
+            assert run(words) == 0
+        else:
+            subprocess.run(["/bin/sh", "-c", statement], check=True)
+
+
 GIVEN: Final[dict[str, Callable[[], None]]] = {
     "README.md": readme,
     "copybook.md": copybook,
+    "json.md": json,
     "logdump.md": logdump,
     "publications.md": publications,
 }
@@ -154,6 +170,8 @@ def run_document(path: Path, capsys: pytest.CaptureFixture[str], *, on_spark: bo
     GIVEN.get(path.name, lambda: None)()
     for block in shell_blocks(path):
         for statement in statements(block):
+            if BROKERS.search(statement):
+                continue
             if ("--master" in statement) is on_spark or (on_spark and not plain(statement)):
                 obeyed(statement, capsys)
 

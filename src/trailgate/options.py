@@ -164,6 +164,7 @@ PATH: Final = Kind("a path", _text, _path)
 WHOLE: Final = Kind("a whole number", _whole, instance(int))
 COUNT: Final = Kind("a number above 0", _count, _counted)
 NAMES: Final = Kind("a list of names", names_in, _named)
+PATHS: Final = Kind("a list of paths", names_in, _named)
 
 
 def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:

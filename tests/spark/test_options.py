@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
-from trailgate.jobs.record_files.options import OPTIONS as COPYBOOK
 from trailgate.options import Options
+from trailgate.spark.copybook_source import ON_SPARK as COPYBOOK
 from trailgate.spark.copybook_source import CopybookSource
 from trailgate.spark.message_source import OPTIONS as MESSAGES
 from trailgate.spark.message_source import MessageCaptureSource

@@ -32,6 +32,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "gendef": "Write the definitions file of a capture's tables.",
         "logdump": "Inspect trail files with Logdump's commands.",
         "assumptions": "List what is assumed about formats, with reasons and tests.",
+        "journal": "Show what was received from a broker and stored.",
         "records": "Show files of fixed-width records, or write them as Parquet.",
         "demo": "Capture the sample messages into a trail and show it.",
         "warm": "Compile all loops ahead, for this machine.",

@@ -27,14 +27,15 @@ def kept_input(addresses: Sequence[str]) -> Iterator[list[str]]:
     ``-`` may have an ending, as ``-.jsonl.gz``: the input is read as a file with that ending. A file is named by its
     content, so that the same input is recognised again. Raises StorageError where a pipe cannot be read.
     """
-    if not any(map(_is_stream, addresses)):
+    if not any(map(is_stream, addresses)):
         yield list(addresses)
         return
     with TemporaryDirectory(prefix="trailgate-") as folder:
-        yield [_kept(one, Path(folder)) if _is_stream(one) else one for one in addresses]
+        yield [_kept(one, Path(folder)) if is_stream(one) else one for one in addresses]
 
 
-def _is_stream(address: str) -> bool:
+def is_stream(address: str) -> bool:
+    """Return whether an address is standard input, or a pipe."""
     if address == STANDARD or address.startswith("-."):
         return True
     try:

@@ -81,6 +81,7 @@ def read_records(
 def _frame(
     spark: SparkSession, kind: type[DataSource], path: Addresses, options: Mapping[str, Any]
 ) -> DataFrame:
+    # Planned in this process, so relative paths are from its working folder, over Spark Connect too.
     source = kind({"paths": addresses_of(path), **options})
     schema = source.schema()
     reader = source.reader(schema)

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from trailgate.errors import TrailgateError
 
 # PySpark's worker omits the traceback where this variable is set when it reports an error, and ends after that.
 HIDE: Final = "SPARK_HIDE_TRACEBACK"
+HELP: Final = "give absolute paths, or the option base, or call trailgate.spark.register(spark), which sends yours"
 C = TypeVar("C", bound=type)
 
 
@@ -21,7 +23,8 @@ def brief_errors() -> Iterator[None]:
     """Let Spark report errors of ours by their line, not after a traceback; TRAILGATE_DEBUG=1 keeps that."""
     try:
         yield
-    except TrailgateError:
+    except TrailgateError as error:
+        _name_folder(error)
         if _in_worker() and os.environ.get("TRAILGATE_DEBUG") != "1":
             os.environ[HIDE] = "1"
         raise
@@ -48,6 +51,14 @@ def _brief(method: Callable[..., Any]) -> Callable[..., Any]:
 def _briefly(items: Iterator[Any]) -> Iterator[Any]:
     with brief_errors():
         yield from items
+
+
+def _name_folder(error: TrailgateError) -> None:
+    """Add to an error what helps where relative paths are from a folder of Spark's own, which the user does not know."""
+    folder = str(Path.cwd())
+    if _in_worker() and folder != os.environ.get("PWD") and folder in str(error):
+        here = f"{folder} is a folder of Spark's: {HELP}"
+        error.hint = here if not error.hint else f"{error.hint}. {here}"
 
 
 def _in_worker() -> bool:

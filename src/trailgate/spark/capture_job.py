@@ -28,7 +28,7 @@ def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
     Raises the earliest error of the input, as the job in one process does.
     """
     with on_session(spark) as running:
-        return publish(job, run_ranges(running, job))
+        return publish(job, run_ranges(running, job.anywhere()))
 
 
 def run_ranges(spark: SparkSession, job: CaptureJob) -> list[RangeReport]:

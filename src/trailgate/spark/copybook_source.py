@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -16,21 +16,25 @@ from pyspark.sql.types import StructType
 from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
 from trailgate.jobs.record_files.reading import read_splits
 from trailgate.operations.projection import names_of
+from trailgate.options import Options
 from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.expected_rows import as_expected
-from trailgate.spark.options import kept_in, read_with_paths, with_kept
+from trailgate.spark.options import BASE, kept_in, read_with_paths, with_kept
 from trailgate.storage.reading.record_files import (
     RecordSplit,
     find_record_files,
     plan_record_splits,
 )
 
-PACKED: int = 256  # small files that one task reads at most
+ON_SPARK: Final = Options("copybook", (*OPTIONS, BASE))
+PACKED: Final = 256  # small files that one task reads at most
 
 
 @with_brief_errors
 class CopybookSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
     """Records of files, as structs and arrays or as flat columns."""
+
+    folder: str | None = None  # that relative paths are from: register() sends the user's
 
     @classmethod
     def name(cls) -> str:
@@ -39,18 +43,20 @@ class CopybookSource(DataSource):  # type: ignore[misc]  # pyspark's types are n
 
     def schema(self) -> StructType:
         """Return the copybook's schema."""
-        schema = from_arrow_schema(_read(self.options)[1].decoder().schema)
+        schema = from_arrow_schema(_read(self.options, self.folder)[1].decoder().schema)
         return kept_in(schema, self.options)
 
     def reader(self, schema: StructType) -> CopybookReader:
         """Return the batch reader."""
-        paths, options = _read(with_kept(self.options, schema))
+        paths, options = _read(with_kept(self.options, schema), self.folder)
         names = names_of(options.decoder().schema, schema.names)
         return CopybookReader(paths, options.only(names), schema, names)
 
 
-def _read(options: Mapping[str, Any]) -> tuple[tuple[str, ...], CopybookOptions]:
-    paths, values = read_with_paths(OPTIONS, options, '.load("data/")')
+def _read(
+    options: Mapping[str, Any], folder: str | None
+) -> tuple[tuple[str, ...], CopybookOptions]:
+    paths, values = read_with_paths(ON_SPARK, options, '.load("data/")', folder)
     return paths, CopybookOptions.of_values(values)
 
 

@@ -16,16 +16,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
-from trailgate.jobs.capture.learning import with_described_tables
+from trailgate.jobs.capture.learning import learnt
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
 from trailgate.operations.projection import Projection
-from trailgate.options import COUNT, FLAG, NAMES, TEXT, Kind, Option, Options, choice
+from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Kind, Option, Options, choice
 from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.expected_rows import as_expected
-from trailgate.spark.options import kept_in, read_with_paths, with_kept
+from trailgate.spark.options import BASE, kept_in, read_with_paths, with_kept
 from trailgate.storage.reading.message_files import (
     SPLIT_BYTES,
     MessageFiles,
@@ -47,8 +47,8 @@ def _stop(text: str) -> str:
 OPTIONS: Final = Options(
     "message_capture",
     (
-        Option("properties", TEXT, "the capture's properties"),
-        Option("extract", TEXT, "an Extract parameter file that names them"),
+        Option("properties", PATH, "the capture's properties"),
+        Option("extract", PATH, "an Extract parameter file that names them"),
         Option(
             "ignore_unsupported",
             FLAG,
@@ -65,6 +65,7 @@ OPTIONS: Final = Options(
         ),
         Option("on_error", Kind("stop", _stop), "stop: at the first bad message", "stop"),
         Option("split_bytes", COUNT, "how many bytes of messages a task reads", SPLIT_BYTES),
+        BASE,
     ),
 )
 
@@ -82,11 +83,12 @@ class MessageOptions:
     message_per: str
     on_error: str
     split_bytes: int
+    base: str
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
-        """Return the options of Spark's texts; raises OptionError."""
-        paths, values = read_with_paths(OPTIONS, options, '.load("messages/")')
+    def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:
+        """Return the options of Spark's texts; relative paths are from ``folder``. Raises OptionError."""
+        paths, values = read_with_paths(OPTIONS, options, '.load("messages/")', folder)
         if values["properties"] is None and values["extract"] is None:
             raise OptionError("the format message_capture needs the option properties or extract")
         return cls(paths, **values)
@@ -94,7 +96,10 @@ class MessageOptions:
     def capture(self) -> Capture:
         """Return what parses the messages."""
         return load_capture(
-            self.properties, self.extract, ignore_unsupported=self.ignore_unsupported
+            self.properties,
+            self.extract,
+            base=self.base,
+            ignore_unsupported=self.ignore_unsupported,
         )
 
     def projection(self, capture: Capture) -> Projection:
@@ -107,6 +112,8 @@ class MessageOptions:
 class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
     """Operations of messages, or with the option ``table`` that table's rows in their types."""
 
+    folder: str | None = None  # that relative paths are from: register() sends the user's
+
     @classmethod
     def name(cls) -> str:
         """Return the format's name."""
@@ -114,13 +121,13 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
 
     def schema(self) -> StructType:
         """Return the operations' schema, or the table's."""
-        options = MessageOptions.of(self.options)
+        options = MessageOptions.of(self.options, self.folder)
         schema = from_arrow_schema(options.projection(options.capture()).schema)
         return kept_in(schema, self.options)
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
-        given = MessageOptions.of(with_kept(self.options, schema))
+        given = MessageOptions.of(with_kept(self.options, schema), self.folder)
         options = replace(given, columns=tuple(schema.names))
         return MessageReader(options, schema)
 
@@ -148,7 +155,7 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
         options = self._options
         capture = options.capture()
         source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
-        capture = with_described_tables(capture, source)
+        capture = learnt(capture, source)
         apart = not capture.options.by_id
         ranges = plan_ranges(source, options.split_bytes, apart=apart)
         return [MessagePartition(capture, source, own) for own in ranges]

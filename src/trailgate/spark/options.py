@@ -3,32 +3,54 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any, Final
 
 from pyspark.sql.types import StructField, StructType
 
 from trailgate.errors import OptionError
-from trailgate.options import Options
+from trailgate.options import PATH, Option, Options
+from trailgate.options import PATHS as MANY_PATHS
+from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.found_files import addresses_of
+from trailgate.storage.reading.options import DEFINITIONS
 
 PATHS: Final = ("path", "paths")
+BASE: Final = Option("base", PATH, "the folder that relative paths are from")
+OF_FILES: Final = (PATH, MANY_PATHS, DEFINITIONS)  # kinds of options that name files
 OF_CATALOG: Final = ("owner", "provider")  # are both given with a table of a catalog alone
 GIVEN: Final = "option."  # before the names of OPTIONS of CREATE TABLE, which are given twice
 KEPT: Final = "trailgate.options"  # in the metadata of a column
 
 
 def read_with_paths(
-    options: Options, given: Mapping[str, Any], example: str
+    options: Options, given: Mapping[str, Any], example: str, folder: str | None = None
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the paths, and the values of all options of a format; raises OptionError."""
+    """Return the paths, and the values of all options of a format; raises OptionError.
+
+    Relative paths are made absolute here, once: tasks run in other working folders. They are from the option ``base``, else
+    from ``folder``, else from the working folder of the process that plans.
+    """
     named = _of_table(given)
     others = {name: value for name, value in named.items() if name.casefold() not in PATHS}
     paths = named.get("path") or _listed(named.get("paths"))
     if not paths:
         hint = f"As in {example}. A table of a catalog is created with an absolute LOCATION, and without columns"
         raise OptionError(f"the format {options.what} needs a path", hint=hint)
-    return addresses_of(paths), options.read(others)
+    values = options.read(others)
+    base = values["base"] = absolute(values["base"] or ".", folder)
+    for row in options:
+        if row.kind in OF_FILES:
+            values[row.name] = _absolute(values[row.name], base)
+    return tuple(absolute(path, base) for path in addresses_of(paths)), values
+
+
+def _absolute(value: Any, base: str) -> Any:
+    """Return the value of an option that names files, with absolute paths."""
+    if isinstance(value, tuple):
+        return tuple(absolute(path, base) for path in value)
+    return absolute(value, base) if isinstance(value, str | os.PathLike) else value
 
 
 def one_path(paths: tuple[str, ...], what: str) -> str:

@@ -17,6 +17,7 @@ def run_parquet(spark: SparkSession | str, job: ParquetJob) -> int:
 
     Raises the error of the earliest part that has one; then nothing is published.
     """
+    job = job.anywhere()
     with publishing(job), on_session(spark) as running:
         reports = run_numbered(running, len(job.parts), lambda number: _part(job, number))
         for report in reports:

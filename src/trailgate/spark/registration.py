@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import SparkSession
 
 
 def register(spark: SparkSession) -> None:
     """Register the formats ``trail``, ``message_capture`` and ``copybook`` with a session.
 
-    Needed where some broken ``pyspark_*`` package on the path keeps Spark from finding ours.
+    Relative paths are from this process's working folder then, wherever Spark plans: over Spark Connect that is a folder of
+    Spark's own. Also needed where some broken ``pyspark_*`` package on the path keeps Spark from finding ours.
     """
     from trailgate.spark.copybook_source import CopybookSource  # noqa: PLC0415
     from trailgate.spark.message_source import MessageCaptureSource  # noqa: PLC0415
     from trailgate.spark.trail.source import TrailSource  # noqa: PLC0415
 
     for source in (TrailSource, MessageCaptureSource, CopybookSource):
-        spark.dataSource.register(source)
+        # A class that no module has is sent by value, with its folder.
+        spark.dataSource.register(type(source.__name__, (source,), {"folder": str(Path.cwd())}))

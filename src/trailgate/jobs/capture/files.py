@@ -12,7 +12,8 @@ from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import PathLike, load, warn_ignored
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
-from trailgate.storage.files.found_files import Addresses
+from trailgate.storage.files.addresses import absolute
+from trailgate.storage.files.found_files import Addresses, addresses_of
 from trailgate.storage.files.lock import locked
 from trailgate.storage.writing.target import writable_prefix
 
@@ -38,6 +39,7 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     unordered_ids: bool = False,
     dry_run: bool = False,
     ignore_unsupported: bool = False,
+    base: PathLike | None = None,
     runner: Runner = run_local,
 ) -> CaptureSummary:
     """Capture messages into a trail: a folder, a file, a pattern, or several of them; return what was done.
@@ -45,7 +47,8 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     What was captured into the trail before is left out and counted, unless ``again``.
 
     The properties are those of a file, or of the Extract parameter file that names them; ``definitions`` replaces the
-    definitions file that they name. The other options are those of ``trailgate capture`` (docs/cli.md). ``runner`` runs
+    definitions file that they name. Relative paths, those inside these files too, are from ``base``, else from the working
+    folder. The other options are those of ``trailgate capture`` (docs/cli.md). ``runner`` runs
     the job: in this process, or on Spark (``trailgate.spark.capture_runner``).
 
     Raises OptionError, DefinitionError, StorageError where another run holds the trail, and the first bad message's error
@@ -53,7 +56,9 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     """
     if message_per not in ("file", "line"):
         raise OptionError(f"message_per must be file or line, not {message_per!r}")
-    loaded = load(properties, extract, None, definitions, ignore_unsupported=ignore_unsupported)
+    loaded = load(
+        properties, extract, None, definitions, base=base, ignore_unsupported=ignore_unsupported
+    )
     warn_ignored(loaded)
     options = CaptureOptions(
         on_error=on_error,
@@ -66,6 +71,8 @@ def capture_files(  # noqa: PLR0913  one parameter an option
         seq_digits=seq_digits,
         trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
+    if base is not None:
+        source, trail = [absolute(one, base) for one in addresses_of(source)], absolute(trail, base)
     prefix = writable_prefix(trail)
     with nullcontext() if dry_run else locked(prefix):
         return runner(prepare(loaded.capture, source, prefix, options))

@@ -11,12 +11,13 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trailgate.jobs.capture.learning import with_described_tables
+from trailgate.jobs.capture.learning import learnt
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.recognising import Recognised, recognised
 from trailgate.jobs.capture.sequence_ids import IdRule
 from trailgate.messages.capture import Capture
 from trailgate.model.tables import Definitions
+from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.durable import write_whole, writing
 from trailgate.storage.files.found_files import Addresses
@@ -53,6 +54,14 @@ class CaptureJob:
     recognised: Recognised | None = None
     ids: IdRule | None = None
 
+    def anywhere(self) -> CaptureJob:
+        """Return the job with absolute paths: its ranges are run in other working folders."""
+        files = tuple(replace(file, path=absolute(file.path)) for file in self.source.files)
+        ids = self.ids
+        if ids is not None:
+            ids = replace(ids, prefix=absolute(ids.prefix))
+        return replace(self, source=replace(self.source, files=files), ids=ids)
+
 
 def prepare(
     capture: Capture, path: Addresses, target: str | Path, options: CaptureOptions | None = None
@@ -70,7 +79,7 @@ def prepare(
     captured = read_captured(prefix, manifest.captured) if manifest and not options.again else ()
     known = recognised(found, captured)
     source = known.files
-    capture = with_described_tables(capture, source, trail_definitions(prefix))
+    capture = learnt(capture, found, trail_definitions(prefix))
     definitions = _merged(prefix, capture)
     check_tables(definitions, options)
     staging = Path(prefix).absolute().with_name(f".{Path(prefix).name}.staging")
@@ -89,7 +98,8 @@ def prepare(
     ids = None
     if capture.options.gives_ids:
         last = None if manifest is None or options.again else manifest.last_id or None
-        ids = IdRule(prefix, last, ordered=not options.unordered_ids)
+        ordered, by_id = not options.unordered_ids, capture.options.by_id
+        ids = IdRule(prefix, last, ordered, by_id)
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     apart = not capture.options.by_id
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,21 +26,26 @@ from trailgate.messages.extract.selection import environment_of
 from trailgate.messages.parsers import defined_tables, parser_of
 from trailgate.messages.properties.file import parse_properties
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import read_whole
+from trailgate.storage.files.addresses import absolute, read_whole
 from trailgate.storage.files.copybooks import copy_members, read_source
 from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.trail.writing.trail_format import TrailFormat
 
+OF_CONNECTION: Final = ("jms.", "java.naming.")
 PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A capture, what its properties do not do (name, reason), and the Extract parameters if there are any."""
+    """A capture, what its properties do not do (name, reason), and the Extract parameters if there are any.
+
+    ``connection`` are the properties of the connection to a broker (name, value).
+    """
 
     capture: Capture
     notes: tuple[tuple[str, str], ...] = ()
     extract: ExtractParameters | None = None
+    connection: tuple[tuple[str, str], ...] = ()
 
     def trail_format(
         self, release: str | None, order: str | None, updates: str | None
@@ -63,16 +69,19 @@ def load_capture(
     rules: CaptureRules | None = None,
     definitions: PathLike | None = None,
     *,
+    base: PathLike | None = None,
     ignore_unsupported: bool = False,
 ) -> Capture:
     """Return a capture from a properties file, or from the Extract parameter file naming one.
 
-    The definitions file is the one that the properties name, from the working folder, unless
-    ``definitions`` names another; tables defined in the properties are added to its own.
+    The definitions file is the one that the properties name, unless ``definitions`` names another. Relative paths, those
+    inside the files too, are from ``base``, else from the working folder; tables defined in the properties are added to its own.
     ``rules`` override those of the parameter file. Raises OptionError where that has a parameter that is not obeyed and
     would change what is captured, unless ``ignore_unsupported`` is set.
     """
-    loaded = load(properties, extract, rules, definitions, ignore_unsupported=ignore_unsupported)
+    loaded = load(
+        properties, extract, rules, definitions, base=base, ignore_unsupported=ignore_unsupported
+    )
     warn_ignored(loaded)
     return loaded.capture
 
@@ -89,21 +98,25 @@ def load(
     rules: CaptureRules | None = None,
     definitions: PathLike | None = None,
     *,
+    base: PathLike | None = None,
     ignore_unsupported: bool = False,
 ) -> Loaded:
     """Return a capture with what is to be said about its files; see ``load_capture``."""
     parameters = None
+    base = None if base is None else absolute(base)
     if extract is not None:
         parameters = parse_extract(
-            _text(extract), source=str(extract), ignore_unsupported=ignore_unsupported
+            _wanted(extract, "parameter", base).decode("utf-8", "replace"),
+            source=str(extract),
+            ignore_unsupported=ignore_unsupported,
         )
         definitions = definitions or parameters.sourcedefs
     if properties is None:
         if parameters is None:
             raise OptionError("no properties file is named", hint="Give --properties or --extract")
         properties = parameters.properties_path
-    parsed = parse_properties(_wanted(properties, "properties"), source=str(properties))
-    files = _Files(None if definitions is None else str(definitions))
+    parsed = parse_properties(_wanted(properties, "properties", base), source=str(properties))
+    files = _Files(None if definitions is None else str(definitions), base)
     options, tables = parser_of(parsed).setup(parsed, files)
     if rules is None:
         rules = CaptureRules() if parameters is None else parameters.rules
@@ -114,7 +127,13 @@ def load(
         capture.check()
     except OptionError as error:
         raise error.located(source=None if extract is None else str(extract)) from None
-    return Loaded(capture, (*parsed.notes, *_unused_owner(capture)), parameters)
+    connection = tuple(
+        (entry.name, entry.value)
+        for entry in parsed.entries
+        if entry.name.startswith(OF_CONNECTION)
+    )
+    notes = (*parsed.notes, *_unused_owner(capture))
+    return Loaded(capture, notes, parameters, connection)
 
 
 def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
@@ -138,44 +157,49 @@ def load_definitions(properties: PathLike) -> Definitions:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Definitions where their paths say; ``instead`` is a definitions file put before theirs."""
+    """Definitions where their paths say; ``instead`` is a definitions file put before theirs.
+
+    Relative paths are from ``base``, else from the working folder.
+    """
 
     instead: str | None
+    base: str | None = None
 
     def chosen(self, path: str) -> str:
         return path if self.instead is None else self.instead
 
     def sourcedefs(self, path: str) -> Definitions:
-        return read_sourcedefs(_wanted(path, "definitions"), source=path)
+        return read_sourcedefs(_wanted(path, "definitions", self.base), source=path)
 
     def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
         if self.instead is not None:
             problem = f"the definitions are those of the copybook {path}, not {self.instead}"
             raise OptionError(problem, hint="Leave the definitions file out")
-        members = copy_members([Path(path).parent])
-        text = read_source(_there(path, "copybook"))
+        there = _there(path, "copybook", self.base)
+        members, text = copy_members([there.parent]), read_source(there)
         return read_copybook(text, source=path, dialect=dialect, member=members)
 
 
-def _wanted(path: PathLike, what: str) -> bytes:
+def _wanted(path: PathLike, what: str, base: str | None = None) -> bytes:
     try:
-        return read_whole(path)
+        return read_whole(path if base is None else absolute(path, base))
     except StorageError:
-        hint = "Relative paths are from the working folder"
-        where = Where(source=str(path))
-        raise OptionError(f"the {what} file is not there", where=where, hint=hint) from None
+        raise _missing(path, what, base) from None
 
 
-def _there(path: str, what: str) -> Path:
+def _there(path: str, what: str, base: str | None) -> Path:
     """Return the path of a local file that the properties name; raises OptionError without one."""
-    if not Path(path).is_file():
-        hint = "Relative paths are from the working folder"
-        raise OptionError(f"the {what} file is not there", where=Where(source=path), hint=hint)
-    return Path(path)
+    there = Path(path if base is None else absolute(path, base))
+    if not there.is_file():
+        raise _missing(path, what, base)
+    return there
 
 
-def _text(path: PathLike) -> str:
-    return _wanted(path, "parameter").decode("utf-8", "replace")
+def _missing(path: PathLike, what: str, base: str | None) -> OptionError:
+    place = absolute(path, base)
+    hint = "" if place == str(path) else f"Looked for at {place}: relative paths are from "
+    hint += "" if not hint else "the working folder" if base is None else "the base"
+    return OptionError(f"the {what} file is not there", where=Where(source=str(path)), hint=hint)
 
 
 def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:

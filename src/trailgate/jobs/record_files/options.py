@@ -40,6 +40,7 @@ from trailgate.options import (
     FLAG,
     NAMES,
     PATH,
+    PATHS,
     TEXT,
     WHOLE,
     Kind,
@@ -106,7 +107,7 @@ OPTIONS: Final = Options(
     (
         Option("copybook", PATH, "the copybook's file"),
         Option("copybook_text", TEXT, "the copybook itself, instead of its file"),
-        Option("copy_path", NAMES, "folders where COPY finds its members, comma-separated", ()),
+        Option("copy_path", PATHS, "folders where COPY finds its members, comma-separated", ()),
         Option("record", TEXT, "the record (level 01) that all records are"),
         Option("kinds", KINDS, "records of several kinds: FIELD: VALUE=RECORD, VALUE=RECORD"),
         Option("columns", NAMES, "only these items or groups, comma-separated"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.reading import read_copybook_split
-from trailgate.storage.files.addresses import URI, locate
+from trailgate.storage.files.addresses import URI, absolute, locate
 from trailgate.storage.files.durable import remove_folder, writing
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.reading.record_files import (
@@ -44,6 +44,14 @@ class ParquetJob:
     def staging(self) -> Path:
         """Return the folder of parts that are not published."""
         return Path(self.target) / f".staging-{self.run}"
+
+    def anywhere(self) -> ParquetJob:
+        """Return the job with absolute paths: its parts are written in other working folders."""
+        parts = tuple(
+            replace(part, file=replace(part.file, path=absolute(part.file.path)))
+            for part in self.parts
+        )
+        return replace(self, parts=parts, target=absolute(self.target))
 
 
 def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> ParquetJob:

@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.options import COUNT, Kind, Option, Options
-from trailgate.spark.options import one_path, read_with_paths
+from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.storage.files.trail_files import TrailFiles, find_trails
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
 from trailgate.storage.reading.stream import EARLIEST, starting_position
@@ -27,7 +27,7 @@ SPREADING: Final = (
         EARLIEST,
     ),
 )
-READING: Final = Options("trail", (*OPTIONS, *SPREADING))
+READING: Final = Options("trail", (*OPTIONS, *SPREADING, BASE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,10 @@ class TrailOptions:
     starting_position: str
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
-        """Return the options of Spark's texts; raises OptionError."""
-        paths, values = read_with_paths(READING, options, '.load("dirdat/ot")')
+    def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:
+        """Return the options of Spark's texts; relative paths are from ``folder``. Raises OptionError."""
+        paths, values = read_with_paths(READING, options, '.load("dirdat/ot")', folder)
+        del values["base"]  # all paths are absolute
         own = {row.name: values.pop(row.name) for row in SPREADING}
         return cls(paths, ReadOptions(**values), **own)
 

@@ -16,9 +16,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
-from trailgate.options import COUNT, TEXT, Option, Options, choice
+from trailgate.options import COUNT, PATH, TEXT, Option, Options, choice
 from trailgate.spark.brief_errors import with_brief_errors
-from trailgate.spark.options import one_path, read_with_paths
+from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.storage.writing.table_writing import (
     StagedPart,
@@ -34,12 +34,13 @@ from trailgate.trail.writing.trail_format import TrailFormat
 WRITING: Final = Options(
     "trail",
     (
-        Option("definitions", TEXT, "the definitions file, where the trail has none or not all"),
+        Option("definitions", PATH, "the definitions file, where the trail has none or not all"),
         Option("max_bytes", COUNT, "the most bytes of a trail file", MAX_BYTES),
         Option("seq_digits", choice({"6": 6, "9": 9}), "digits of a trail file's number"),
         Option("format_release", TEXT, "the trail's format, as 12.2; else 11.2"),
         Option("byte_order", TEXT, "big or little; little needs release 12.1"),
         Option("update_format", TEXT, "separate, full or compact; the last two need 12.1"),
+        BASE,
     ),
 )
 
@@ -75,12 +76,14 @@ class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's typ
         self._target.discard()
 
 
-def trail_writer(options: Any, schema: StructType, *, overwrite: bool) -> TrailWriter:
+def trail_writer(
+    options: Any, schema: StructType, folder: str | None = None, *, overwrite: bool
+) -> TrailWriter:
     """Return the writer for Spark's options; raises OptionError."""
     if overwrite:
         problem = "a trail is never overwritten"
         raise OptionError(problem, hint='Write with .mode("append"), or to another path')
-    paths, values = read_with_paths(WRITING, options, '.save("dirdat/ot")')
+    paths, values = read_with_paths(WRITING, options, '.save("dirdat/ot")', folder)
     check_columns(schema.names)
     form = TrailFormat.named(
         values["format_release"], values["byte_order"], values["update_format"]

@@ -26,6 +26,8 @@ from trailgate.storage.reading.trails import plan_reading
 class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
     """Operations of a trail, one table's rows in their types, or records: by the options."""
 
+    folder: str | None = None  # that relative paths are from: register() sends the user's
+
     @classmethod
     def name(cls) -> str:
         """Return the format's name."""
@@ -33,18 +35,18 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
 
     def schema(self) -> StructType:
         """Return the schema of what the options ask for."""
-        return kept_in(TrailOptions.of(self.options).schema(), self.options)
+        return kept_in(TrailOptions.of(self.options, self.folder).schema(), self.options)
 
     def reader(self, schema: StructType) -> TrailReader:
         """Return the batch reader."""
-        options = TrailOptions.of(with_kept(self.options, schema))
+        options = TrailOptions.of(with_kept(self.options, schema), self.folder)
         return TrailReader(options.with_columns(schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
         from trailgate.spark.trail.stream import stream_reader  # noqa: PLC0415  not for batches
 
-        options = TrailOptions.of(with_kept(self.options, schema))
+        options = TrailOptions.of(with_kept(self.options, schema), self.folder)
         if options.reading.open_transactions:
             problem = "a stream returns complete transactions only"
             raise OptionError(
@@ -56,7 +58,7 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         """Return the batch writer."""
         from trailgate.spark.trail.sink import trail_writer  # noqa: PLC0415  not to read
 
-        return trail_writer(self.options, schema, overwrite=overwrite)
+        return trail_writer(self.options, schema, self.folder, overwrite=overwrite)
 
 
 @with_brief_errors

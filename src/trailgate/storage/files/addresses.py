@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from pyarrow import fs
@@ -36,6 +37,19 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
     except (OSError, ValueError, TypeError) as error:
         raise OptionError(f"cannot use the address {text}: {error}") from error
     return store, str(path)
+
+
+def absolute(address: Address, base: Address | None = None) -> str:
+    """Return an address that means the same in every process: a relative path is one from ``base``.
+
+    Without a base that is the working folder; a base may be an address of any store.
+    """
+    text = os.fspath(address)
+    if URI.match(text) or text.startswith(("file:", "/")):
+        return text
+    folder = str(Path.cwd()) if base is None else absolute(base)
+    inside = text.removeprefix("./")
+    return folder if inside in ("", ".") else f"{folder.rstrip('/')}/{inside}"
 
 
 def read_whole(address: Address) -> bytes:

@@ -1,0 +1,73 @@
+"""Relative paths where Spark plans and works in other folders: on a cluster's workers, and over Spark Connect."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capture_place import Place, row
+
+ROOT = Path(__file__).parents[2]
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+COPYBOOK = "01 R.\n   05 ID PIC 9(4).\n"
+SAME = {
+    "captured": 3,
+    "trail": 6,
+    "frame": 3,
+    "streamed": 3,
+    "messages": 3,
+    "message frame": 3,
+    "records": 2,
+    "record frame": 2,
+    "written": 3,
+    "based": "",
+}
+
+
+def whole_way(folder: Path, kind: str) -> dict[str, Any]:
+    place = Place(folder)
+    text = (folder / "p.properties").read_text()
+    (folder / "p.properties").write_text(text.replace(f"{folder}/", ""))
+    place.write(row(1), row(2), row(3))
+    place.run("oa")
+    (folder / "r.cpy").write_text(COPYBOOK)
+    (folder / "one.dat").write_bytes("00010002".encode("cp037"))
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")]),
+        "PYSPARK_PYTHON": sys.executable,
+        "JDK_JAVA_OPTIONS": QUICK,
+    }
+    program = [sys.executable, str(Path(__file__).with_name("whole_way.py")), kind]
+    done = subprocess.run(
+        program, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_relative_paths_are_the_users_on_the_workers_of_a_cluster(tmp_path: Path) -> None:
+    found = whole_way(tmp_path, "local-cluster")
+
+    assert found == {**SAME, "unregistered": "", "unregistered properties": ""}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
+def test_relative_paths_are_the_users_over_spark_connect(tmp_path: Path) -> None:
+    found = whole_way(tmp_path, "connect")
+
+    for name in ("unregistered", "unregistered properties"):
+        assert "is a folder of Spark's: give absolute paths, or the option base" in found.pop(name)
+    assert found == SAME

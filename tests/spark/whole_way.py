@@ -1,0 +1,100 @@
+"""Run as a program: the whole way with relative paths on one kind of session; prints what came out, as JSON.
+
+``python whole_way.py local-cluster|connect``, in a folder that ``capture_place.Place`` has filled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import trailgate
+from trailgate.spark import capture_runner, read_messages, read_records, read_trail, register
+from trailgate.spark.jre import spark_java_home
+from trailgate.spark.local_session import session
+
+
+def on_cluster() -> SparkSession:
+    """Return a session whose two workers are processes of their own."""
+    conf = {"spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]}
+    return session("local-cluster[2,1,1024]", **conf)
+
+
+def over_connect() -> SparkSession:
+    """Return a session over Spark Connect: this process has no JVM."""
+    os.environ["JAVA_HOME"] = str(spark_java_home())
+    builder: Any = SparkSession.builder
+    made: SparkSession = builder.remote("local[2]").getOrCreate()
+    return made
+
+
+SESSIONS: dict[str, Callable[[], SparkSession]] = {
+    "local-cluster": on_cluster,
+    "connect": over_connect,
+}
+
+
+def error_of(action: Callable[[], Any]) -> str:
+    """Return the text of the error that an action raises."""
+    try:
+        action()
+    except Exception as error:  # noqa: BLE001  each kind of session has kinds of its own
+        return str(error)
+    return ""
+
+
+def streamed(spark: SparkSession, folder: str) -> int:
+    """Return how many operations a stream of the trail has."""
+    query = (
+        spark.readStream.format("trail")
+        .load("ob")
+        .writeStream.format("parquet")
+        .option("checkpointLocation", f"{folder}/checkpoint")
+        .trigger(availableNow=True)
+        .start(f"{folder}/streamed")
+    )
+    query.awaitTermination()
+    count: int = spark.read.parquet(f"{folder}/streamed").count()
+    return count
+
+
+def whole_way(spark: SparkSession) -> dict[str, Any]:
+    """Return what captures, reads, streams and writes give."""
+    folder = str(Path.cwd())
+    found: dict[str, Any] = {}
+    message_capture = spark.read.format("message_capture")
+    found["unregistered"] = error_of(lambda: spark.read.format("trail").load("oa").count())
+    found["unregistered properties"] = error_of(
+        lambda: message_capture.option("properties", "p.properties").load("messages").count()
+    )
+    based = spark.read.format("trail").option("base", folder)
+    found["based"] = error_of(lambda: based.load("oa").count())
+    register(spark)
+    done = trailgate.capture_files("messages", "ob", "p.properties", runner=capture_runner(spark))
+    found["captured"] = done.operations
+    found["trail"] = spark.read.format("trail").load("o[ab]").count()
+    found["frame"] = read_trail(spark, "ob").count()
+    found["streamed"] = streamed(spark, folder)
+    properties = message_capture.option("properties", "p.properties")
+    found["messages"] = properties.load("messages").count()
+    found["message frame"] = read_messages(spark, "messages", "p.properties").count()
+    records = spark.read.format("copybook").option("copybook", "r.cpy")
+    found["records"] = records.load("one.dat").count()
+    found["record frame"] = read_records(spark, "one.dat", "r.cpy").count()
+    operations = spark.read.format("trail").load("ob").coalesce(1)
+    written = operations.drop("position", "seq_id").write.format("trail").mode("append")
+    written.option("definitions", "orders.def").save("oc")
+    found["written"] = sum(batch.num_rows for batch in trailgate.read_trail("oc"))
+    return found
+
+
+if __name__ == "__main__":
+    running = SESSIONS[sys.argv[1]]()
+    sys.stdout.write(json.dumps(whole_way(running)) + "\n")
+    running.stop()
