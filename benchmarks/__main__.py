@@ -126,8 +126,24 @@ def xml_messages(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def publications(quick: bool) -> list[Figure]:
+    from benchmarks.publications import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 def xml_cutting(quick: bool) -> list[Figure]:
     from benchmarks.xml_cutting import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
+def publications_xml(quick: bool) -> list[Figure]:
+    pass
+
+
+def live(quick: bool) -> list[Figure]:
+    from benchmarks.live import run  # noqa: PLC0415
 
     return run(quick=quick)
 
@@ -150,9 +166,12 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         fixed,
         fixed_messages,
         xml_messages,
+        publications,
+        publications_xml,
         xml_cutting,
         json_messages,
         cobrix,
+        live,
     )
 }
 

@@ -44,11 +44,12 @@ class Artemis:
     def _ready(self) -> bool:
         return answers(self.stomp, CONNECT, b"CONNECTED")
 
-    def address(self, queue: str, **options: object) -> str:
-        """Return a queue's address for STOMP."""
+    def address(self, queue: str, scheme: str = "stomp", **options: object) -> str:
+        """Return a queue's address."""
+        port = {"stomp": self.stomp, "amqp": self.amqp}[scheme]
         asked = "&".join(f"{name.replace('_', '-')}={value}" for name, value in options.items())
         login = f"{LOGIN[0]}:{LOGIN[1].replace(' ', '%20')}"
-        return f"stomp://{login}@127.0.0.1:{self.stomp}/{queue}{'?' if asked else ''}{asked}"
+        return f"{scheme}://{login}@127.0.0.1:{port}/{queue}{'?' if asked else ''}{asked}"
 
     def tool(self, *arguments: object) -> str:
         """Return what the broker's own command line prints."""
@@ -61,6 +62,13 @@ class Artemis:
             LOGIN[1],
         ]
         return run([self.folder / "bin/artemis", *arguments, *login])
+
+    def waiting(self, queue: str) -> int:
+        """Return how many messages a queue has, delivered or not."""
+        lines = self.tool("queue", "stat", "--queueName", queue).splitlines()
+        # An empty queue that was made for a message is removed with its last consumer.
+        found = [line.split("|") for line in lines if line.startswith(f"|{queue} ")]
+        return sum(int(cells[4]) for cells in found)
 
     def produce(self, queue: str, texts: list[str], **properties: str) -> None:
         """Send texts by the broker's own JMS producer."""

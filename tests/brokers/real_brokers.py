@@ -79,6 +79,39 @@ def fetched(coordinates: str) -> Path:
         return next(path for path in folder.iterdir() if path.is_dir())
 
 
+POM: Final = """\
+<project><modelVersion>4.0.0</modelVersion><groupId>t</groupId><artifactId>t</artifactId><version>1</version>
+<dependencies>{}</dependencies></project>
+"""
+DEPENDENCY: Final = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+)
+
+
+def fetched_jars(*coordinates: str) -> Path:
+    """Return a folder of jars with all that they need; skips the test where they cannot be had."""
+    folder = CACHE / "-".join(coordinates).replace(":", "-")
+    with _locked(folder.name):
+        if folder.exists():
+            return folder
+        for tool in ("java", "mvn"):
+            if shutil.which(tool) is None:
+                pytest.skip(f"no broker: the program {tool} is not installed")
+        target = CACHE / f".{folder.name}.new"
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        rows = "".join(DEPENDENCY.format(*one.split(":")) for one in coordinates)
+        (target / "pom.xml").write_text(POM.format(rows))
+        command = ["mvn", "-q", "-f", target / "pom.xml", "dependency:copy-dependencies"]
+        command += ["-DincludeScope=runtime", f"-DoutputDirectory={target}"]
+        try:
+            run(command, seconds=FETCH_SECONDS)
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            pytest.skip(f"no broker: Maven cannot find {coordinates[0]}: {_reason(str(error))}")
+        target.rename(folder)
+        return folder
+
+
 def _reason(text: str) -> str:
     lines = [line for line in text.splitlines() if "Could not" in line or "ERROR" in line]
     return (lines or text.splitlines() or ["?"])[0][:200]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.maps import columns_from_map, state_map
+from trailgate.columnar.maps import columns_from_map, joined_maps, state_map
 from trailgate.errors import DecodeError, EncodeError
 
 NAMES = ("ID", "NAME", "X")
@@ -62,3 +62,22 @@ def test_an_unknown_or_double_key_is_refused(bad: list[tuple[str, str]]) -> None
 def test_a_missing_value_must_be_null() -> None:
     with pytest.raises(EncodeError):
         state_map(["A"], [pa.array(["x"])], [np.array([True])], 1)
+
+
+MAPS = st.lists(
+    st.none() | st.dictionaries(st.sampled_from("abc"), st.none() | st.text(max_size=2))
+)
+
+
+@given(MAPS, st.data())
+def test_maps_are_joined_and_the_second_one_counts(
+    first: list[dict[str, str | None] | None], data: st.DataObject
+) -> None:
+    second = data.draw(MAPS.map(lambda rows: (rows + [None] * len(first))[: len(first)]))
+    one, two = (pa.array([m and list(m.items()) for m in maps], MAP) for maps in (first, second))
+
+    found = joined_maps(one, two)
+
+    found.validate(full=True)
+    wanted = [(a or {}) | (b or {}) for a, b in zip(first, second, strict=True)]
+    assert found.to_pylist(maps_as_pydicts="strict") == wanted

@@ -15,7 +15,16 @@ from typing import Any, Final, NamedTuple
 
 FOLDER: Final = Path(__file__).parent
 PAGE: Final = FOLDER.parents[1] / "docs/conformance.md"
-ORDER: Final = ("adapter-guide", "trail-internals", "trail-appendix", "header-fields")
+ORDER: Final = (
+    "adapter-guide",
+    "event-publications",
+    "xml-publications",
+    "json-formatter",
+    "debezium-events",
+    "trail-internals",
+    "trail-appendix",
+    "header-fields",
+)
 STATES: Final = ("holds", "differs", "refused", "not yet")
 
 _HEAD: Final = """\

@@ -18,8 +18,8 @@ from trailgate.spark.message_source import OPTIONS as MESSAGES
 from trailgate.spark.message_source import MessageCaptureSource
 from trailgate.spark.trail.options import READING
 from trailgate.spark.trail.sink import WRITING, trail_writer
-from trailgate.spark.trail.stream_sink import STREAMING
 from trailgate.spark.trail.source import TrailSource
+from trailgate.spark.trail.stream_sink import STREAMING
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from trailgate.errors import MissingDependencyError
+from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.spark import jre
+from trailgate.spark.local_session import session
 
 ROOT = Path(__file__).parents[2]
 # What Spark's launch scripts call; everything of it is on the smallest Debian.
@@ -92,3 +93,9 @@ def test_the_shim_is_private_and_drops_one_argument(
     )
     assert done.stdout == "-Xmx1g|a b||"
     assert (tmp_path / "trailgate").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("master", ["folder", "", "local[", "local-cluster[2]", "http://host"])
+def test_a_master_that_spark_does_not_know_is_refused_at_once(master: str) -> None:
+    with pytest.raises(OptionError, match="is not a master of Spark"):
+        session(master)

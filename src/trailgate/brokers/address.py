@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -11,20 +12,30 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from trailgate.errors import OptionError, did_you_mean
 
 
-class Protocol(NamedTuple):
-    """One way of speaking with brokers: its usual port, whether it is TLS, and the module that has its ``Receiver``."""
+class Family(Enum):
+    """The protocols that are one but for their encryption."""
 
+    STOMP = "stomp"
+    AMQP = "amqp"
+    KAFKA = "kafka"
+
+
+class Protocol(NamedTuple):
+    """One way of speaking with brokers: its family, its usual port, and whether it is TLS."""
+
+    family: Family
     port: int
     tls: bool
-    module: str
 
-
-_STOMP: Final = "trailgate.brokers.stomp.receiver"
 
 PROTOCOLS: Final[Mapping[str, Protocol]] = MappingProxyType(
     {
-        "stomp": Protocol(61613, tls=False, module=_STOMP),
-        "stomp+ssl": Protocol(61614, tls=True, module=_STOMP),
+        "stomp": Protocol(Family.STOMP, 61613, tls=False),
+        "stomp+ssl": Protocol(Family.STOMP, 61614, tls=True),
+        "amqp": Protocol(Family.AMQP, 5672, tls=False),
+        "amqps": Protocol(Family.AMQP, 5671, tls=True),
+        "kafka": Protocol(Family.KAFKA, 9092, tls=False),
+        "kafka+ssl": Protocol(Family.KAFKA, 9093, tls=True),
     }
 )
 
@@ -34,23 +45,35 @@ KINDS: Final = (QUEUE, TOPIC)
 
 
 class AddressOption(NamedTuple):
-    """One option of an address, as it is documented."""
+    """One option of an address, as it is documented, and the protocols that have it."""
 
     doc: str
-    number: bool = False
+    families: tuple[Family, ...]
+    number: int | None = None  # the lowest one
 
+
+_ALL: Final = tuple(Family)
+_JMS: Final = (Family.STOMP, Family.AMQP)
+_STOMP: Final = (Family.STOMP,)
+_KAFKA: Final = (Family.KAFKA,)
 
 OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
     {
-        "selector": AddressOption("a JMS selector: only messages that it matches are received"),
-        "durable": AddressOption("the name of a durable subscription to a topic"),
-        "client-id": AddressOption("the JMS client id, which durable subscriptions belong to"),
-        "ca": AddressOption("a file of certificates that sign the broker's, for TLS"),
-        "cert": AddressOption("a file with the client's own certificate, for TLS"),
-        "key": AddressOption("a file with the client's private key, if it is not in `cert`"),
-        "prefetch": AddressOption("messages that the broker sends ahead, at most", number=True),
-        "prefetch-bytes": AddressOption("bytes that the broker sends ahead, at most", number=True),
-        "window": AddressOption("messages that are acknowledged at once, at most", number=True),
+        "selector": AddressOption(
+            "a JMS selector: only messages that it matches are received", _JMS
+        ),
+        "durable": AddressOption("the name of a durable subscription to a topic", _JMS),
+        "client-id": AddressOption(
+            "the JMS client id, which durable subscriptions belong to", _JMS
+        ),
+        "ca": AddressOption("a file of certificates that sign the broker's, for TLS", _ALL),
+        "cert": AddressOption("a file with the client's own certificate, for TLS", _ALL),
+        "key": AddressOption("a file with the client's private key, if it is not in `cert`", _ALL),
+        "prefetch": AddressOption("messages that the broker sends ahead, at most", _ALL, 1),
+        "prefetch-bytes": AddressOption("bytes that Artemis sends ahead, at most", _STOMP, 1),
+        "window": AddressOption("messages that are worked on at once, at most", _ALL, 1),
+        "partition": AddressOption("the partition that is received", _KAFKA, 0),
+        "mechanism": AddressOption("how Kafka is logged in to, as SCRAM-SHA-512", _KAFKA),
     }
 )
 
@@ -72,6 +95,11 @@ class BrokerAddress:
         """Return the address without the password, as logs and errors have it."""
         kind = "" if self.kind == QUEUE else f"{self.kind}/"
         return f"{self.protocol}://{self.host}:{self.port}/{kind}{self.destination}"
+
+    @property
+    def family(self) -> Family:
+        """Return which protocol is spoken."""
+        return PROTOCOLS[self.protocol].family
 
     @property
     def tls(self) -> bool:
@@ -138,12 +166,16 @@ def _destination(text: str, path: str) -> tuple[str, str]:
 
 
 def _options(text: str, parts: SplitResult) -> Mapping[str, str]:
+    family = PROTOCOLS[parts.scheme.casefold()].family
+    known = {name: row for name, row in OPTIONS.items() if family in row.families}
     found: dict[str, str] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
-        if name not in OPTIONS:
-            hint = did_you_mean(name, OPTIONS) or f"The options are {', '.join(OPTIONS)}"
-            raise OptionError(f"{_shown(text)} has an option that is not known: {name}", hint=hint)
-        if OPTIONS[name].number and not (value.isdecimal() and int(value)):
-            raise OptionError(f"{_shown(text)}: {name} is {value!r}, not a number above 0")
+        if name not in known:
+            hint = did_you_mean(name, known) or f"The options are {', '.join(known)}"
+            problem = f"{_shown(text)} has an option that {family.value} does not have: {name}"
+            raise OptionError(problem, hint=hint)
+        lowest = known[name].number
+        if lowest is not None and not (value.isdecimal() and int(value) >= lowest):
+            raise OptionError(f"{_shown(text)}: {name} is {value!r}, not a number from {lowest} on")
         found[name] = value
     return found

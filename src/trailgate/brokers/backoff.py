@@ -30,25 +30,21 @@ class Backoff:
 
     def reset(self) -> None:
         """Note that the connection works."""
-        self._seconds, self._due = FIRST, 0.0
+        self._seconds = FIRST
 
     def lost(self, owned: float) -> None:
         """Note that the broker may keep what the lost consumer had until a moment of ``time.monotonic``."""
         self._due = max(self._due, owned)
 
-    def wait(self, error: BrokerError, until: float) -> bool:
-        """Return whether it is time for another trial, waiting until a moment of ``time.monotonic`` at most.
-
-        Raises the error where another trial is in vain, or the broker did not answer at first.
-        """
+    def failed(self, error: BrokerError) -> None:
+        """Note that a trial failed; raises its error where another one is in vain, or the broker did not answer at first."""
         now = time.monotonic()
         if not error.retriable or (self._patience is not None and now > self._patience):
             raise error
-        if not self._due:
-            self._due = now + self._seconds * self._chance.uniform(1.0, 1.5)
-            self._seconds = min(LONGEST, self._seconds * FACTOR)
-        time.sleep(max(0.0, min(self._due, until) - now))
-        if time.monotonic() < self._due:
-            return False
-        self._due = 0.0
-        return True
+        self._due = max(self._due, now + self._seconds * self._chance.uniform(1.0, 1.5))
+        self._seconds = min(LONGEST, self._seconds * FACTOR)
+
+    def is_due(self, until: float) -> bool:
+        """Return whether it is time for another trial, waiting until a moment of ``time.monotonic`` at most."""
+        time.sleep(max(0.0, min(self._due, until) - time.monotonic()))
+        return time.monotonic() >= self._due

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
-
-from trailgate.brokers.address import PROTOCOLS, BrokerAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +18,11 @@ class Window:
 
 class Receiver(Protocol):
     """A connection to one queue or topic; it is made when it is first used, and again after it is lost."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Return whether there is a connection: only then does nothing coming mean that there is nothing."""
+        ...
 
     def receive(self, seconds: float) -> Window | None:
         """Return what has arrived, after waiting so long for a first message at most; None where nothing came.
@@ -44,10 +46,3 @@ class Receiver(Protocol):
     def close(self) -> None:
         """Let go of the broker; what was not acknowledged it gives to somebody again."""
         ...
-
-
-def open_receiver(address: BrokerAddress) -> Receiver:
-    """Return a receiver for an address; raises MissingDependencyError where its protocol needs an extra."""
-    module = importlib.import_module(PROTOCOLS[address.protocol].module)
-    receiver: Receiver = module.open_receiver(address)
-    return receiver

@@ -32,12 +32,14 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "gendef": "Write the definitions file of a capture's tables.",
         "logdump": "Inspect trail files with Logdump's commands.",
         "assumptions": "List what is assumed about formats, with reasons and tests.",
+        "journal": "Show what was received from a broker and stored.",
         "records": "Show files of fixed-width records, or write them as Parquet.",
         "demo": "Capture the sample messages into a trail and show it.",
         "warm": "Compile all loops ahead, for this machine.",
     }
 )
 
+RENAME: Final = "Rename the file, or link to it by another name"
 EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
     {OptionError: 2, WriteError: 3, TrailgateError: 1, OSError: 3}
 )
@@ -68,6 +70,7 @@ def _log_compiling() -> None:
 def run(arguments: list[str]) -> int:
     """Return the exit code of a command line; an error is one line on stderr."""
     try:
+        _check_text(arguments)
         code = _program(arguments)(arguments or ["--help"], prog_name="trailgate")
         return (code if isinstance(code, int) else 0) if arguments else 2
     except SystemExit as done:
@@ -80,6 +83,14 @@ def run(arguments: list[str]) -> int:
         with suppress(OSError):  # stderr may be closed or full
             print(f"error: {_text(error)}", file=sys.stderr)
         return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
+
+
+def _check_text(arguments: list[str]) -> None:
+    """Raise OptionError for an argument that is not UTF-8, which nothing could print or look up."""
+    for argument in arguments:
+        if any("\udc80" <= character <= "\udcff" for character in argument):
+            shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
+            raise OptionError(f"the argument {shown} is not UTF-8", hint=RENAME)
 
 
 def _text(error: TrailgateError | OSError) -> str:

@@ -232,7 +232,7 @@ def _db2() -> DateFormat:
     Db2 writes YYYY-MM-DD-HH.MM.SS.ffffff; a blank or T before the time, and colons within it, are taken as well.
     """
     layouts = []
-    for shape in ("YYYY-MM-DD-HH.MI.SS.FFFFFF", "YYYY-MM-DD-HH.MI.SS", "YYYY-MM-DD"):
+    for shape in ("YYYY-MM-DD-HH.MI.SS", "YYYY-MM-DD", "YYYY-MM-DD-HH.MI.SS.FFFFFF"):
         for layout in compile_format(shape).layouts:
             allowed = {10: b"- T", 13: b".:", 16: b".:"}
             literals = tuple((at, allowed.get(at, text)) for at, text in layout.literals)

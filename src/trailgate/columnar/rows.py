@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels import comparing as kernels
-from trailgate.columnar.kernels.gather import longest
+from trailgate.columnar.kernels.gather import longest, pair_values, unmarked
+from trailgate.columnar.kernels.words import SPARE
 from trailgate.errors import DecodeError, Where
 
 BLANKS: Final = " \t\r\n"
@@ -94,6 +95,24 @@ def most_bytes(values: pa.Array) -> int:
     """Return how many bytes values of a text or binary column have at most."""
     found: int = longest(text_view(values)[0])
     return found
+
+
+def starts_before(values: pa.StringArray, width: int, mark: str) -> int:
+    """Return the first row in which a mark, of one byte, is not after exactly so many other bytes, -1 for none."""
+    offsets, data = text_view(values)
+    found: int = unmarked(data, offsets, width, ord(mark))
+    return found
+
+
+def paired(left: pa.StringArray, right: pa.StringArray, between: str) -> pa.StringArray:
+    """Return two columns joined row by row, with a character of one byte between; there are no nulls."""
+    one, other = text_view(left), text_view(right)
+    size = sum(int(offsets[-1]) - int(offsets[0]) for offsets, _ in (one, other)) + len(left)
+    placed, out = np.empty(len(left) + 1, np.int32), np.empty(size + SPARE, np.uint8)
+    done = pair_values(*one[::-1], *other[::-1], ord(between), placed, out)
+    assert done == size, "the values of two columns are more than 2 GiB"
+    buffers = [None, pa.py_buffer(placed), pa.py_buffer(out)]
+    return pa.Array.from_buffers(pa.string(), len(left), buffers)
 
 
 def strings_of(matrix: Octets) -> pa.StringArray:

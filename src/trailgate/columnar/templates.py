@@ -78,7 +78,8 @@ def measure(pieces: Sequence[Piece], last: bytes, rows: int, quote: int = 0) -> 
         np.array(valid_at, np.int64),
         quote,
     )
-    parts = (np.array(kinds, np.int64), octets(b"".join(literals)), bounds)
+    texts = octets(b"".join(literals) + bytes(SPARE))
+    parts = (np.array(kinds, np.int64), texts, bounds)
     sizes = np.empty(rows, np.int64)
     done = kernels.measure_rows(parts[0], bounds, data, *rest, sizes)
     assert done == 0, "values are within their columns"

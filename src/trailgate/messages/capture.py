@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import take_text
+from trailgate.columnar.positions import numbered
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.extract.selection import TableSelections
@@ -25,7 +26,7 @@ from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageParser
 from trailgate.messages.parsing.waiting import Holding, waiting_in, with_waiting
 from trailgate.messages.properties.metadata import MetadataOptions
-from trailgate.messages.transactions.block_rows import taken
+from trailgate.messages.transactions.block_rows import one_row, taken
 from trailgate.messages.transactions.bounds import (
     Problem,
     Transactions,
@@ -40,9 +41,9 @@ from trailgate.messages.transactions.images import (
     shaped,
     with_operation_types,
 )
-from trailgate.messages.transactions.message_numbers import unended
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.messages.transactions.remaining import Remaining, remaining
+from trailgate.messages.transactions.segments import unended
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
 from trailgate.operations.operations_table import to_operations
@@ -209,7 +210,7 @@ class Capture:
                 order = numbers[picked.order]
                 blocks.extend(self._shaped(_placed(picked, raw, done, rest, order)))
             if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
-                own = block.take(held)
+                own = one_row(block, int(held[0]))
                 one = _placed(own, raw, done, rest, own.order)
                 after = replace(after, held=Held(one, rest.held_first))
         problems = tuple(_sourced(problem, messages) for problem in done.problems)
@@ -279,7 +280,7 @@ def _placed(
         tx_ind=rest.tx_ind[block.order],
         tx_id=take_text(done.tx_id, block.order),
         csn=given if own_csn else take_text(done.csn, block.order),
-        seq_id=given if done.seq_id is None else take_text(done.seq_id, block.order),
+        seq_id=given if done.ordinals is None else numbered(given, done.ordinals[block.order]),
     )
 
 

@@ -12,8 +12,8 @@ from trailgate.messages.debezium.writer import DebeziumWriter
 from trailgate.messages.debezium.writer_options import DebeziumPublishOptions
 from trailgate.messages.event_publishing.delimited.writer import DelimitedWriter
 from trailgate.messages.event_publishing.delimited.writer_options import DelimitedPublishOptions
-from trailgate.messages.event_publishing.xml.writer import XmlWriter
-from trailgate.messages.event_publishing.xml.writer_options import XmlPublishOptions
+from trailgate.messages.event_publishing.xml.writing.writer import XmlWriter
+from trailgate.messages.event_publishing.xml.writing.writer_options import XmlPublishOptions
 from trailgate.messages.json_operations.writer import JsonWriter
 from trailgate.messages.json_operations.writer_options import JsonPublishOptions
 from trailgate.messages.publishing.messages import MessageWriter

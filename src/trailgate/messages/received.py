@@ -29,11 +29,11 @@ FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a
 
 
 def as_messages(
-    received: pa.RecordBatch, place: tuple[int, Longs], source: str
+    received: pa.RecordBatch, place: tuple[int | Longs, Longs], source: str
 ) -> tuple[MessageBatch, tuple[Problem, ...]]:
     """Return received messages for a parser, and the problems of those without a body.
 
-    ``place`` is a number and each message's offset, of which generated ids are made.
+    ``place`` is a number, or one for each message, and each message's offset: generated ids are made of both.
     """
     bounds, data = byte_view(received["body"])
     number, offsets = place
@@ -42,10 +42,11 @@ def as_messages(
         data=pa.py_buffer(data),
         starts=bounds[:-1],
         ends=bounds[1:],
-        files=np.full(count, number, np.int64),
+        files=np.broadcast_to(np.asarray(number, np.int64), count).copy(),
         offsets=offsets,
         headers=HeaderColumns(received["headers"]),
         source=source,
+        received=received["received"][0].as_py() if count else None,
     )
     faults = received["fault"]
     if faults.null_count == count:

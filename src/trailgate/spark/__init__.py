@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from trailgate.spark.captured_frame import capture
     from trailgate.spark.copybook_column import decode_copybook
     from trailgate.spark.local_session import session
+    from trailgate.spark.published_frame import publish
     from trailgate.spark.registration import register
 
 __all__ = [
     "capture",
     "capture_runner",
     "decode_copybook",
+    "publish",
     "read_messages",
     "read_records",
     "read_trail",
@@ -36,6 +38,7 @@ _MODULES = MappingProxyType(
         "capture": "trailgate.spark.captured_frame",
         "capture_runner": "trailgate.spark.capture_job",
         "decode_copybook": "trailgate.spark.copybook_column",
+        "publish": "trailgate.spark.published_frame",
         "read_messages": "trailgate.spark.arrow_frames",
         "read_records": "trailgate.spark.arrow_frames",
         "read_trail": "trailgate.spark.arrow_frames",

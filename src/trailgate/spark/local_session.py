@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -15,8 +16,13 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from trailgate.errors import OptionError
 from trailgate.spark.jre import spark_java_home
 
+# What Spark's masters look like; it would end the process for another one, with a page of text.
+MASTER: Final = re.compile(
+    r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn|(spark|k8s)://\S+"
+)
 LOGGING: Final = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -39,7 +45,13 @@ logger.writing.level = off
 
 
 def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> SparkSession:
-    """Return a session: quiet, in UTC, workers on this Python, Java found or brought along."""
+    """Return a session: quiet, in UTC, workers on this Python, Java found or brought along.
+
+    Raises OptionError for a master that Spark does not know.
+    """
+    if not MASTER.fullmatch(master):
+        hint = "As local[2], local-cluster[2,1,1024], spark://HOST:7077, yarn or k8s://HOST"
+        raise OptionError(f"{master!r} is not a master of Spark", hint=hint)
     os.environ["JAVA_HOME"] = str(spark_java_home())
     if master.startswith("local"):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.jobs.capture.learning import with_described_tables
+from trailgate.jobs.capture.learning import learnt
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.messages.capture import Capture
@@ -177,7 +177,7 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
         options = self._options
         capture = options.capture()
         source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
-        capture = with_described_tables(capture, source)
+        capture = learnt(capture, source)
         apart = not capture.options.by_id
         ranges = plan_ranges(source, options.split_bytes, apart=apart)
         return [MessagePartition(capture, source, own) for own in ranges]

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
+from trailgate.jobs.capture.learning import learnt
 from trailgate.messages.capture import Capture
 from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.message_source import MessageOptions, MessagePartition, read_partition
@@ -82,6 +83,7 @@ class MessageTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
             return []
         capture = replace(self._capture, first_file=begin.count)
         source = messages_of(found, options.message_per == "line", cutter=capture.cutter)
+        capture = learnt(capture, source)
         ranges = plan_ranges(source, options.split_bytes)
         return [MessagePartition(capture, source, own) for own in ranges]
 

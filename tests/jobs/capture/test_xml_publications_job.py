@@ -13,7 +13,7 @@ from trailgate.errors import DecodeError, DefinitionError, TrailgateError
 ADDRESS = 'subName="S1" srcOwner="USER1" srcName="T1"'
 SCHEMA = message(
     f'<subSchema {ADDRESS} sendQName="Q"><col name="ID" type="integer" isKey="1"/>'
-    '<col name="V" type="varchar" len="20"/><col name="L" type="clob" len="4000"/></subSchema>'
+    '<col name="V" type="varchar" len="20"/><col name="L" type="clob" len="1048576"/></subSchema>'
 )
 ADDED = message(
     f'<addColumn {ADDRESS}><col name="N" type="decimal" precision="9" scale="2"/></addColumn>'
@@ -80,6 +80,26 @@ def test_messages_that_wait_are_captured_at_the_end_of_the_input(tmp_path: Path)
 
     assert summary.operations == 2
     assert [one["after"] for one in rows_of(tmp_path)] == [{"ID": "1"}, {"ID": "2", "L": "abc"}]
+
+
+def test_large_objects_come_back_from_a_trail_that_is_published(tmp_path: Path) -> None:
+    text = "a long text. " * 10_000
+    parts = [
+        part(text[:100_000], last=0, total=len(text)),
+        part(text[100_000:], last=1, total=len(text)),
+    ]
+    captured(tmp_path, SCHEMA, insert(1, flags=' hasLOBCols="1"'), *parts)
+
+    trailgate.publish_trail(
+        tmp_path / "ot", tmp_path / "out", "xml", options={"lobs": "messages", "schemas": True, "max_message_bytes": 50_000}
+    )  # fmt: skip
+    again = tmp_path / "again"
+    again.mkdir()
+    (again / "p.properties").write_text("parser.type=event_publishing\n")
+    trailgate.capture_files(tmp_path / "out", again / "ot", properties=again / "p.properties")
+
+    assert rows_of(tmp_path)[0]["after"] == {"ID": "1", "L": text}
+    assert [one["after"] for one in rows_of(again)] == [{"ID": "1", "L": text}]
 
 
 def test_parts_that_are_missing_at_the_end_of_the_input_are_an_error_at_their_row(

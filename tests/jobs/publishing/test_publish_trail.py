@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trailgate
+from publication_texts import record
 from sample_trail import ORDERS, Op, write_trail
-from trailgate.errors import EncodeError, OptionError, StorageError
+from trailgate.errors import DefinitionError, EncodeError, OptionError, StorageError
 from trailgate.jobs.publishing.job import publish_trail
 from trailgate.messages.publishing.choosing import ChosenOperations
 from trailgate.model.changes import ChangeBatch
@@ -113,6 +114,14 @@ def test_a_folder_has_messages_of_one_form(
         publish(trail, tmp_path / "to", options)
 
 
+def test_a_run_that_wrote_nothing_leaves_the_folder_to_any_form(tmp_path: Path) -> None:
+    trail = write_trail(tmp_path / "ot", [TRANSACTIONS])
+    with pytest.raises(EncodeError):
+        publish_trail(trail, tmp_path / "to", "delimited", max_message_bytes=1)
+
+    assert publish_trail(trail, tmp_path / "to", "delimited").operations
+
+
 def test_a_folder_of_something_else_is_left_alone(trail: Path, tmp_path: Path) -> None:
     (tmp_path / "to").mkdir()
     (tmp_path / "to/notes.txt").write_text("mine")
@@ -159,6 +168,48 @@ def test_published_files_are_captured_again(tmp_path: Path) -> None:
     columns = ("table", "op_type", "op_ts", "after")
     found = trailgate.read_trail(tmp_path / "again/ot").read_all().select(columns)
     assert found.slice(0, 12).equals(trailgate.read_trail(trail).read_all().select(columns))
+
+
+def test_columns_of_tables_that_nothing_defines_are_numbered(tmp_path: Path) -> None:
+    trail = write_trail(tmp_path / "ot", [TRANSACTIONS])
+    publish_trail(trail, tmp_path / "to", "delimited")
+    properties = tmp_path / "p.properties"
+    properties.write_text("parser.type=event_publishing\n")
+
+    trailgate.capture_files(tmp_path / "to", tmp_path / "again/ot", properties)
+
+    rows = trailgate.read_trail(tmp_path / "again/ot").read_all().to_pylist()
+    assert rows[0]["after"] == [("COL1", "0"), ("COL2", "text")]
+    assert len(rows) == 2 * len(TRANSACTIONS)
+
+
+def test_records_of_different_lengths_need_definitions(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(record(',,"a","b"') + record(',,,"a","b","c"', tx="2"))
+    properties = tmp_path / "p.properties"
+    properties.write_text("parser.type=event_publishing\n")
+
+    with pytest.raises(DefinitionError, match=r"records of S\.T have 2 columns, and others 3"):
+        trailgate.capture_files(tmp_path / "in.txt", tmp_path / "ot", properties)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_transactions_that_come_again_are_captured_once(tmp_path: Path, together: bool) -> None:
+    one, two, three = (record(f',,"{n}",', tx=f"000{n}", lsn=f"000{n}") for n in (1, 2, 3))
+    properties = tmp_path / "p.properties"
+    properties.write_text("parser.type=event_publishing\n")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/1").write_bytes(one + two)
+    (tmp_path / "in/2").write_bytes(one + two + three)
+    first = tmp_path / "in" if together else tmp_path / "in/1"
+
+    summary = trailgate.capture_files(first, tmp_path / "ot", properties)
+    if not together:
+        summary = trailgate.capture_files(tmp_path / "in", tmp_path / "ot", properties)
+
+    counts = (summary.repeated_operations, summary.skipped_operations)
+    assert counts == ((2, 0) if together else (0, 2))
+    after = trailgate.read_trail(tmp_path / "ot").read_all()["after"].to_pylist()
+    assert [row[0][1] for row in after] == ["1", "2", "3"]
 
 
 def batches_of(trail: Path) -> list[ChangeBatch]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import groupby, pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from publication_texts import capture_of, parse_all, record
 
 
+@pytest.mark.assumed
 @given(
     st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=12),
     st.lists(st.integers(0, 12), max_size=4),
@@ -29,7 +31,7 @@ def test_indicators_do_not_depend_on_messages_and_batches(
         for i in range(size)
     ]
 
-    rows, found = parse_all(capture_of(), batches)
+    rows, found = parse_all(capture_of(properties="content=row"), batches)
 
     assert [problem for parsed in found for problem in parsed.problems] == []
     assert [(row["tx_ind"], str(row["seq_id"])[-10:]) for row in rows] == expected
@@ -44,10 +46,22 @@ def test_a_transaction_has_one_commit_sequence_number() -> None:
     assert [row["tx_id"] for row in rows] == ["0007"] * 2
 
 
+@pytest.mark.assumed
 def test_transactions_of_one_log_position_are_two() -> None:
     rows, _ = parse_all(capture_of(), [[record(',,"a",', tx="0001"), record(',,"b",', tx="0002")]])
 
     assert [row["tx_ind"] for row in rows] == ["W", "W"]
+
+
+def test_a_message_with_a_bad_value_takes_its_own_transaction_along() -> None:
+    bad = record(',,"x",', tx="0002").replace(b"-18.00", b"-99.00")
+    bodies = [record(',,"a",', tx="0001"), record(',,"b",', tx="0002"), bad]
+    bodies += [record(',,"c",', tx="0003")]
+
+    _, (parsed,) = parse_all(capture_of(properties="content=row"), [bodies])
+
+    assert [problem.message for problem in parsed.problems] == [2]
+    assert parsed.starts_unit.tolist() == [True, True, False, True]
 
 
 def test_a_message_that_cannot_be_read_takes_its_neighbours_along() -> None:

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from trailgate.brokers.address import BrokerAddress
-from trailgate.brokers.backoff import Backoff
-from trailgate.brokers.receiver import Receiver, Window
+from trailgate.brokers.receiver import Window
+from trailgate.brokers.reconnecting import Reconnecting
 from trailgate.brokers.stomp.connection import CONNECT_SECONDS, StompConnection, reported
 from trailgate.brokers.stomp.dialects import subscription
 from trailgate.brokers.stomp.frames import Frames
@@ -35,32 +35,22 @@ class _Token:
     ack: str
 
 
-class StompReceiver:
+class StompReceiver(Reconnecting):
     """Receives from one destination; see ``Receiver``."""
 
     def __init__(self, address: BrokerAddress) -> None:
+        super().__init__()
         self._address = address
         self._connection: StompConnection | None = None
-        self._backoff = Backoff()
         self._limit = address.number("window", WINDOW)
         self._receipts = 0
         self._unconfirmed: set[str] = set()
         self._waiting: deque[Window] = deque()
 
-    def receive(self, seconds: float) -> Window | None:
-        """Return what has arrived; see ``Receiver``."""
-        until = time.monotonic() + seconds
-        while True:
-            left = until - time.monotonic()
-            try:
-                window = self._received(max(0.0, left))
-            except BrokerError as error:
-                self._lost(error)
-                if not self._backoff.wait(error, until):
-                    return None
-                continue
-            if window is not None or time.monotonic() >= until:
-                return window
+    @property
+    def is_connected(self) -> bool:
+        """Return whether there is a connection; see ``Receiver``."""
+        return self._connection is not None
 
     def acknowledge(self, window: Window) -> None:
         """Send one ACK for a window and all before it; see ``Receiver``."""
@@ -108,7 +98,6 @@ class StompReceiver:
             self._take(connection, seconds)
         if not self._waiting:
             return None
-        self._backoff.reset()
         return self._waiting.popleft()
 
     def _take(self, connection: StompConnection, seconds: float) -> bool:
@@ -173,8 +162,3 @@ class StompReceiver:
         if connection is not None:
             self._backoff.lost(connection.owned_until())
             connection.close()
-
-
-def open_receiver(address: BrokerAddress) -> Receiver:
-    """Return a receiver; it connects when it is first used."""
-    return StompReceiver(address)

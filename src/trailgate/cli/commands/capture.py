@@ -1,11 +1,12 @@
-"""``trailgate capture``: message files into a trail."""
+"""``trailgate capture``: message files, or a broker's messages, into a trail."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -18,6 +19,7 @@ from trailgate.cli.capture_output import (
     print_summary,
     progress_bar,
 )
+from trailgate.cli.live_output import print_live
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
 from trailgate.cli.standard_input import is_stream, kept_input
@@ -26,11 +28,18 @@ from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import Loaded, load
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
+from trailgate.jobs.receive.job import opened
+from trailgate.jobs.receive.options import ReceiveOptions
+from trailgate.jobs.receive.source import USED, broker_address
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.lock import locked
+from trailgate.storage.live.options import AppendOptions
+from trailgate.storage.writing.options import WriteOptions
 from trailgate.storage.writing.target import writable_prefix
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+WRITE_NAMES: Final = tuple(field.name for field in fields(WriteOptions))
+FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
 UNITS_2: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
@@ -51,13 +60,13 @@ class OnError(StrEnum):
 def command(  # noqa: PLR0913  one argument an option
     *,
     source: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--from",
             metavar="PATH",
-            help="A folder of messages, a file, a pattern, or - (stdin); repeatable.",
+            help="A folder of messages, a file, a pattern, or - (stdin); repeatable. Or a broker: stomp://HOST/QUEUE.",
         ),
-    ],
+    ] = None,
     properties: Annotated[
         str | None, typer.Option(metavar="FILE", help="The capture's properties.")
     ] = None,
@@ -131,6 +140,12 @@ def command(  # noqa: PLR0913  one argument an option
     unordered_ids: Annotated[
         bool, typer.Option("--unordered-ids", help="Capture sequence ids that fall or repeat.")
     ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Receive from a broker until stopped.")
+    ] = False,
+    until_empty: Annotated[
+        bool, typer.Option("--until-empty", help="Receive from a broker until nothing comes.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Parse and report, write nothing.")
     ] = False,
@@ -147,6 +162,9 @@ def command(  # noqa: PLR0913  one argument an option
         properties, extract, None, definitions, base=base, ignore_unsupported=ignore_unsupported
     )
     loaded = with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
+    address = broker_address(source or (), dict(loaded.connection))
+    if address is not None:
+        loaded = replace(loaded, notes=tuple(note for note in loaded.notes if note[0] not in USED))
     print_ignored(loaded)
     if not as_json:
         print_notes(loaded)
@@ -155,21 +173,42 @@ def command(  # noqa: PLR0913  one argument an option
     if target is None:
         raise OptionError("no trail is named", hint="Give --to PREFIX")
     if base is not None:
-        source = [one if is_stream(one) else absolute(one, base) for one in source]
+        source = [one if is_stream(one) else absolute(one, base) for one in source or ()]
         target = absolute(target, base)
     target = writable_prefix(target)
+    written = WriteOptions(
+        max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
+        seq_digits=seq_digits,
+        trail_format=loaded.trail_format(format_release, byte_order, update_format),
+    )
+    if address is not None:
+        of_files = {
+            "--dry-run": dry_run,
+            "--again": again,
+            "--max-bad": max_bad is not None,
+            "--unordered-ids": unordered_ids,
+            "--master": master,
+            "--threads": threads,
+            "--message-per": message_per is MessagePer.LINE,
+        }
+        _check_live(of_files, follow=follow, until_empty=until_empty)
+        appending = AppendOptions(**{name: getattr(written, name) for name in WRITE_NAMES})
+        receiving = ReceiveOptions(str(on_error), until_empty=not follow, append=appending)
+        with opened(loaded.capture, address, target, receiving) as live:
+            print_live(live, as_json=as_json)
+        return
+    if follow or until_empty:
+        raise OptionError("--follow and --until-empty are about brokers", hint=FROM_BROKER)
     options = CaptureOptions(
         on_error=str(OnError.QUARANTINE if dry_run else on_error),
         max_bad=max_bad,
-        max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
-        seq_digits=seq_digits,
         dry_run=dry_run,
         again=again,
         unordered_ids=unordered_ids,
         message_per_line=message_per is MessagePer.LINE,
-        trail_format=loaded.trail_format(format_release, byte_order, update_format),
+        **{name: getattr(written, name) for name in WRITE_NAMES},
     )
-    with kept_input(source) as kept, nullcontext() if dry_run else locked(target):
+    with kept_input(source or []) as kept, nullcontext() if dry_run else locked(target):
         job = prepare(loaded.capture, kept, target, options)
         summary = run(job, master, show=not as_json, threads=threads)
     with quiet_pipe() if dry_run else done_already():
@@ -179,6 +218,15 @@ def command(  # noqa: PLR0913  one argument an option
             print_summary(summary)
     if is_bad(summary, max_bad, stop=on_error is OnError.STOP):
         raise typer.Exit(1)
+
+
+def _check_live(of_files: Mapping[str, Any], *, follow: bool, until_empty: bool) -> None:
+    """Raise OptionError for options that a capture from a broker does not have."""
+    if follow and until_empty:
+        raise OptionError("--follow and --until-empty exclude each other")
+    given = [name for name, value in of_files.items() if value]
+    if given:
+        raise OptionError(f"{given[0]} is about files, and messages come from a broker")
 
 
 def with_rules(loaded: Loaded, full: bool, befores: bool, full_deletes: bool) -> Loaded:

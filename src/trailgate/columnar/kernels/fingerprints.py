@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import pkgutil
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
@@ -25,9 +25,9 @@ def fingerprint(function: Callable[..., Any], mark: str) -> str:
 
 @cache
 def _compiler() -> bytes:
-    folder = Path(__file__).parent
     checked = bytes([bool(numba.config.BOUNDSCHECK)])
-    return checked + b"".join((folder / name).read_bytes() for name in _COMPILER)
+    sources = (pkgutil.get_data(__package__, name) for name in _COMPILER)
+    return checked + b"".join(source or b"" for source in sources)
 
 
 def _parts(function: Callable[..., Any], mark: str, seen: set[int]) -> Iterator[str]:

@@ -85,6 +85,55 @@ def copy_rows(data: Octets, offsets: Offsets, rows: Longs, taken: Offsets, out: 
         copy_value(data, np.int64(offsets[rows[at]]), np.int64(taken[at + 1]) - to, out, to)
 
 
+@kernel()
+def unmarked(data: Octets, offsets: Offsets, width: int, mark: int) -> int:
+    """Return the first row in which the first byte ``mark`` is not at ``width``, or -1."""
+    for row in range(len(offsets) - 1):
+        start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if start < 0 or end > len(data) or end - start <= width or data[start + width] != mark:
+            return row
+        found = 0
+        for at in range(start, start + width):
+            found += data[at] == mark
+        if found:
+            return row
+    return -1
+
+
+@kernel(writes=("placed", "out"))
+def pair_values(
+    data: Octets,
+    offsets: Offsets,
+    others: Octets,
+    other_offsets: Offsets,
+    between: int,
+    placed: Offsets,
+    out: Octets,
+) -> int:
+    """Copy the values of two columns, row by row, with a byte between; return the sum of their lengths, or ``OUTSIDE``.
+
+    ``placed`` has an item more than rows; ``out`` has ``SPARE`` bytes more than all.
+    """
+    to = np.int64(0)
+    placed[0] = 0
+    for row in range(len(placed) - 1):
+        start, other = np.int64(offsets[row]), np.int64(other_offsets[row])
+        size, more = offsets[row + 1] - start, other_offsets[row + 1] - other
+        if start < 0 or size < 0 or start + size > len(data):
+            return OUTSIDE
+        if other < 0 or more < 0 or other + more > len(others):
+            return OUTSIDE
+        last = to + size + 1 + more
+        if last > min(len(out) - SPARE, MAX_INT32):
+            return OUTSIDE
+        copy_value(data, start, size, out, to)
+        out[to + size] = between
+        copy_value(others, other, more, out, to + size + 1)
+        to = last
+        placed[row + 1] = to
+    return int(to)
+
+
 @kernel(writes=("placed", "out"))
 def interleave(
     data: Octets, offsets: Offsets, columns: int, kept: Mask, placed: Offsets, out: Octets

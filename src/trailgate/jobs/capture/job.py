@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trailgate.jobs.capture.learning import with_described_tables
+from trailgate.jobs.capture.learning import learnt
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.recognising import Recognised, recognised
 from trailgate.jobs.capture.sequence_ids import IdRule
@@ -79,7 +79,7 @@ def prepare(
     captured = read_captured(prefix, manifest.captured) if manifest and not options.again else ()
     known = recognised(found, captured)
     source = known.files
-    capture = with_described_tables(capture, source, trail_definitions(prefix))
+    capture = learnt(capture, found, trail_definitions(prefix))
     definitions = _merged(prefix, capture)
     check_tables(definitions, options)
     staging = Path(prefix).absolute().with_name(f".{Path(prefix).name}.staging")
@@ -98,7 +98,8 @@ def prepare(
     ids = None
     if capture.options.gives_ids:
         last = None if manifest is None or options.again else manifest.last_id or None
-        ids = IdRule(prefix, last, ordered=not options.unordered_ids)
+        ordered, by_id = not options.unordered_ids, capture.options.by_id
+        ids = IdRule(prefix, last, ordered, by_id)
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     apart = not capture.options.by_id
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)

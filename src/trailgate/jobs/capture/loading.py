@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,16 +31,21 @@ from trailgate.storage.files.copybooks import copy_members, read_source
 from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.trail.writing.trail_format import TrailFormat
 
+OF_CONNECTION: Final = ("jms.", "java.naming.")
 PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A capture, what its properties do not do (name, reason), and the Extract parameters if there are any."""
+    """A capture, what its properties do not do (name, reason), and the Extract parameters if there are any.
+
+    ``connection`` are the properties of the connection to a broker (name, value).
+    """
 
     capture: Capture
     notes: tuple[tuple[str, str], ...] = ()
     extract: ExtractParameters | None = None
+    connection: tuple[tuple[str, str], ...] = ()
 
     def trail_format(
         self, release: str | None, order: str | None, updates: str | None
@@ -121,7 +127,13 @@ def load(
         capture.check()
     except OptionError as error:
         raise error.located(source=None if extract is None else str(extract)) from None
-    return Loaded(capture, (*parsed.notes, *_unused_owner(capture)), parameters)
+    connection = tuple(
+        (entry.name, entry.value)
+        for entry in parsed.entries
+        if entry.name.startswith(OF_CONNECTION)
+    )
+    notes = (*parsed.notes, *_unused_owner(capture))
+    return Loaded(capture, notes, parameters, connection)
 
 
 def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:

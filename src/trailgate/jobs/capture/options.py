@@ -40,7 +40,8 @@ class CaptureSummary:
     ``definitions`` is the file that belongs to the trail where the trail's files do not hold definitions.
     What was captured before: ``skipped_files`` and ``skipped_operations`` were left out; of ``continued_files`` only the new
     end was captured. Captured whole were ``changed_files``, which had other content then, ``copied_files``, which had another
-    name, and ``late_operations``, whose sequence ids are lower than the trail's highest.
+    name, and ``late_operations``, whose sequence ids are lower than the trail's highest. ``repeated_operations`` came twice in the
+    messages, and were captured once.
     ``reasons`` count the bad messages, the most frequent first; ``problems`` are these messages, in a dry run.
     """
 
@@ -61,6 +62,7 @@ class CaptureSummary:
     changed_files: int = 0
     copied_files: int = 0
     late_operations: int = 0
+    repeated_operations: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Mapping[str, Any], ...] = ()
 

@@ -48,6 +48,7 @@ class RangeReport:
     notes: frozenset[str] = frozenset()
     ids: IdSpan | None = None
     skipped: int = 0
+    repeated: int = 0
     late: int = 0
     bad: BadMessages = NONE_BAD
 
@@ -202,6 +203,7 @@ class RangeRun:
             notes=self._owned.notes,
             ids=None if self._ids is None else self._ids.span,
             skipped=0 if self._ids is None else self._ids.skipped,
+            repeated=0 if self._ids is None else self._ids.repeated,
             late=0 if self._ids is None else self._ids.late,
             bad=BadMessages.of(self._bad, len(self._quarantined), listed=self._writer is None),
         )

@@ -123,6 +123,7 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
         notes=tuple(sorted(job.capture.said(notes))) if reports else (),
         skipped_operations=sum(report.skipped for report in reports),
+        repeated_operations=sum(report.repeated for report in reports),
         late_operations=sum(report.late for report in reports),
         reasons=ranked(bad),
         problems=tuple(map(as_values, bad.errors)),

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TransactionError
 from trailgate.jobs.capture.range_reader import OwnedBatch, located, place_of
+from trailgate.jobs.capture.repeats import Repeats
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
 from trailgate.storage.reading.message_files import MessageFiles, MessagePlace
 from trailgate.storage.reading.trails import read_trail
@@ -28,12 +29,18 @@ HINT: Final = (
 class IdRule:
     """What sequence ids are compared with: each other where they are ``ordered``, and those of the trail.
 
-    ``last`` is the highest one in the trail; None where nothing is to be compared with it.
+    ``last`` is the highest one in the trail; None where nothing is to be compared with it. ``by_id``: transactions are known by
+    their ids alone.
     """
 
     prefix: str
     last: str | None
     ordered: bool = True
+    by_id: bool = False
+
+    def width(self, own: str) -> int:
+        """Return how many characters an id's order follows from, see ``ordered_lengths``."""
+        return len(own.partition(".")[0]) if self.by_id else len(own)
 
     @cached_property
     def of_trail(self) -> pa.Array:
@@ -62,6 +69,12 @@ class IdCheck:
         self._rule, self._files = rule, files
         self.span: IdSpan | None = None
         self.skipped = self.late = 0
+        self._repeats = Repeats()
+
+    @property
+    def repeated(self) -> int:
+        """Return how many operations came before in this run, and were left out."""
+        return self._repeats.dropped
 
     def fresh(self, batch: OwnedBatch, before: MessagePlace) -> Mask:
         """Return the operations that the trail does not have; raises TransactionError for ids out of order.
@@ -70,6 +83,8 @@ class IdCheck:
         """
         csn = _in_order(batch.operations)
         fresh = self._unknown(csn)
+        if self._rule.by_id and self._rule.ordered:
+            fresh &= self._once(batch, csn, before)
         rows = np.flatnonzero(fresh)
         if not len(rows):
             return fresh
@@ -87,13 +102,25 @@ class IdCheck:
             self.span = IdSpan(own.first, last, max(own.highest, highest), own.place)
         return fresh
 
+    def _once(self, batch: OwnedBatch, csn: pa.Array, before: MessagePlace) -> Mask:
+        """Return which operations did not come before in this run."""
+        begins = np.isin(batch.operations.tx_indicators(), (BEGIN, WHOLE))
+        try:
+            return self._repeats.fresh(csn, begins)
+        except TransactionError as error:
+            row = error.where.record or 0
+            raise located(
+                error, self._files, _place(batch, int(batch.message[row]), before)
+            ) from None
+
     def _unknown(self, csn: pa.Array) -> Mask:
         """Return which ids the trail does not have; it is read only where an id is not above its highest."""
         last = self._rule.last
         if last is None or not len(csn):
             return np.ones(len(csn), bool)
-        if len(csn[0].as_py()) != len(last):
-            problem = f"the sequence id {csn[0].as_py()} has not the {len(last)} characters of those in the trail ({last})"
+        width = self._rule.width(last)
+        if self._rule.width(csn[0].as_py()) != width:
+            problem = f"the sequence id {csn[0].as_py()} has not the {width} characters of those in the trail ({last})"
             raise TransactionError(problem, hint="--again captures without comparing them")
         low = _mask(pc.less_equal(csn, last))
         if not low.any():

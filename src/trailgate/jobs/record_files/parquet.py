@@ -15,11 +15,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trailgate.errors import StorageError, Where
+from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.reading import read_copybook_split
-from trailgate.storage.files.addresses import absolute
-from trailgate.storage.files.durable import remove_folder
+from trailgate.storage.files.addresses import URI, absolute, locate
+from trailgate.storage.files.durable import remove_folder, writing
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.reading.record_files import (
     RecordSplit,
@@ -57,10 +57,15 @@ class ParquetJob:
 def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> ParquetJob:
     """Return a job that writes the records at ``path`` into a new folder.
 
-    Raises StorageError where the folder is not empty.
+    Raises StorageError where the folder is not empty, and OptionError for an address in another store.
     """
+    if URI.match(target) and not target.startswith("file:"):
+        raise OptionError(f"{target} is not a folder on a local disk")
+    target = locate(target)[1]
     folder = Path(target)
-    if folder.exists() and any(folder.iterdir()):
+    with writing(folder):
+        taken = folder.exists() and any(folder.iterdir())
+    if taken:
         hint = "Name another one: no file is overwritten"
         raise StorageError("the folder is not empty", where=Where(source=target), hint=hint)
     parts = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
@@ -96,7 +101,8 @@ def _grouped(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
 @contextmanager
 def publishing(job: ParquetJob) -> Iterator[None]:
     """Publish the parts that are written in this context; delete them where it raises."""
-    job.staging.mkdir(parents=True)
+    with writing(job.staging):
+        job.staging.mkdir(parents=True)
     try:
         yield
         for number in range(len(job.parts)):

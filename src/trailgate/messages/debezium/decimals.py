@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from trailgate.columnar.numbers import format_integers
+from trailgate.columnar.numbers import format_integers, parse_integers
 from trailgate.columnar.rows import over_nulls, row_error
-from trailgate.errors import DecodeError
 from trailgate.messages.json_text.base64_text import from_base64
 from trailgate.messages.json_text.images import Values
-from trailgate.messages.json_text.kernels.layout import OBJECT
+from trailgate.messages.json_text.kernels.layout import NUMBER, OBJECT, STRING
+from trailgate.messages.json_text.kernels.members import NO_NODE
 
 MOST_SCALE: Final = 1000  # more digits than any database holds
 _WORD: Final = 8
@@ -64,29 +64,25 @@ def _text(raw: bytes, scale: int) -> str:
 
 
 def variable_decimals(values: Values) -> pa.Array:
-    """Return the digits of numbers that have their scale beside them: ``{"scale": 2, "value": "BAA="}``.
+    """Return the digits of numbers that have their scale beside them: ``{"scale": 2, "value": "BAA="}``; other values stay as they are.
 
-    Raises DecodeError, with the row as its record, for other values.
+    Raises DecodeError, with the row as its record, for other objects.
     """
-    kinds = values.kinds
-    found: list[str | None] = []
-    for row, text in enumerate(values.texts.to_pylist()):
-        if text is None or kinds[row] != OBJECT:
-            found.append(text)
-            continue
-        number = _with_scale(text)
-        if number is None:
-            raise row_error("not a number with its scale", values.texts, row)
-        found.append(number)
-    return pa.array(found, pa.string())
-
-
-def _with_scale(text: str) -> str | None:
-    """Return the digits of an object with a number and its scale, None for other objects."""
-    try:
-        members = json.loads(text)
-        scale, raw = int(members["scale"]), from_base64(pa.array([members["value"]], pa.string()))
-    except (ValueError, TypeError, KeyError, DecodeError, pa.ArrowException):
-        return None
-    found = raw[0].as_py()
-    return _text(found, scale) if found and abs(scale) <= MOST_SCALE else None
+    nodes, kinds = values.nodes, values.kinds
+    objects = np.where(kinds == OBJECT, values.cells, NO_NODE).astype(np.int64)
+    scale, value = nodes.members(objects, ["scale", "value"])
+    odd = (nodes.kinds(scale) != NUMBER) | (nodes.kinds(value) != STRING)
+    odd &= kinds == OBJECT
+    if odd.any():
+        raise row_error("not a number with its scale", values.texts, int(np.argmax(odd)))
+    scales = parse_integers(nodes.texts(scale), 0, 2, signed=True)
+    if pc.any(pc.greater(pc.abs_checked(scales), MOST_SCALE)).as_py():
+        row = pc.index(pc.greater(pc.abs_checked(scales), MOST_SCALE), True).as_py()
+        raise row_error("not a scale", values.texts, row)
+    numbers = from_base64(nodes.texts(value))
+    found = pc.if_else(pa.array(kinds == OBJECT), pa.scalar(None, pa.string()), values.texts)
+    for each in pc.unique(scales.drop_null()).to_pylist():
+        mine = pc.fill_null(pc.equal(scales, each), False)
+        own = pc.if_else(mine, numbers, pa.scalar(None, pa.binary()))
+        found = pc.coalesce(found, decimal_texts(own, each))
+    return found

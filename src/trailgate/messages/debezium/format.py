@@ -25,7 +25,7 @@ from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
 from trailgate.model.tables import Table
 
-_LEVELS: Final = 3  # payload, its members, and those of its images
+_LEVELS: Final = 4  # payload, its members, those of its images, and those of numbers with a scale
 _SCHEMA: Final = "schema"
 _KEPT: Final = 256  # schemas, of which some make the next ones likely
 _NO_SCHEMA: Final = b""

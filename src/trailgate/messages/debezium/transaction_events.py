@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
@@ -52,34 +53,10 @@ def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
     rows = np.arange(batch.rows)
     first = np.maximum.accumulate(np.where(begins, rows, 0))
     total = rows - first + 1 + np.where(number == 0, sum(open_one.counts.values()), 0)
-    of_table, times = np.empty(batch.rows, np.int64), np.empty(batch.rows, np.int64)
-    names = list(dict.fromkeys([*(b.table.name for b in batch.blocks), *open_one.counts]))
-    # Of each transaction and table, with what was there before: how many operations there are.
-    before = np.array([open_one.counts.get(name, 0) for name in names], np.int64)
-    if not batch.rows or number[0] > 0:
-        before[:] = 0
-    found = [np.zeros((3, 0), np.int64)]
-    seen = np.zeros(len(names), bool)
+    times = np.empty(batch.rows, np.int64)
     for block in batch.blocks:
         times[block.order] = block.op_ts
-    for table, name in enumerate(names):
-        mine = [block.order for block in batch.blocks if block.table.name == name]
-        if not mine:
-            continue
-        order = np.sort(np.concatenate(mine))
-        own = number[order]
-        fresh = np.ones(len(own), bool)
-        fresh[1:] = own[1:] != own[:-1]
-        begin = np.maximum.accumulate(np.where(fresh, np.arange(len(own)), 0))
-        counted = np.arange(len(own)) - begin + 1 + np.where(own == 0, before[table], 0)
-        of_table[order] = counted
-        last = np.append(fresh[1:], True)
-        seen[table] |= bool(len(own) and own[0] == 0)
-        found.append(np.stack([own[last], np.full(int(last.sum()), table), counted[last]]))
-    unseen = np.flatnonzero(~seen & (before > 0))
-    found.append(np.stack([unseen * 0, unseen, before[unseen]]))
-    every = np.concatenate(found, axis=1)
-    every = every[:, np.lexsort((every[1], every[0]))]
+    names, of_table, every = _counted(batch, number, open_one)
     ended = np.isin(every[0], number[ends])
     if batch.rows:
         left = every[:, (every[0] == number[-1]) & ~ended]
@@ -90,6 +67,36 @@ def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
     tables = pa.array(names, pa.string()).take(pa.array(every[1]))
     counts = numbers, np.ascontiguousarray(every[2]), tables
     return Bounds(begins, ends, total, of_table, _tx_ids(batch), times, counts)
+
+
+def _counted(
+    batch: ChangeBatch, number: Longs, open_one: OpenTransaction
+) -> tuple[list[str], Longs, npt.NDArray[np.int64]]:
+    """Return the tables, each operation's place in its transaction's table, and how many each transaction has of each table.
+
+    The last are lines of transactions, tables and counts, with what was there before the batch.
+    """
+    names = list(dict.fromkeys([*(b.table.name for b in batch.blocks), *open_one.counts]))
+    of_table = np.empty(batch.rows, np.int64)
+    before = np.zeros(len(names), np.int64)
+    if batch.rows and number[0] == 0:
+        before[:] = [open_one.counts.get(name, 0) for name in names]
+    found = []
+    for table, name in enumerate(names):
+        mine = [block.order for block in batch.blocks if block.table.name == name]
+        order = np.sort(np.concatenate(mine)) if mine else np.zeros(0, np.int64)
+        own = number[order]
+        fresh = np.ones(len(own), bool)
+        fresh[1:] = own[1:] != own[:-1]
+        begin = np.maximum.accumulate(np.where(fresh, np.arange(len(own)), 0))
+        counted = np.arange(len(own)) - begin + 1 + np.where(own == 0, before[table], 0)
+        of_table[order] = counted
+        last = np.append(fresh[1:], [True] * bool(len(own))).astype(bool)
+        found.append(np.stack([own[last], np.full(int(last.sum()), table), counted[last]]))
+        if before[table] and (not len(own) or own[0] > 0):
+            found.append(np.array([[0], [table], [before[table]]]))
+    every = np.concatenate([np.zeros((3, 0), np.int64), *found], axis=1)
+    return names, of_table, every[:, np.lexsort((every[1], every[0]))]
 
 
 def _tx_ids(batch: ChangeBatch) -> pa.Array:

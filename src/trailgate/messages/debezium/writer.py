@@ -113,7 +113,7 @@ class DebeziumWriter:
         kind = int(block.op_type[0])
         if kind == KEY_UPDATE and self.options.key_updates == ERROR:
             problem = "the key changes, which in change events is a delete and an insert"
-            hint = "Set key_updates=update to write an update with both keys"
+            hint = "Give the option key_updates=update to write an update with both keys"
             raise operation_error(block, 0, problem, hint)
         pieces = [
             Piece(b"{"),
@@ -166,8 +166,8 @@ class DebeziumWriter:
         if self.options.missing == ERROR:
             problem = f"column {column.name} is missing, and an event has all columns of a row"
             hint = (
-                "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or set "
-                "missing=omit, or missing=placeholder"
+                "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or "
+                "give the option missing=omit, or missing=placeholder"
             )
             error = operation_error(block, int(np.argmax(missing)), problem, hint)
             raise error.located(field=column.name)

@@ -55,20 +55,25 @@ class FieldValues:
 
     def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
         """Return each record's number among the different texts of a field, and those texts."""
+        codes, known = self.spans(first, place, 1)
+        if known is None:
+            return distinct(self.text(first, place))
+        texts = self.text(first[known], place).to_pylist()
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        if len(numbers) < len(known):  # one text, in quotes and without
+            codes = np.array([numbers[text] for text in texts])[codes]
+        return codes, list(numbers)
+
+    def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
+        """Return each record's number among the different bytes of ``count`` fields, and a row of each; None for too many."""
         codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
         recent = np.full(kernels.RECENT, -1)
         recents = (recent, np.empty(kernels.RECENT, np.uint64), recent.copy())
-        fields = self.fields
-        count = kernels.code_fields(
-            self.data, fields.starts, fields.ends, first, place, codes, known, *recents
+        starts, ends = self.fields.starts, self.fields.ends[count - 1 :]
+        found = kernels.code_fields(
+            self.data, starts[: len(ends)], ends, first, place, codes, known, *recents
         )
-        if count < 0:
-            return distinct(self.text(first, place))
-        texts = self.text(first[known[:count]], place).to_pylist()
-        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        if len(numbers) < count:  # one text, in quotes and without
-            codes = np.array([numbers[text] for text in texts])[codes]
-        return codes, list(numbers)
+        return codes, None if found < 0 else known[:found]
 
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True

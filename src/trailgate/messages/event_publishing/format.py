@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from trailgate.arrays import Longs
 from trailgate.messages.event_publishing.delimited.reading import DelimitedPublications
-from trailgate.messages.event_publishing.kinds import DELIMITED, XML, kind_of
+from trailgate.messages.event_publishing.kinds import DELIMITED, XML, kind_of, looks_delimited
 from trailgate.messages.event_publishing.options import EventPublishingOptions
 from trailgate.messages.event_publishing.xml.bodies import as_utf8
 from trailgate.messages.event_publishing.xml.format import XmlPublications, page_of
@@ -43,7 +44,15 @@ class EventPublishingFormat:
         return True
 
     def records(self, messages: MessageBatch) -> Records:
-        """Return the records of the messages; raises BadMessagesError."""
+        """Return the records of the messages; raises BadMessagesError.
+
+        Where all are delimited, their reader finds that by itself: each message is looked at only where it finds something else.
+        """
+        if looks_delimited(messages):
+            self._reader = self._of(DELIMITED)
+            with suppress(BadMessagesError):
+                good: Records = self._reader.records(messages)
+                return good
         data, kind = kind_of(messages)
         self._reader = self._of(kind)
         # Headers before XML documents name their code page.
@@ -75,6 +84,8 @@ class EventPublishingFormat:
         return self._held(messages, continues, False)
 
     def _held(self, messages: MessageBatch, ask: Callable[[MessageBatch], T], otherwise: T) -> T:
+        if looks_delimited(messages):
+            return otherwise
         try:
             _, kind = kind_of(messages)
             if kind == XML:

@@ -52,6 +52,13 @@ def kind_of(messages: MessageBatch) -> tuple[MessageBatch, str]:
     return messages, _KINDS[kind]
 
 
+def looks_delimited(messages: MessageBatch) -> bool:
+    """Return whether the first message, which is not empty, begins as a delimited one."""
+    if not len(messages) or messages.starts[0] == messages.ends[0]:
+        return False
+    return octets(messages.data)[messages.starts[0]] in _FIRST[DELIMITED]
+
+
 def _table() -> Octets:
     table = np.full(256, len(_KINDS), np.uint8)
     for code, kind in enumerate(_KINDS):

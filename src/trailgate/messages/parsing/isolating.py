@@ -50,5 +50,8 @@ def isolate_bad(parser: MessageParser, messages: MessageBatch) -> Isolated:
                 return
 
     bad |= isolated(len(messages), parse)
-    found.problems += [Problem(number, error) for number, error in bad.items()]
+    found.problems += [
+        Problem(number, error, parser.ids_of(messages.only(np.array([number]))))
+        for number, error in bad.items()
+    ]
     return found

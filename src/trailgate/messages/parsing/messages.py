@@ -18,7 +18,7 @@ class MessageBatch:
 
     Bodies ascend and do not overlap. ``files`` and ``offsets`` are the place of each: the
     number of its source file and its byte offset there. ``headers`` is None where the source
-    has none.
+    has none. ``received`` is when they came, in microseconds since 1970 UTC, None where a run's own time counts.
     """
 
     data: pa.Buffer
@@ -28,6 +28,7 @@ class MessageBatch:
     offsets: Longs
     headers: tuple[Mapping[str, str], ...] | HeaderColumns | None = None
     source: str = ""
+    received: int | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -43,6 +44,7 @@ class MessageBatch:
             offsets=self.offsets[part],
             headers=None if self.headers is None else self.headers[part],
             source=self.source,
+            received=self.received,
         )
 
     def only(self, kept: Longs) -> MessageBatch:
@@ -69,6 +71,7 @@ class MessageBatch:
             offsets=self.offsets[kept],
             headers=None if headers is None else tuple(headers[at] for at in kept.tolist()),
             source=self.source,
+            received=self.received,
         )
 
     @staticmethod

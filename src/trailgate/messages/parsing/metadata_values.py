@@ -98,7 +98,9 @@ class MetadataValues:
         """Return each record's commit time in microseconds since 1970 UTC."""
         source = self.options.timestamp
         if source.kind is SourceKind.TIMESTAMP:
-            return np.full(len(self.records.message), self.now, np.int64)
+            received = self.records.messages.received
+            now = self.now if received is None else received
+            return np.full(len(self.records.message), now, np.int64)
         known = self.records.times()
         if known is not None:
             return known

@@ -15,7 +15,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.grouping import grouped
 from trailgate.columnar.positions import format_positions
-from trailgate.errors import DecodeError, DefinitionError
+from trailgate.errors import DecodeError, DefinitionError, TrailgateError
 from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.extract.selection import MISSING_HINT, TableSelections, excluded
 from trailgate.messages.parsing.bad_messages import BadMessagesError
@@ -109,6 +109,7 @@ class MessageParser:
         first_id = txid.kind is SourceKind.SEQ_ID
         tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
         left_out = excluded(self.rules, bare.tx_owner, bare.tx_name)
+        bare = replace(bare, tx_owner=_if_any(bare.tx_owner), tx_name=_if_any(bare.tx_name))
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
         if marks is not None or self.options.by_id or len(rows) == len(table_of):
             # Indicators and ids of records that are not captured matter too.
@@ -127,10 +128,28 @@ class MessageParser:
         message, marks, tx_id, csn, left_out = operations
         generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
-        by_id, numbers = self.options.by_id, records.message_numbers()
+        by_id, segments = self.options.by_id, records.segments()
+        borders = records.borders(csn) if by_id else None
         return RawOperations(
-            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, numbers
+            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments, borders
         )
+
+    def ids_of(self, message: MessageBatch) -> tuple[str, str] | None:
+        """Return the transactions of the first and the last operation of one bad message, if they can be read all the same.
+
+        They matter only where transactions are known by their ids.
+        """
+        options = self.options
+        source = options.txid if options.operation_ids else options.seqid
+        if not options.by_id or source.kind is not SourceKind.FIELD:
+            return None
+        try:
+            ids = self.format.records(message).text(source.name)
+        except (BadMessagesError, TrailgateError):
+            return None
+        if not len(ids) or ids.null_count:
+            return None
+        return ids[0].as_py(), ids[-1].as_py()
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Return all records as operations, without their tables and images."""
@@ -267,3 +286,8 @@ class MessageParser:
             )
             errors.setdefault(int(records.message[row]), error)
         return taken(block, np.flatnonzero(found.selected))
+
+
+def _if_any(values: pa.Array | None) -> pa.Array | None:
+    """Return a column, None where it has no value."""
+    return None if values is None or values.null_count == len(values) else values

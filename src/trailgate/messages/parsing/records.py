@@ -16,6 +16,7 @@ from trailgate.columnar.rows import distinct
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.transactions.borders import Borders
 
 RETURNS: Final = (
     "the carriage return before a line feed that ends a record is not part of the record "
@@ -48,7 +49,7 @@ class Records(ABC):
         """Return the records of each format of timestamps, or None where all have that of the options."""
         return None
 
-    def message_numbers(self) -> Longs | None:
+    def segments(self) -> Longs | None:
         """Return the number, from 1 on, of each record's message in its transaction, 0 for none; None where the format has no such numbers."""
         return None
 
@@ -62,6 +63,10 @@ class Records(ABC):
 
     def times(self) -> Longs | None:
         """Return each record's commit time in microseconds since 1970 UTC, or None where it is a header field's text."""
+        return None
+
+    def borders(self, ids: pa.Array) -> Borders | None:  # noqa: ARG002  for formats whose messages are numbered
+        """Return what is known of messages that a transaction continues in; ``ids`` are the transactions' sequence ids."""
         return None
 
     @property

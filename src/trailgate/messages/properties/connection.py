@@ -7,8 +7,9 @@ from typing import Final
 from trailgate.messages.properties.rows import PropertyRow, ValueKind, idle_row
 
 _JVM: Final = "no Java runs here"
-_JNDI: Final = "messages come from Spark, a journal or files, not over JNDI"
+_JNDI: Final = "messages come from files or a broker, not over JNDI"
 _LOGGING: Final = "the run's own logging applies"
+_BROKER: Final = "a capture from a broker uses it, where --from names none"
 _REPORT: Final = "the run prints its own summary"
 
 CONNECTION: Final[tuple[PropertyRow, ...]] = (
@@ -22,11 +23,11 @@ CONNECTION: Final[tuple[PropertyRow, ...]] = (
     idle_row("jms.report.output", "where the JMS report goes: report, log, both", _REPORT),
     idle_row("jms.report.time", "report every interval, as in 30sec", _REPORT),
     idle_row("jms.report.records", "report every n records", _REPORT),
-    idle_row("jms.destination", "JNDI name of the queue or topic", _JNDI),
+    idle_row("jms.destination", "JNDI name of the queue or topic", _BROKER),
     idle_row("jms.connectionFactory", "JNDI name of the connection factory", _JNDI),
-    idle_row("jms.user", "user of the JMS connection", _JNDI),
-    idle_row("jms.password", "password of the JMS connection", _JNDI),
-    idle_row("java.naming.provider.url", "URL of the JNDI provider", _JNDI),
+    idle_row("jms.user", "user of the JMS connection", _BROKER),
+    idle_row("jms.password", "password of the JMS connection", _BROKER),
+    idle_row("java.naming.provider.url", "URL of the JNDI provider", _BROKER),
     idle_row("java.naming.factory.initial", "class of the JNDI context factory", _JNDI),
     idle_row("java.naming.security.principal", "JNDI user", _JNDI),
     idle_row("java.naming.security.credentials", "JNDI password", _JNDI),

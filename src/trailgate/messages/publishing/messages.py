@@ -32,6 +32,13 @@ class Messages:
     def __len__(self) -> int:
         return len(self.order)
 
+    def slice(self, begin: int, stop: int) -> Messages:
+        """Return messages [begin, stop)."""
+        count = stop - begin
+        headers = {name: values.slice(begin, count) for name, values in self.headers.items()}
+        keys = None if self.keys is None else self.keys.slice(begin, count)
+        return Messages(self.bodies.slice(begin, count), self.order[begin:stop], headers, keys)
+
 
 NO_MESSAGES: Final = Messages(pa.array([], pa.large_binary()), np.zeros(0, np.int64))
 

@@ -17,13 +17,15 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import first_other, text_view
+from trailgate.columnar.rows import first_other, starts_before, text_view
 from trailgate.errors import TrailgateError, TransactionError
+from trailgate.messages.transactions.borders import LastMessage
 from trailgate.messages.transactions.held import Held
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.messages.transactions.units import UnitMarks, unit_marks
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
+POINT = "."  # between the part of a transaction's sequence id that is in order, and its own id
 INTERLEAVED = "Transactions must be contiguous: each begins after the one before has ended"
 
 
@@ -32,7 +34,8 @@ class TransactionState:
     """What is open after a batch: a transaction, or a unit that is broken already.
 
     ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``. ``count`` is how many
-    operations it has so far, where transactions are known by their ids, ``message_number`` that of its last message, where those have one.
+    operations it has so far, where transactions are known by their ids, ``segment`` the number of its last message, where those have one,
+    and ``last`` what is known of that message otherwise.
     """
 
     tx_id: str | None = None
@@ -42,7 +45,8 @@ class TransactionState:
     held: Held | None = None
     excluded: bool = False
     count: int = 0
-    message_number: int = 0
+    segment: int = 0
+    last: LastMessage | None = None
 
     @property
     def is_open(self) -> bool:
@@ -68,7 +72,7 @@ class Problem:
 class Transactions:
     """The work of ``chain``: per operation indicator and ids, and which operations are kept.
 
-    ``seq_id`` is None where the operations have theirs already. ``ended_before``: the transaction that was open before has
+    ``ordinals`` number the operations of each transaction, where these make their sequence ids. ``ended_before``: the transaction that was open before has
     ended, without another operation.
     """
 
@@ -79,7 +83,7 @@ class Transactions:
     marks: UnitMarks
     problems: tuple[Problem, ...]
     state: TransactionState
-    seq_id: pa.Array | None = None
+    ordinals: Longs | None = None
     ended_before: bool = False
 
 
@@ -106,22 +110,44 @@ def chain(
     return _by_indicator(raw, marks, bad, state, length)
 
 
-def check_lengths(raw: RawOperations, bad: dict[int, Problem], length: int | None) -> int | None:
+def check_lengths(
+    raw: RawOperations,
+    bad: dict[int, Problem],
+    length: int | None,
+    *,
+    operation_ids: bool = False,
+) -> int | None:
     """Note every message with a sequence id of another length than the first: order needs it."""
     if not len(raw.message):
         return length
-    lengths = np.diff(text_view(raw.seq_id)[0])
+    if raw.by_id and not operation_ids:
+        width = raw.seq_id[0].as_py().find(POINT) if length is None else length
+        if width >= 0 and starts_before(raw.seq_id, width, POINT) < 0:
+            return int(width)
+        lengths = np.asarray(ordered_lengths(raw.seq_id))
+    else:
+        lengths = np.diff(text_view(raw.seq_id)[0])
     length = int(lengths[0]) if length is None else length
     for i in np.flatnonzero(lengths != length).tolist():
         error = TransactionError(
             f"sequence id {raw.seq_id[i].as_py()} has not the {length} characters of those before",
             hint="seqid must have a fixed length, so that text order is its order",
         )
-        _note(bad, int(raw.message[i]), error)
+        note(bad, int(raw.message[i]), error)
     return length
 
 
-def _note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
+def ordered_lengths(ids: pa.Array) -> pa.Array:
+    """Return how many characters of the sequence ids of transactions there are before a point, which their order follows from.
+
+    After it is the transaction's own id, whose length may vary.
+    """
+    found = pc.find_substring(ids, POINT)
+    return pc.if_else(pc.less(found, 0), pc.binary_length(ids), found)
+
+
+def note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
+    """Add the error of a message; its first one counts."""
     if message not in bad:
         bad[message] = Problem(message, error)
 
@@ -184,7 +210,7 @@ def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> Non
             else "One message is one transaction "
             "unless an indicator (txind) marks where transactions begin and end",
         )
-        _note(bad, int(raw.message[i]), error)
+        note(bad, int(raw.message[i]), error)
 
 
 @dataclass(slots=True)
@@ -253,7 +279,7 @@ def _check_bounds(
     for i in np.flatnonzero(wrong).tolist():
         what = "begins inside another one" if walk.opens[i] else "continues without having begun"
         error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
-        _note(bad, int(raw.message[i]), error)
+        note(bad, int(raw.message[i]), error)
 
 
 def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
@@ -275,7 +301,7 @@ def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem])
             f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",
             hint=INTERLEAVED,
         )
-        _note(bad, int(raw.message[i]), error)
+        note(bad, int(raw.message[i]), error)
 
 
 def _check_ends(
@@ -292,13 +318,13 @@ def _check_ends(
             f"transaction {raw.tx_id[i].as_py()} has not ended where the next one begins",
             hint=INTERLEAVED,
         )
-        _note(bad, int(raw.message[i]), error)
+        note(bad, int(raw.message[i]), error)
     if state.tx_id is not None and not state.broken and len(own) and own[0] > 0:
         error = TransactionError(
             f"transaction {state.tx_id} has not ended where the next one begins",
             hint=INTERLEAVED,
         )
-        _note(bad, -1, error)
+        note(bad, -1, error)
 
 
 def _open_after(

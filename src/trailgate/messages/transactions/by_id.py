@@ -16,23 +16,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
-from trailgate.columnar.positions import numbered
+from trailgate.arrays import Mask
+from trailgate.columnar.rows import text_view
 from trailgate.errors import TransactionError
+from trailgate.messages.transactions import kernels
+from trailgate.messages.transactions.borders import LastMessage, begins_again, last_message
 from trailgate.messages.transactions.bounds import (
     Problem,
     Transactions,
     TransactionState,
     check_lengths,
-    indicators,
     kept_operations,
+    note,
 )
-from trailgate.messages.transactions.message_numbers import check_numbers
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.messages.transactions.units import UnitMarks, unit_marks
-from trailgate.model.changes import END, WHOLE
+from trailgate.messages.transactions.segments import check_segments
+from trailgate.messages.transactions.units import UnitMarks
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
 ENDED: Final = 0  # nothing is open
+_LETTERS: Final = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
 UNKNOWN: Final = 1  # it cannot be known what is open
 Last = str | int  # the id of the transaction that is open, ENDED or UNKNOWN
 
@@ -55,24 +58,20 @@ def chain_by_id(
     ids = raw.tx_id if operation_ids else raw.seq_id
     bad = {problem.message: problem for problem in problems}
     unreadable = [bad[message] for message in sorted(bad)]
-    length = check_lengths(raw, bad, state.id_length)
+    length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
     walk = _walk(raw, ids, messages, unreadable, state)
-    message_number = _check_numbers(raw, walk, bad, state)
+    segment = _check_segments(raw, walk, bad, state)
+    known = _follow(raw, walk, bad, state) or state.last
     if following is not None and isinstance(walk.last, str) and walk.last != following:
         walk.end()
-    places = np.array([problem.message for problem in unreadable], np.int64)
-    letters = indicators(walk.opens, walk.closes)
-    marks = unit_marks(letters, raw.message, messages, places, is_open=state.is_open)
-    marks = UnitMarks(marks.opens | walk.opened, marks.starts | walk.opened, marks.closed)
-    ordinals = _ordinals(walk.opens, state.count)
-    count = int(ordinals[-1]) + 1 if len(ordinals) else state.count
-    csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
-    after = _after(
-        walk,
-        marks,
-        bad,
-        replace(state, id_length=length, count=count, message_number=message_number),
+    letters, ordinals = np.empty(len(walk.opens), np.uint8), np.empty(len(walk.opens), np.int64)
+    count = kernels.number_operations(
+        walk.opens, walk.closes, state.count, _LETTERS, letters, ordinals
     )
+    marks = _marks(raw, walk, messages, unreadable, is_open=state.is_open)
+    csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
+    open_now = replace(state, id_length=length, count=count, segment=segment, last=known)
+    after = _after(walk, marks, bad, open_now)
     if operation_ids and after.tx_id is not None and len(csn):
         after = replace(after, csn=csn[-1].as_py())
     elif operation_ids and after.tx_id is not None:
@@ -85,21 +84,67 @@ def chain_by_id(
         marks=marks,
         problems=tuple(bad[m] for m in sorted(bad)),
         state=after,
-        seq_id=None if operation_ids else numbered(raw.seq_id, ordinals),
+        ordinals=None if operation_ids else ordinals,
         ended_before=state.is_open and walk.begins,
     )
 
 
-def _check_numbers(
+def _check_segments(
     raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
 ) -> int:
-    """Note the messages that are out of order, and return the number of the last one of what is open."""
+    """Note the messages that are out of order, and return the last segment of what is open."""
     unreadable = np.array(sorted(bad), np.int64)
 
-    def note(message: int, error: TransactionError) -> None:
-        bad.setdefault(message, Problem(message, error))
+    def noted(message: int, error: TransactionError) -> None:
+        note(bad, message, error)
 
-    return check_numbers(raw, walk.opens, unreadable, state, note)
+    return check_segments(raw, walk.opens, unreadable, state, noted)
+
+
+def _follow(
+    raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
+) -> LastMessage | None:
+    """Begin a transaction where one begins again, and note messages before which one is missing; return the last one."""
+    found = raw.borders
+    if found is None or not len(found.rows):
+        return None
+    rows = found.rows
+    for at in np.flatnonzero(~walk.opens[rows]).tolist():
+        row = int(rows[at])
+        if not row:
+            before = state.last if state.tx_id is not None else None
+        elif raw.message[row] != raw.message[row - 1]:
+            own = at - 1
+            first = bool(walk.opens[row - 1])
+            before = LastMessage(int(found.numbers[own]), int(found.digests[own]), first)
+        else:
+            continue
+        after = LastMessage(int(found.numbers[at]), int(found.digests[at]), first=False)
+        try:
+            again = before is not None and begins_again(found.content, before, after)
+        except TransactionError as error:
+            note(bad, int(raw.message[row]), error)
+            continue
+        if again:
+            walk.begin_again(row)
+    return last_message(found, walk.opens)
+
+
+def _marks(
+    raw: RawOperations,
+    walk: _Walk,
+    messages: int,
+    unreadable: Sequence[Problem],
+    *,
+    is_open: bool,
+) -> UnitMarks:
+    """Return the units: a message that opens a transaction, or follows an end, begins one."""
+    bad, starts = np.zeros(messages, bool), np.zeros(messages, bool)
+    bad[[problem.message for problem in unreadable]] = True
+    closed = kernels.mark_units(
+        raw.message, walk.opens, walk.closes, bad, is_open, walk.opened, starts
+    )
+    return UnitMarks(walk.opened, starts, bool(closed))
 
 
 @dataclass(slots=True)
@@ -114,6 +159,14 @@ class _Walk:
     opened: Mask
     begins: bool
     last: Last
+
+    def begin_again(self, row: int) -> None:
+        """Note that a transaction begins with an operation that has the id of the one before."""
+        self.opens[row] = True
+        if row:
+            self.closes[row - 1] = True
+        else:
+            self.begins = True
 
     def end(self) -> None:
         """Note that what is open at the end has ended."""
@@ -137,7 +190,7 @@ def _walk(
         ends = np.isin(raw.tx_ind, (END, WHOLE))
     before: Last = state.tx_id or (UNKNOWN if state.broken else ENDED)
     opens = np.zeros(count, bool)
-    opens[1:] = ends[:-1] | _changes(own)
+    kernels.find_changes(*text_view(own)[::-1], ends, opens)
     if count:
         opens[0] = _differs(before, own[0].as_py())
     closes = ends.copy()
@@ -175,20 +228,6 @@ def _around(walk: _Walk, last: Last, unreadable: Sequence[Problem]) -> tuple[boo
 def _differs(last: Last, own: str) -> bool:
     """Return whether an operation begins a transaction; where it cannot be known it is said to continue one."""
     return last not in (UNKNOWN, own)
-
-
-def _changes(ids: pa.Array) -> Mask:
-    if len(ids) < 2:
-        return np.zeros(max(0, len(ids) - 1), bool)
-    found: Mask = pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _ordinals(opens: Mask, before: int) -> Longs:
-    """Return each operation's number in its transaction; ``before`` are those of the open one."""
-    rows = np.arange(len(opens), dtype=np.int64)
-    begin = np.maximum.accumulate(np.where(opens, rows, -1)) if len(rows) else rows
-    return np.where(begin >= 0, rows - begin, rows + before)
 
 
 def _first_ids(ids: pa.Array, opens: Mask, before: str | None) -> pa.Array:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
+from trailgate.messages.transactions.borders import Borders
 from trailgate.model.changes import ChangeBlock
 
 NO_TEXT: Final = pa.array([], pa.string())
@@ -24,7 +25,7 @@ class RawOperations:
     one ``seq_id``, that of the transaction; of ``tx_ind`` only the ends count. ``excluded`` is 1 for those of users and
     transactions that are left out, -1 for those that have
     no name of their own. ``notes`` are what a run notes once about its messages.
-    ``message_numbers`` is the number of an operation's message in its transaction, from 1 on, where messages have one.
+    ``segments`` is the number of an operation's message in its transaction, from 1 on, where messages have one.
     """
 
     blocks: tuple[ChangeBlock, ...]
@@ -36,7 +37,8 @@ class RawOperations:
     excluded: Longs | None = None
     notes: frozenset[str] = frozenset()
     by_id: bool = False
-    message_numbers: Longs | None = None
+    segments: Longs | None = None
+    borders: Borders | None = None
 
     @staticmethod
     def joined(
@@ -52,12 +54,13 @@ class RawOperations:
             none = np.zeros(0, np.int64)
             marked = np.zeros(0, np.uint8) if indicated else None
             return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True, by_id=by_id)
-        blocks, before = [], 0
+        blocks, before, borders = [], 0, []
         for raw in parts:
+            borders += [] if raw.borders is None else [(raw.borders, before)]
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]
             before += len(raw.message)
         marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
-        numbers = [raw.message_numbers for raw in parts if raw.message_numbers is not None]
+        segments = [raw.segments for raw in parts if raw.segments is not None]
         excluded = [raw.excluded for raw in parts if raw.excluded is not None]
         return RawOperations(
             tuple(blocks),
@@ -69,5 +72,6 @@ class RawOperations:
             np.concatenate(excluded) if excluded else None,
             frozenset().union(*(raw.notes for raw in parts)),
             parts[0].by_id,
-            np.concatenate(numbers) if numbers else None,
+            np.concatenate(segments) if segments else None,
+            Borders.joined(borders) if borders else None,
         )

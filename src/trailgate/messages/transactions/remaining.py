@@ -13,7 +13,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.messages.transactions.bounds import Transactions, TransactionState, indicators
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBlock
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ def remaining(
         captured[block.order] = True
     if not hold and raw.excluded is None and captured.all():
         return Remaining(done.kept, done.tx_ind, done.state)
+    if raw.excluded is None and len(captured) and captured.all() and done.kept.all():
+        return _every(done, state)
     opens = (done.tx_ind == BEGIN) | (done.tx_ind == WHOLE)
     closes = (done.tx_ind == END) | (done.tx_ind == WHOLE)
     begins = opens.copy()
@@ -84,6 +86,24 @@ def remaining(
         return Remaining(captured, tx_ind, after, released)
     captured[rows[-1]] = False
     return Remaining(captured, tx_ind, after, released, int(rows[-1]), bool(first[-1]))
+
+
+def _every(done: Transactions, state: TransactionState) -> Remaining:
+    """Return what ``remaining`` does where all operations are captured, and the last one may be held."""
+    letters, held, released = done.tx_ind, state.held, None
+    continued = int(letters[0]) in (MIDDLE, END)
+    if held is not None:
+        released = held.released(last=not continued)
+    elif continued:  # what was before it is not captured
+        letters = letters.copy()
+        letters[0] = BEGIN if letters[0] == MIDDLE else WHOLE
+    captured = np.ones(len(letters), bool)
+    after = replace(done.state, held=None, excluded=False)
+    last = int(letters[-1])
+    if last in (END, WHOLE) or after.tx_id is None or after.broken:
+        return Remaining(captured, letters, after, released)
+    captured[-1] = False
+    return Remaining(captured, letters, after, released, len(letters) - 1, last == BEGIN)
 
 
 def _left_out(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:

@@ -84,7 +84,7 @@ def trails_like(address: str) -> list[str]:
     spell = addresses_like(address, path)
     found = {
         place[: -number_digits(place)]
-        for place in matches(store, f"{path}*")
+        for place in matches(store, f"{path}[0-9]*")
         if number_digits(place)
     }
     named = [prefix for prefix in sorted(found) if fnmatchcase(name_of(prefix), name_of(path))]

@@ -24,6 +24,7 @@ from trailgate.model.tables import Definitions
 from trailgate.operations.operations_table import from_operations
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.lock import locked
+from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.storage.live.disk import Disk
 from trailgate.storage.live.live_trail import LiveTrail, known_checkpoint
 from trailgate.storage.live.options import AppendOptions, Recovery
@@ -73,21 +74,32 @@ class TrailAppender:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def place(self) -> TrailPlace:
+        """Return the end of what was appended: file and byte."""
+        return TrailPlace(self._trail.files.number, self._trail.files.size)
+
+    def encoded(self, batch: ChangeBatch) -> Encoded:
+        """Return the records of operations, as ``append`` writes them; raises the error of what cannot be written."""
+        blocks = [self._checked(block) for block in batch.blocks]
+        checked = ChangeBatch(blocks, batch.rows)
+        return encode(checked, self._options.trail_format, self._definitions)
+
     def append_operations(self, rows: pa.RecordBatch) -> None:
         """Add rows of the operations table; see ``append``."""
         self.append(from_operations(conformed(rows), self._definitions))
 
-    def append(self, batch: ChangeBatch) -> None:
-        """Add operations; readers see them when this returns.
+    def append(self, batch: ChangeBatch, encoded: Encoded | None = None) -> None:
+        """Add operations; readers see them when this returns. ``encoded`` are their records, if they are known already.
 
         A batch that cannot be written as it is adds nothing. After a StorageError nobody knows what of it is
         there: the trail must be opened again.
         """
         if not batch.rows:
             return
-        batch = ChangeBatch([self._checked(block) for block in batch.blocks], batch.rows)
         inside = self._ends_inside(batch)
-        encoded = encode(batch, self._options.trail_format, self._definitions)
+        if encoded is None:
+            encoded = self.encoded(batch)
         with self._steps():
             begin = 0
             while begin < batch.rows:

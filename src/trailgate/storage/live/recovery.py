@@ -43,25 +43,48 @@ class Recovered:
 
         Raises StorageError where the source gives other transactions than before, or fewer.
         """
-        seen = 0
+        skipped = Skipped(self)
         for batch in batches:
-            if seen > self.transactions or not self.transactions:
-                yield batch
-                continue
-            begins = np.isin(batch.tx_indicators(), (BEGIN, WHOLE))
-            number = seen + np.cumsum(begins)
-            self._check(batch, begins & (number == self.transactions))
-            seen = int(number[-1]) if batch.rows else seen
-            if seen > self.transactions:
-                yield batch.where(number > self.transactions)
-        if seen < self.transactions:
-            problem = f"the source gave {seen} of {self.transactions} transactions again"
+            rest = skipped.rest(batch)
+            if rest is not None:
+                yield rest
+        skipped.finish()
+
+
+class Skipped:
+    """Leaves out the transactions that the trail has already, batch by batch; see ``Recovered.skip``."""
+
+    def __init__(self, recovered: Recovered) -> None:
+        self._recovered, self._seen = recovered, 0
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether nothing more is left out."""
+        count = self._recovered.transactions
+        return self._seen > count or not count
+
+    def rest(self, batch: ChangeBatch) -> ChangeBatch | None:
+        """Return what of a batch the trail does not have, None where that is nothing."""
+        if self.is_done:
+            return batch
+        count = self._recovered.transactions
+        begins = np.isin(batch.tx_indicators(), (BEGIN, WHOLE))
+        number = self._seen + np.cumsum(begins)
+        self._check(batch, begins & (number == count))
+        self._seen = int(number[-1]) if batch.rows else self._seen
+        return batch.where(number > count) if self._seen > count else None
+
+    def finish(self) -> None:
+        """Raise StorageError where the source has given fewer transactions than the trail has."""
+        count = self._recovered.transactions
+        if self._seen < count:
+            problem = f"the source gave {self._seen} of {count} transactions again"
             raise StorageError(f"{problem} that the trail has already")
 
     def _check(self, batch: ChangeBatch, last: Mask) -> None:
         """Raise StorageError where the last transaction that is passed over is not the trail's."""
         for order in np.flatnonzero(last).tolist():
-            given, kept = mark_of(batch, order), self.last
+            given, kept = mark_of(batch, order), self._recovered.last
             if kept is None or (given.tx_id, given.csn) != (kept.tx_id, kept.csn):
                 problem = f"the source gives {given} where the trail has {kept}"
                 raise StorageError(problem, hint="Does it begin at the position that it was given?")

@@ -60,8 +60,8 @@ def read_published(folder: Path) -> Published | None:
 def check_folder(folder: Path, source: str, form: Mapping[str, str]) -> Published:
     """Return what a folder holds of a source, nothing for a new or an empty one; raises StorageError for one of other content."""
     known = read_published(folder)
-    if known is None:
-        others = [] if not folder.exists() else [p for p in folder.iterdir() if p.name[0] != "."]
+    others = [] if not folder.exists() else [p for p in folder.iterdir() if p.name[0] != "."]
+    if known is None or not (known.files or others):  # a run that failed before its first file
         if others:
             problem = f"the folder is not empty, and was not published into: {others[0].name}"
             raise StorageError(problem, where=Where(source=str(folder)), hint=HINT)

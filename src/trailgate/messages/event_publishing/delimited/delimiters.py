@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from trailgate.columnar.code_pages.page_text import CodePage
+from trailgate.columnar.code_pages.single_byte import SingleBytePage
 from trailgate.columnar.views import octets
 from trailgate.errors import EncodeError, OptionError
 
@@ -73,7 +74,13 @@ def delimiter(text: str, page: CodePage) -> bytes:
     if character is not None and character.isascii() and character.isalnum():
         problem = f"{text} is the letter or digit {character}, which cannot be a delimiter"
         raise OptionError(problem)
-    return raw
+    # Messages of other pages are converted to UTF-8 before delimiters are sought.
+    return raw if of_bytes(page) or character is None else character.encode()
+
+
+def of_bytes(page: CodePage) -> bool:
+    """Return whether a delimiter of a page is never part of another character: it has one byte each, or is UTF-8."""
+    return page.name == "utf-8" or isinstance(page, SingleBytePage)
 
 
 def _character(raw: bytes, page: CodePage) -> str | None:

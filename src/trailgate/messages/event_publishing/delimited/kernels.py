@@ -1,9 +1,38 @@
-"""The log position of a commit, out of the commit sequence number that the reader makes."""
+"""Header fields of delimited publications: identifiers that are not as they should be, and log positions of commits."""
 
 from __future__ import annotations
 
-from trailgate.arrays import Longs, Octets, Offsets
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import kernel
+
+
+@kernel()
+def first_unusual(
+    data: Octets, starts: Offsets, ends: Offsets, first: Longs, zero: int, text: Octets
+) -> int:
+    """Return the first record that does not begin with a number and then this text, -1 for none.
+
+    ``zero`` is the first one of the digits.
+    """
+    for row in range(len(first)):
+        field = first[row]
+        if field < 0 or field + 1 >= len(starts):
+            return row
+        begin, end = np.int64(starts[field]), np.int64(ends[field])
+        if begin < 0 or end > len(data) or end == begin:
+            return row
+        for at in range(begin, end):
+            if data[at] < zero or data[at] > zero + 9:
+                return row
+        begin = np.int64(starts[field + 1])
+        if ends[field + 1] - begin != len(text) or begin < 0 or begin + len(text) > len(data):
+            return row
+        for at in range(len(text)):
+            if data[begin + at] != text[at]:
+                return row
+    return -1
 
 
 @kernel(writes=("ends",))
@@ -24,3 +53,21 @@ def before_ids(
             for at in range(size):
                 same = same and data[cut + 1 + at] == ids[begin + at]
         ends[row] = cut if same else end
+
+
+@kernel(writes=("marks",))
+def mark_borders(data: Octets, offsets: Offsets, message: Longs, marks: Mask) -> None:
+    """Mark the records on either side of a border between messages that have the same text: a transaction continues there."""
+    for row in range(1, len(message)):
+        if message[row] == message[row - 1]:
+            continue
+        beside, at, end = offsets[row - 1], offsets[row], offsets[row + 1]
+        if end - at != at - beside or beside < 0 or end > len(data):
+            continue
+        same = True
+        for byte in range(end - at - 1, -1, -1):  # ids differ at their ends
+            if data[beside + byte] != data[at + byte]:
+                same = False
+                break
+        if same:
+            marks[row - 1] = marks[row] = True

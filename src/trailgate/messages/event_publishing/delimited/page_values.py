@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -10,13 +11,14 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.code_pages.page_text import CodePage
-from trailgate.columnar.code_pages.registry import code_page
 from trailgate.columnar.code_pages.single_byte import SingleBytePage
 from trailgate.columnar.code_pages.varying import decode_column
 from trailgate.columnar.delimited import Fields
+from trailgate.columnar.rows import text_view
 from trailgate.errors import DecodeError, Where
 from trailgate.messages.delimited.field_values import FieldValues
 from trailgate.messages.delimited.options import DelimitedOptions
+from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.message_text import are_utf8
 from trailgate.messages.parsing.messages import MessageBatch
 
@@ -36,11 +38,11 @@ class PageValues(FieldValues):
         data: Octets,
         fields: Fields,
         options: DelimitedOptions,
-        page: str = "utf-8",
+        page: CodePage,
         policy: str = ERROR,
     ) -> None:
         super().__init__(data, fields, options)
-        self.page: CodePage = code_page(page)
+        self.page = page
         self.policy = policy
         self.undecodable: dict[int, Mask] = {}
 
@@ -78,6 +80,25 @@ class PageValues(FieldValues):
             return _replaced(self.page.name, raw, text, bad)
         self.undecodable[place] = bad
         return text
+
+
+def converted(messages: MessageBatch, page: CodePage) -> MessageBatch:
+    """Return messages of a page of several bytes a character in UTF-8; raises BadMessagesError for those that are not text."""
+    whole = memoryview(messages.data)
+    bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
+    bodies = pa.array([bytes(whole[begin:end]) for begin, end in bounds], pa.binary())
+    text, bad = decode_column(page, bodies)
+    if bad is not None and bad.any():
+        problem = f"the message is not text of the code page {page.name}"
+        raise BadMessagesError(
+            {
+                at: DecodeError(problem, where=Where(raw=bodies[at].as_py()))
+                for at in np.flatnonzero(bad).tolist()
+            }
+        )
+    offsets, data = text_view(text)
+    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    return replace(messages, data=pa.py_buffer(data), starts=starts, ends=ends)
 
 
 def _replaced(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:

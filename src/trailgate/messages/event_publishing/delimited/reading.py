@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -12,17 +12,19 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.code_pages.registry import code_page
-from trailgate.columnar.code_pages.single_byte import SingleBytePage
 from trailgate.columnar.delimited import Fields
-from trailgate.columnar.rows import row_error
+from trailgate.columnar.rows import paired, row_error, text_view
+from trailgate.columnar.views import octets
 from trailgate.errors import TrailgateError
 from trailgate.messages.delimited.column_pairing import ColumnPairing
 from trailgate.messages.delimited.format import DelimitedFormat
 from trailgate.messages.delimited.options import DelimitedOptions
 from trailgate.messages.delimited.record_images import ImageReader
 from trailgate.messages.delimited.records import DelimitedRecords
+from trailgate.messages.event_publishing.delimited import kernels
+from trailgate.messages.event_publishing.delimited.delimiters import of_bytes
 from trailgate.messages.event_publishing.delimited.engine_options import HEADER, PROGRAM
-from trailgate.messages.event_publishing.delimited.page_values import PageValues
+from trailgate.messages.event_publishing.delimited.page_values import PageValues, converted
 from trailgate.messages.event_publishing.options import (
     AUTHORIZATION,
     TRANSACTION,
@@ -30,33 +32,92 @@ from trailgate.messages.event_publishing.options import (
 )
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.messages.transactions.borders import AUTO, NO_NUMBER, Borders
+from trailgate.messages.transactions.bounds import POINT
 from trailgate.model.changes import ABSENT, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
 from trailgate.operations.values import Convert
 
+_DIGITS: Final = 9  # of the number of a message
 PLAN_NAME: Final = "plan_name"
 IDENTIFIER: Final = "identifier"
+TYPE: Final = "type"
+_TYPE_HINT: Final = "Are the delimiters those of the messages?"
+_NAMES: Final = ("table_owner", "table_name", "operation")  # one after the other
 _NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
 _FLAG_HINT: Final = "Classic CDC names the first column whose data are badly formed; event_publishing.takeflagged=true takes such records"
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationRecords(DelimitedRecords):
-    """Records of delimited publications."""
+    """Records of delimited publications; ``header`` has the texts that were asked for."""
+
+    content: str = AUTO
+    header: dict[str, pa.Array] = field(default_factory=dict)
+    names: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
         """Return each record's text of a header field; ``TRANSACTION`` is the commit LSN and the transaction's id."""
         if name == AUTHORIZATION:
             return pa.nulls(len(self.message), pa.string())
-        first = self.fields.first
         if name == TRANSACTION:
-            places = [HEADER.index("commit_lsn"), HEADER.index("transaction_identifier")]
-            parts = self.values.columns(first, places, nullable=False)
-            return pc.binary_join_element_wise(*parts, ".")
-        if name == PLAN_NAME:
-            return self.values.columns(first, [HEADER.index(PLAN_NAME)])[0]
-        return DelimitedRecords.text(self, name)
+            return paired(self.text("commit_lsn"), self.text("transaction_identifier"), POINT)
+        known = self.header
+        if name not in known:
+            place, nullable = HEADER.index(name), name == PLAN_NAME
+            columns = self.values.columns(self.fields.first, [place], nullable=nullable)
+            known[name] = columns[0]
+        return known[name]
+
+    def borders(self, ids: pa.Array) -> Borders:
+        """Return the numbers of messages on either side of a border within a transaction, and of the first and last one."""
+        count = len(self.message)
+        marks = np.zeros(count, bool)
+        kernels.mark_borders(*text_view(ids)[::-1], self.message, marks)
+        marks[[0, -1] if count else []] = True
+        rows = np.flatnonzero(marks)
+        texts = self.values.text(self.fields.first[rows], HEADER.index("segment_number"))
+        numbers = np.array([_number(text) for text in texts.to_pylist()], np.int64)
+        alone = np.ones(len(rows), bool)
+        alone[rows > 0] = self.message[rows[rows > 0] - 1] != self.message[rows[rows > 0]]
+        follow = rows < count - 1
+        alone[follow] &= self.message[rows[follow] + 1] != self.message[rows[follow]]
+        digests = np.zeros(len(rows), np.int64)
+        for at in np.flatnonzero(alone & (_beside(numbers) | (rows == 0) | (rows == count - 1))):
+            digests[at] = hash(self._content_of(int(rows[at]))) or 1
+        return Borders(self.content, rows, numbers, digests)
+
+    def _content_of(self, row: int) -> bytes:
+        """Return a record's bytes without the time at which it was sent."""
+        begin = int(self.fields.starts[self.fields.first[row] + HEADER.index("table_owner")])
+        last = int(self.fields.bounds[row + 1]) - 1
+        return self.values.data[begin : int(self.fields.ends[last])].tobytes()
+
+    def codes(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different texts of a header field, and those texts.
+
+        Owner, table and operation are one text here: few different ones, found in one pass.
+        """
+        if name not in _NAMES:
+            return DelimitedRecords.codes(self, name)
+        if not self.names:
+            self.names.update(self._names())
+        return self.names[name]
+
+    def _names(self) -> Iterator[tuple[str, tuple[Longs, list[str]]]]:
+        first, place = self.fields.first, HEADER.index(_NAMES[0])
+        codes, rows = self.values.spans(first, place, len(_NAMES))
+        for at, name in enumerate(_NAMES):
+            if rows is None:
+                yield name, DelimitedRecords.codes(self, name)
+                continue
+            texts = self.values.text(first[rows], place + at).to_pylist()
+            numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+            own = codes
+            if len(numbers) < len(texts) or list(numbers) != texts:
+                own = np.array([numbers[text] for text in texts], np.int64)[codes]
+            yield name, (own, list(numbers))
 
 
 class DelimitedPublications:
@@ -64,15 +125,17 @@ class DelimitedPublications:
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self.options = options
-        self._page = code_page(options.codepage)
-        # A page of more than one byte a character: a byte of a delimiter may be part of a character.
-        self._converts = self._page.name != "utf-8" and not isinstance(self._page, SingleBytePage)
+        page = code_page(options.codepage)
+        self._converted = None if of_bytes(page) else page
+        self._page = page if of_bytes(page) else code_page("utf-8")
+        zero, program = self._page.encode(pa.array(["0", PROGRAM.decode()])).to_pylist()
+        quote = options.delimited.quote or b""
+        self._usual = zero[0], octets(quote + program + quote)
         images = _PublicationImages(options.delimited, options.decimal_point)
         self._engine = DelimitedFormat(options.delimited, self._values, images)
 
     def _values(self, data: Octets, fields: Fields, options: DelimitedOptions) -> PageValues:
-        page = "utf-8" if self._converts else self.options.codepage
-        return PageValues(data, fields, options, page, self.options.undecodable)
+        return PageValues(data, fields, options, self._page, self.options.undecodable)
 
     @property
     def has_befores(self) -> bool:
@@ -81,12 +144,23 @@ class DelimitedPublications:
 
     def records(self, messages: MessageBatch) -> PublicationRecords:
         """Return the records of the messages, each with all header fields; raises BadMessagesError."""
+        if self._converted is not None:
+            messages = converted(messages, self._converted)
         found = self._engine.records(messages)
         records = PublicationRecords(
-            found.messages, found.message, found.offset, found.fields, found.values
+            found.messages,
+            found.message,
+            found.offset,
+            found.fields,
+            found.values,
+            self.options.content,
         )
-        if not self.options.take_flagged:
-            _check_flags(records)
+        fields = records.fields
+        places = fields.starts, fields.ends, fields.first
+        if kernels.first_unusual(records.values.data, *places, *self._usual) >= 0:
+            _check_types(records)
+            if not self.options.take_flagged:
+                _check_flags(records)
         return records
 
     def layouts(
@@ -151,6 +225,33 @@ class _PublicationImages(ImageReader):
             return convert(pc.replace_substring(values, point, "."))
 
         return pointed
+
+
+def _number(text: str) -> int:
+    """Return the number of a message, ``NO_NUMBER`` where it has none."""
+    digits = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    return int(text) if digits else NO_NUMBER
+
+
+def _beside(numbers: Longs) -> Mask:
+    """Return which numbers are the same as the one before or after."""
+    same = np.zeros(len(numbers) + 1, bool)
+    same[1:-1] = numbers[1:] == numbers[:-1]
+    return same[1:] | same[:-1]
+
+
+def _check_types(records: PublicationRecords) -> None:
+    """Raise BadMessagesError for records that do not begin with a number: they are not publications."""
+    codes, found = records.codes(TYPE)
+    wrong = [not (text.isascii() and text.isdigit()) for text in found]
+    if not any(wrong):
+        return
+
+    def error(row: int) -> TrailgateError:
+        problem = f"the record's type is {found[int(codes[row])]!r}, not a number"
+        return records.error(row, problem, _TYPE_HINT, field=TYPE)
+
+    records.refuse(np.flatnonzero(np.array(wrong)[codes]), error)
 
 
 def _check_flags(records: PublicationRecords) -> None:

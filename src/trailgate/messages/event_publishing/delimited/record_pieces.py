@@ -192,7 +192,7 @@ def _filled(before: StateColumn, after: StateColumn, changes: Mask) -> StateColu
 def _missing(block: ChangeBlock, name: str, row: int) -> EncodeError:
     hint = (
         "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), publish "
-        "in another format, or set missing=null"
+        "in another format, or give the option missing=null"
     )
     problem = f"column {name} is missing, and a delimited publication has all columns"
     return _error(block, row, problem, hint).located(field=name)

@@ -83,7 +83,7 @@ class XmlPublicationRecords(Records):
             return self.words[name]
         return Records.codes(self, name)
 
-    def message_numbers(self) -> Longs:
+    def segments(self) -> Longs:
         """Return the segment of each row's message, 0 for a message of one row."""
         return self.envelopes.segment[self.around]
 

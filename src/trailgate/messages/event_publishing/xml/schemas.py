@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from trailgate.definitions.defgen.record_layout import complete
 from trailgate.errors import DecodeError, Where
-from trailgate.messages.event_publishing.xml.elements import escaped
 from trailgate.messages.event_publishing.xml.vocabulary import COLUMN
+from trailgate.messages.event_publishing.xml.writing.elements import escaped
 from trailgate.messages.xml.tree.documents import Element
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
@@ -19,6 +19,7 @@ _CHAR, _VARCHAR, _BIN16, _BIN32, _BIN64 = 0, 64, 130, 132, 134
 _REAL, _DOUBLE, _DATETIME = 142, 143, 192
 _FIXED_TEXT, _BINARY = 3, 4
 _MOST_TEXT: Final = 65535  # what the two length bytes of such a column hold
+_MOST_LARGE: Final = 1 << 30
 _WIDE: Final = 3  # bytes of UTF-8 that two bytes of a graphic character may need
 _TO_SECONDS, _NANOSECONDS = 19, 29
 _DECFLOAT: Final = 43  # -d.(33 digits)E+dddd
@@ -53,6 +54,19 @@ def _bytes(own: _Schema) -> Column:
     return Column("", _VARCHAR, 2 * length, sub_type=_BINARY)
 
 
+def _large(own: _Schema) -> Column:
+    """Return a large object: how long it is in a trail is not limited by two bytes."""
+    length = min(own.length or _MOST_LARGE, _MOST_LARGE)
+    binary = own.type == "blob"
+    return Column(
+        "",
+        _VARCHAR,
+        2 * length if binary else length,
+        sub_type=_BINARY if binary else 0,
+        lob_type=1,
+    )
+
+
 def _decimal(own: _Schema) -> Column:
     precision = own.precision or own.length
     if precision <= INTEGER_DIGITS:
@@ -79,9 +93,10 @@ _COLUMNS: Final[Mapping[str, Callable[[_Schema], Column]]] = MappingProxyType(
         "date": lambda _: _of(_DATETIME, 10),
         "time": lambda _: _of(_VARCHAR, 8),
         "timestamp": _timestamp,
-        **dict.fromkeys(("char", "varchar", "longvarchar", "clob", "xml"), _text),
-        **dict.fromkeys(("graphic", "vargraphic", "longvargraphic", "dbclob"), _graphic),
-        **dict.fromkeys(("bitchar", "bitvarchar", "bitlongvarchar", "rowid", "blob"), _bytes),
+        **dict.fromkeys(("clob", "dbclob", "xml", "blob"), _large),
+        **dict.fromkeys(("char", "varchar", "longvarchar"), _text),
+        **dict.fromkeys(("graphic", "vargraphic", "longvargraphic"), _graphic),
+        **dict.fromkeys(("bitchar", "bitvarchar", "bitlongvarchar", "rowid"), _bytes),
     }
 )
 
@@ -117,6 +132,7 @@ def _column(element: Element) -> Column:
         scale=found.scale,
         sub_type=found.sub_type,
         character_length=found.character_length,
+        lob_type=found.lob_type,
         key=key,
         nullable=not key,
     )

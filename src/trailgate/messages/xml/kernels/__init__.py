@@ -1,4 +1,1 @@
-"""The compiled scanner of XML messages.
-
-numba's cache sees changes of ``scan`` and ``seed`` alone: after a change of another file here, clear the cache.
-"""
+"""The compiled scanner of XML messages, and what places and copies the values that it finds."""

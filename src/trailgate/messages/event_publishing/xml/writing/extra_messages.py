@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.errors import EncodeError
-from trailgate.messages.event_publishing.xml.elements import escaped
-from trailgate.messages.event_publishing.xml.row_pieces import LargeColumn
 from trailgate.messages.event_publishing.xml.schemas import schema_of
 from trailgate.messages.event_publishing.xml.vocabulary import LARGE_OBJECT, TABLE, TYPE_OF
-from trailgate.messages.event_publishing.xml.writer_options import XmlPublishOptions
+from trailgate.messages.event_publishing.xml.writing.elements import escaped
+from trailgate.messages.event_publishing.xml.writing.row_pieces import LargeColumn
+from trailgate.messages.event_publishing.xml.writing.writer_options import XmlPublishOptions
 from trailgate.messages.publishing.messages import Messages
 from trailgate.model.changes import ChangeBlock
 from trailgate.model.tables import Table

@@ -14,16 +14,19 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.grouping import grouped
 from trailgate.columnar.time_texts import ISO_T, format_times
 from trailgate.errors import EncodeError
-from trailgate.messages.event_publishing.xml.elements import (
+from trailgate.messages.event_publishing.xml.vocabulary import ROOT, ROW, TRANSACTION, VERSION
+from trailgate.messages.event_publishing.xml.writing.elements import (
     ElementPiece,
     MeasuredElements,
     escaped,
     measure,
 )
-from trailgate.messages.event_publishing.xml.extra_messages import ExtraMessages
-from trailgate.messages.event_publishing.xml.row_pieces import refused, row_pieces
-from trailgate.messages.event_publishing.xml.vocabulary import ROOT, ROW, TRANSACTION, VERSION
-from trailgate.messages.event_publishing.xml.writer_options import MESSAGES, XmlPublishOptions
+from trailgate.messages.event_publishing.xml.writing.extra_messages import ExtraMessages
+from trailgate.messages.event_publishing.xml.writing.row_pieces import refused, row_pieces
+from trailgate.messages.event_publishing.xml.writing.writer_options import (
+    MESSAGES,
+    XmlPublishOptions,
+)
 from trailgate.messages.publishing.cutting import Cut, cut_messages
 from trailgate.messages.publishing.messages import BEFORE, NO_MESSAGES, Messages
 from trailgate.messages.publishing.options import ROW as ONE_ROW

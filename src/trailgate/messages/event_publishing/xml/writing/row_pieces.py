@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask, Octets
 from trailgate.columnar.time_texts import ISO_T, marked
 from trailgate.errors import EncodeError
-from trailgate.messages.event_publishing.xml.elements import (
+from trailgate.messages.event_publishing.xml.schemas import type_of
+from trailgate.messages.event_publishing.xml.vocabulary import AFTER, BEFORE
+from trailgate.messages.event_publishing.xml.writing.elements import (
     NOTHING,
     NULL,
     OTHER,
@@ -21,8 +23,6 @@ from trailgate.messages.event_publishing.xml.elements import (
     ElementPiece,
     escaped,
 )
-from trailgate.messages.event_publishing.xml.schemas import type_of
-from trailgate.messages.event_publishing.xml.vocabulary import AFTER, BEFORE
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE, ChangeBlock, StateColumn
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import Family

@@ -13,7 +13,7 @@ from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.views import octets
 from trailgate.errors import EncodeError, Where
-from trailgate.messages.event_publishing.xml.kernels import elements as kernels
+from trailgate.messages.event_publishing.xml.writing.kernels import elements as kernels
 
 NOTHING, NULL, VALUE, OTHER = kernels.NOTHING, kernels.NULL, kernels.VALUE, kernels.OTHER
 

@@ -16,7 +16,7 @@ _LOST = "Was a message lost, or published again after a restart?"
 Note = Callable[[int, TransactionError], None]
 
 
-def check_numbers(
+def check_segments(
     raw: RawOperations, opens: Mask, unreadable: Longs, state: TransactionState, note: Note
 ) -> int:
     """Note the messages whose segment does not follow the one before; return the last segment of what is open at the end, 0 for none.
@@ -24,17 +24,17 @@ def check_numbers(
     ``opens`` marks the operations that begin a transaction, ``unreadable`` are messages of which nothing is known; ``note`` takes
     a message, -1 for the one before all, and its error.
     """
-    numbers, message = raw.message_numbers, raw.message
-    if numbers is None:
+    segments, message = raw.segments, raw.message
+    if segments is None:
         return 0
-    if not len(numbers):
-        return 0 if len(unreadable) else state.message_number
-    before = np.append(state.message_number, numbers[:-1])
-    ended = _ended(raw.tx_ind, len(numbers))
-    open_before = np.append(state.message_number > 0, ~ended[:-1]) & (before > 0)
+    if not len(segments):
+        return 0 if len(unreadable) else state.segment
+    before = np.append(state.segment, segments[:-1])
+    ended = _ended(raw.tx_ind, len(segments))
+    open_before = np.append(state.segment > 0, ~ended[:-1]) & (before > 0)
     first = np.append(True, message[1:] != message[:-1])
     expected = np.where(opens, 1, before + 1)
-    wrong = first & (numbers > 0) & (numbers != expected) & (opens | (before > 0))
+    wrong = first & (segments > 0) & (segments != expected) & (opens | (before > 0))
     unended = first & opens & open_before
     last = np.append(-1, message[:-1])
     for row in np.flatnonzero(wrong | unended).tolist():
@@ -49,14 +49,14 @@ def check_numbers(
             )
     if ended[-1] or (len(unreadable) and unreadable[-1] > message[-1]):
         return 0
-    return int(numbers[-1])
+    return int(segments[-1])
 
 
 def unended(state: TransactionState) -> Problem | None:
     """Return the problem of a transaction whose last segment has not come at the end of the input."""
-    if not state.message_number or state.broken:
+    if not state.segment or state.broken:
         return None
-    problem = f"transaction {state.tx_id} has not ended at the end of the input: segment {state.message_number} is not its last one"
+    problem = f"transaction {state.tx_id} has not ended at the end of the input: segment {state.segment} is not its last one"
     return Problem(-1, TransactionError(problem, hint="Capture its other messages with it"))
 
 
@@ -65,8 +65,8 @@ def _ended(marks: Octets | None, count: int) -> Mask:
 
 
 def _out_of_order(raw: RawOperations, row: int, before: int, *, opens: bool) -> TransactionError:
-    assert raw.message_numbers is not None
-    own, name = int(raw.message_numbers[row]), raw.seq_id[row].as_py()
+    assert raw.segments is not None
+    own, name = int(raw.segments[row]), raw.seq_id[row].as_py()
     if opens:
         problem = f"transaction {name} begins with segment {own}"
     else:

@@ -1,0 +1,1 @@
+"""A receiver for AMQP 1.0."""

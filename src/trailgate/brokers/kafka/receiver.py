@@ -1,0 +1,165 @@
+"""A receiver for Kafka: one partition from an offset on, without a consumer group."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any, Final
+
+from trailgate.brokers.address import BrokerAddress
+from trailgate.brokers.kafka.messages import received_messages
+from trailgate.brokers.receiver import Window
+from trailgate.errors import BrokerError, BrokerRefusedError, MissingDependencyError, Where
+
+WINDOW: Final = 4096  # messages of a batch, at most
+CONNECT_SECONDS: Final = 30.0
+ASK_SECONDS: Final = 5.0
+_LOG: Final = logging.getLogger("trailgate.brokers")
+
+
+class KafkaReceiver:
+    """Receives one partition; its offsets are the positions, and nothing is acknowledged."""
+
+    def __init__(self, address: BrokerAddress) -> None:
+        self._address, self._where = address, Where(source=str(address))
+        self._limit = address.number("window", WINDOW)
+        self._kafka = _library()
+        self._consumer: Any = None
+        self._place: Any = None
+        self.next = 0
+
+    @property
+    def partition(self) -> int:
+        """Return the partition's number; known when it is opened."""
+        return int(self._place.partition)
+
+    def connect(self) -> None:
+        """Find the partition; raises BrokerError."""
+        self._consumer = self._kafka.Consumer(_settings(self._address), logger=_LOG)
+        self._place = self._kafka.TopicPartition(self._address.destination, self._partition())
+
+    def known_end(self) -> int:
+        """Return the offset after the last message as the broker reported it last."""
+        _, high = self._consumer.get_watermark_offsets(self._place, cached=True)
+        return max(self.next, int(high))
+
+    def open(self, offset: int | None) -> None:
+        """Begin at an offset, or at the first message that is there; raises BrokerError."""
+        low, high = self.bounds(CONNECT_SECONDS)
+        self.next = low if offset is None else offset
+        if not low <= self.next <= high:
+            problem = f"messages {low} to {high} are there, not {self.next} with which the trail continues"
+            hint = "The broker has removed messages that were not captured, or the topic is another one"
+            raise BrokerRefusedError(problem, where=self._where, hint=hint)
+        self._place.offset = self.next
+        self._consumer.assign([self._place])
+        _LOG.info("receiving from %s, partition %d", self._address, self.partition)
+
+    def bounds(self, seconds: float = ASK_SECONDS) -> tuple[int, int]:
+        """Return the offsets of the first message and after the last one; raises BrokerError."""
+        try:
+            low, high = self._consumer.get_watermark_offsets(self._place, timeout=seconds)
+        except self._kafka.KafkaException as error:
+            raise self._error(error) from error
+        return int(low), int(high)
+
+    def receive(self, seconds: float) -> Window | None:
+        """Return the next messages, after waiting so long at most; None where nothing came."""
+        found = self._consumer.consume(self._limit, timeout=seconds)
+        messages = []
+        for message in found:
+            if message.error() is None:
+                messages.append(message)
+            elif message.error().fatal() or message.error().code() in self._fatal():
+                raise self._error(self._kafka.KafkaException(message.error()))
+            else:
+                _LOG.warning("%s (%s)", message.error().str(), self._address)
+        if not messages:
+            return None
+        self.next = messages[-1].offset() + 1
+        offsets = [message.offset() for message in messages]
+        return Window(received_messages(messages, time.time_ns() // 1000), offsets)
+
+    def close(self) -> None:
+        """Let go of the broker."""
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _partition(self) -> int:
+        """Return the partition that is received; raises BrokerRefusedError where none is chosen among several."""
+        topic = self._address.destination
+        try:
+            known = self._consumer.list_topics(topic, timeout=CONNECT_SECONDS).topics[topic]
+        except self._kafka.KafkaException as error:
+            raise self._error(error) from error
+        if known.error is not None:
+            raise self._error(self._kafka.KafkaException(known.error))
+        numbers = sorted(known.partitions)
+        asked = self._address.options.get("partition")
+        if asked is None and len(numbers) > 1:
+            problem = f"the topic has {len(numbers)} partitions, which have no order among them"
+            hint = "Receive each into a trail of its own: ?partition=0"
+            raise BrokerRefusedError(problem, where=self._where, hint=hint)
+        number = numbers[0] if asked is None else int(asked)
+        if number not in numbers:
+            problem = f"the topic has no partition {number}"
+            raise BrokerRefusedError(problem, where=self._where)
+        return number
+
+    def _fatal(self) -> frozenset[int]:
+        """Return the codes of errors that trying again does not help."""
+        codes = self._kafka.KafkaError
+        return frozenset(
+            {
+                codes._AUTO_OFFSET_RESET,  # noqa: SLF001  the library's public name
+                codes.OFFSET_OUT_OF_RANGE,
+                codes.UNKNOWN_TOPIC_OR_PART,
+                codes.TOPIC_AUTHORIZATION_FAILED,
+                codes._AUTHENTICATION,  # noqa: SLF001  as above
+            }
+        )
+
+    def _error(self, error: Any) -> BrokerError:
+        reason = error.args[0]
+        refused = reason.code() in self._fatal()
+        kind = BrokerRefusedError if refused else BrokerError
+        return kind(f"Kafka: {reason.str()}", where=self._where)
+
+
+def _settings(address: BrokerAddress) -> dict[str, Any]:
+    """Return librdkafka's settings; the group is needed and not used."""
+    settings: dict[str, Any] = {
+        "bootstrap.servers": f"{address.host}:{address.port}",
+        "group.id": "trailgate",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        # Messages of transactions that were given up are not there.
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "error",
+        "reconnect.backoff.ms": 500,
+        "reconnect.backoff.max.ms": 10_000,
+    }
+    if "prefetch" in address.options:
+        settings["queued.min.messages"] = address.number("prefetch", 0)
+    protocol = "SSL" if address.tls else "PLAINTEXT"
+    if address.user is not None:
+        protocol = f"SASL_{protocol}"
+        settings |= {
+            "sasl.mechanism": address.options.get("mechanism", "PLAIN"),
+            "sasl.username": address.user,
+            "sasl.password": address.password or "",
+        }
+    settings["security.protocol"] = protocol
+    names = {"ca": "ssl.ca.location", "cert": "ssl.certificate.location", "key": "ssl.key.location"}
+    settings |= {names[name]: text for name, text in address.options.items() if name in names}
+    return settings
+
+
+def _library() -> Any:
+    try:
+        import confluent_kafka  # noqa: PLC0415  an extra
+    except ImportError:
+        raise MissingDependencyError(
+            "Kafka needs confluent-kafka", hint="pip install 'trailgate[kafka]'"
+        ) from None
+    return confluent_kafka

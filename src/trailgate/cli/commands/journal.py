@@ -1,0 +1,66 @@
+"""``trailgate journal``: what was received from a broker and stored before it was acknowledged."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from itertools import islice
+from typing import Annotated, Final
+
+import typer
+
+from trailgate.cli.options import Format, RowFormat
+from trailgate.cli.row_output import RowForm, print_batches
+from trailgate.errors import OptionError
+from trailgate.storage.files.journal.listing import (
+    find_journal,
+    lines_of,
+    messages_of,
+    segments_of,
+)
+
+MESSAGES: Final = 20  # that a table shows by default
+
+
+class Action(StrEnum):
+    """What is done with a journal."""
+
+    LIST = "list"
+    SHOW = "show"
+    REPLAY = "replay"
+
+
+def command(
+    action: Annotated[
+        Action,
+        typer.Argument(help="Its files; its messages; or its messages as lines to capture again."),
+    ],
+    path: Annotated[
+        str, typer.Argument(help="The journal's folder, or the prefix of its trail (dirdat/ot).")
+    ],
+    *,
+    start: Annotated[
+        int, typer.Option("--from", min=0, metavar="NUMBER", help="The first message's number.")
+    ] = 0,
+    limit: Annotated[
+        int | None, typer.Option(min=0, help="The maximum number of messages (a table: 20).")
+    ] = None,
+    format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
+) -> None:
+    """Show what a journal holds, or write its messages as JSON lines."""
+    folder = find_journal(path)
+    if action is Action.LIST:
+        if start or limit is not None:
+            raise OptionError("--from and --limit are about messages, not files")
+        rows = segments_of(folder)
+        form = RowForm.of_columns(rows.schema.names, len(rows))
+        print_batches([rows], rows.schema.names, form, format=format)
+    elif action is Action.SHOW:
+        names = ["number", "id", "received", "headers", "body", "fault"]
+        form = RowForm.of_columns(names, MESSAGES)
+        print_batches(messages_of(folder, start), names, form, format=format, limit=limit)
+    else:
+        if format is not Format.TABLE:
+            raise OptionError("replay writes JSON lines: it has no other format")
+        for line in islice(lines_of(folder, start), limit):
+            sys.stdout.buffer.write(line)

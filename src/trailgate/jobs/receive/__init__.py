@@ -1,0 +1,1 @@
+"""Receive: messages of a broker to a trail, for as long as they come."""

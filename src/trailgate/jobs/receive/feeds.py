@@ -1,0 +1,73 @@
+"""What messages are received from, as a live capture sees it: parts of numbered messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from trailgate.arrays import Longs
+from trailgate.messages.capture import MessageBatch, Problem
+
+SETTLE_SECONDS: Final = 5.0
+TIMESTAMP: Final = "JMSTimestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive messages: ``numbers`` are theirs, ``end`` the one after them. ``repeated`` were given again and left out."""
+
+    messages: MessageBatch
+    problems: tuple[Problem, ...]
+    numbers: Longs
+    end: int
+    repeated: int = 0
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def sent(self) -> int | None:
+        """Return when the last message was sent, in milliseconds since 1970 UTC, None where that is not known."""
+        if not len(self):
+            return None
+        last = self.messages.slice(len(self) - 1, len(self)).header(TIMESTAMP)[0].as_py()
+        return int(last) if last is not None and last.isdecimal() else None
+
+
+class Feed(Protocol):
+    """A source of numbered messages that can be asked again from a number on."""
+
+    @property
+    def name(self) -> str:
+        """Return what numbers belong to, as the trail's commit has it."""
+        ...
+
+    def open(self, number: int | None) -> None:
+        """Begin at a message; None where nothing was captured before."""
+        ...
+
+    def receive(self, seconds: float) -> Part | None:
+        """Return the next messages, after waiting so long at most; None where nothing came."""
+        ...
+
+    @property
+    def is_replayed(self) -> bool:
+        """Return whether all that was received before this start was given."""
+        ...
+
+    @property
+    def is_connected(self) -> bool:
+        """Return whether nothing coming means that there is nothing."""
+        ...
+
+    def lag(self, number: int) -> int:
+        """Return how many messages are known to wait from a number on."""
+        ...
+
+    def captured(self, number: int) -> None:
+        """Note that the messages before a number are in the trail for good."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the broker, in order where that is possible."""
+        ...

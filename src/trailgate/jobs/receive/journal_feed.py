@@ -1,0 +1,77 @@
+"""Messages of a queue or topic: stored in the journal, then acknowledged, then captured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from trailgate.brokers.address import BrokerAddress
+from trailgate.brokers.receiver import Receiver
+from trailgate.jobs.receive.feeds import Part
+from trailgate.messages.received import as_messages
+from trailgate.storage.files.journal.journal import Journal, JournalOptions, Stored
+
+SETTLE_SECONDS: Final = 5.0
+
+
+class JournalFeed:
+    """Messages of a queue or topic: stored in the journal, then acknowledged, then given."""
+
+    name = "journal"
+
+    def __init__(
+        self, address: BrokerAddress, receiver: Receiver, folder: Path, options: JournalOptions
+    ) -> None:
+        self._address, self._receiver = str(address), receiver
+        self._journal = Journal(folder, options)
+        self._stored: Iterator[Stored] = iter(())
+        self.is_replayed = False
+
+    def open(self, number: int | None) -> None:
+        """Begin with what the journal has from a message on; see ``Feed``."""
+        self._stored = self._journal.read(number or 0)
+
+    @property
+    def is_connected(self) -> bool:
+        """Return whether there is a connection to the broker."""
+        return self._receiver.is_connected
+
+    def receive(self, seconds: float) -> Part | None:
+        """Return what the journal has, then what arrives; see ``Feed``."""
+        if not self.is_replayed:
+            stored = next(self._stored, None)
+            if stored is not None:
+                return self._part(stored, 0)
+            self.is_replayed = True
+        window = self._receiver.receive(seconds)
+        if window is None:
+            return None
+        stored = self._journal.append(window.messages)
+        self._receiver.acknowledge(window)
+        return self._part(stored, len(window.messages) - len(stored.messages))
+
+    def lag(self, number: int) -> int:
+        """Return how many messages of the journal are not in the trail; see ``Feed``."""
+        return self._journal.next - number
+
+    def captured(self, number: int) -> None:
+        """Remove what the trail has from the journal; see ``Feed``."""
+        self._journal.release(number)
+
+    def close(self) -> None:
+        """Wait until the acknowledgements are confirmed, and disconnect; see ``Feed``."""
+        try:
+            if self._receiver.is_connected:
+                self._receiver.settle(SETTLE_SECONDS)
+            self._receiver.close()
+        finally:
+            self._journal.close()
+
+    def _part(self, stored: Stored, repeated: int) -> Part:
+        numbers = np.arange(stored.number, stored.end)
+        offsets = stored.offsets if len(stored.messages) else numbers
+        messages, problems = as_messages(stored.messages, (stored.segment, offsets), self._address)
+        return Part(messages, problems, numbers, stored.end, repeated)

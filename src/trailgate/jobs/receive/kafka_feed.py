@@ -1,0 +1,60 @@
+"""Messages of one partition of a Kafka topic: offsets are their numbers, and the broker keeps them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trailgate.brokers.address import BrokerAddress
+from trailgate.brokers.kafka.receiver import KafkaReceiver
+from trailgate.errors import BrokerError
+from trailgate.jobs.receive.feeds import Part
+from trailgate.messages.received import as_messages
+
+
+class KafkaFeed:
+    """Gives a partition, whose receiver is connected, from an offset on; see ``Feed``. Generated ids are made of offsets."""
+
+    def __init__(self, address: BrokerAddress, receiver: KafkaReceiver) -> None:
+        self._address, self._receiver = address, receiver
+        self._high = 0
+        self.is_replayed = False
+
+    @property
+    def name(self) -> str:
+        """Return topic and partition."""
+        return f"kafka topic {self._address.destination}, partition {self._receiver.partition}"
+
+    def open(self, number: int | None) -> None:
+        """Begin at an offset; see ``Feed``."""
+        self._receiver.open(number)
+        self._high = self._receiver.bounds()[1]
+
+    @property
+    def is_connected(self) -> bool:
+        """Return whether the broker answers, and has nothing more."""
+        try:
+            return self._receiver.next >= self._receiver.bounds()[1]
+        except BrokerError:
+            return False
+
+    def receive(self, seconds: float) -> Part | None:
+        """Return the next messages; see ``Feed``."""
+        self.is_replayed = self.is_replayed or self._receiver.next >= self._high
+        window = self._receiver.receive(seconds)
+        if window is None:
+            return None
+        numbers = np.array(window.token, np.int64)
+        zeros = np.zeros(len(numbers), np.int64)
+        messages, problems = as_messages(window.messages, (numbers, zeros), str(self._address))
+        return Part(messages, problems, numbers, int(numbers[-1]) + 1)
+
+    def lag(self, number: int) -> int:
+        """Return how many messages the partition has from an offset on, as far as is known; see ``Feed``."""
+        return max(0, self._receiver.known_end() - number)
+
+    def captured(self, number: int) -> None:
+        """Do nothing: the broker keeps messages as long as it is set to."""
+
+    def close(self) -> None:
+        """Let go of the broker."""
+        self._receiver.close()

@@ -1,0 +1,125 @@
+"""Messages of a feed to a trail: parsed, appended, committed with the feed's position, batch by batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from trailgate.jobs.receive.feeds import Feed, Part
+from trailgate.jobs.receive.options import BatchReport, ReceiveOptions
+from trailgate.jobs.receive.position import SourcePosition, read_position
+from trailgate.jobs.receive.units import Taken, Units
+from trailgate.messages.capture import Capture, TransactionState
+from trailgate.storage.files.quarantine import append_lines
+from trailgate.storage.live.appender import TrailAppender
+from trailgate.storage.live.recovery import Skipped
+from trailgate.storage.writing.counts import Counts, added, counted
+
+POLL_SECONDS: Final = 0.5  # how long a stop waits at most
+
+
+class LiveCapture:
+    """Brings what a feed gives to a trail. ``run`` continues where the trail's last commit was."""
+
+    def __init__(
+        self,
+        capture: Capture,
+        feed: Feed,
+        appender: TrailAppender,
+        prefix: str,
+        options: ReceiveOptions,
+    ) -> None:
+        self._capture, self._feed, self._appender = capture, feed, appender
+        self._prefix, self._options = prefix, options
+        self._quarantine = Path(f"{prefix}.quarantine.jsonl")
+        recovered = appender.recovered
+        position = read_position(recovered.source_position, feed.name, prefix)
+        self._committed = position
+        self._held = 0 if position is None else position.quarantine
+        self._skipped = Skipped(recovered)
+        reason = None if position is None else position.reason
+        self._units = Units(appender.encoded, stop=options.on_error == "stop", reason=reason)
+        length = None
+        if capture.options.gives_ids and recovered.last is not None and recovered.last.csn:
+            length = len(recovered.last.csn)
+        self._state = TransactionState(broken=reason is not None, id_length=length)
+
+    def run(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[BatchReport]:
+        """Yield a report of each batch until there is a reason to stop; raises the first bad message's error in stop mode."""
+        if self._quarantine.exists() or self._held:
+            append_lines(self._quarantine, self._held, ())
+        self._feed.open(None if self._committed is None else self._committed.number)
+        busy = time.monotonic()
+        while not stopped():
+            part = self._feed.receive(POLL_SECONDS)
+            if self._feed.is_replayed and not self._skipped.is_done:
+                self._skipped.finish()
+            if part is not None:
+                yield self._take(part)
+            elif self._feed.is_connected and self._options.until_empty:
+                if time.monotonic() - busy >= self._options.idle_seconds:
+                    return
+                continue
+            busy = time.monotonic()
+
+    @property
+    def unfinished(self) -> str | None:
+        """Return what is wrong with a last transaction whose end has not come; its messages are kept for the next start."""
+        error = self._capture.finish(self._state)
+        return None if error is None else error.problem
+
+    def _take(self, part: Part) -> BatchReport:
+        taken = Taken((), (), self._units.next_number(part.end), self._units.reason)
+        if len(part):
+            parsed = self._capture.parse(part.messages, self._state, part.problems)
+            self._state = parsed.state
+            taken = self._units.take(part, parsed)
+        counts, transactions = self._append(taken)
+        if taken.lines:
+            lines = BytesIO(b"".join(taken.lines))
+            self._held = append_lines(self._quarantine, self._held, [lines])
+        self._commit(taken)
+        if taken.error is not None:
+            raise taken.error
+        return self._report(part, taken, counts, transactions)
+
+    def _append(self, taken: Taken) -> tuple[Counts, int]:
+        """Append what the trail does not have yet; return operations by table and kind, and transactions."""
+        counts: Counts = {}
+        transactions = 0
+        for batch, encoded in taken.whole:
+            rest = self._skipped.rest(batch)
+            if rest is None or not rest.rows:
+                continue
+            self._appender.append(rest, encoded if rest is batch else None)
+            more, begun = counted(rest, 0, rest.rows)
+            counts, transactions = added(counts, more), transactions + begun
+        return counts, transactions
+
+    def _commit(self, taken: Taken) -> None:
+        position = SourcePosition(self._feed.name, taken.number, self._held, taken.reason)
+        if position == self._committed:
+            return
+        self._appender.commit(position.encoded())
+        self._committed = position
+        self._feed.captured(taken.number)
+
+    def _report(self, part: Part, taken: Taken, counts: Counts, transactions: int) -> BatchReport:
+        file, offset = self._appender.place
+        sent = part.sent
+        return BatchReport(
+            messages=len(part),
+            operations=sum(count for kinds in counts.values() for count in kinds.values()),
+            transactions=transactions,
+            repeated=part.repeated,
+            quarantined=len(taken.lines),
+            lag_messages=self._feed.lag(taken.number),
+            lag_seconds=None if sent is None else round(time.time() - sent / 1000, 3),
+            trail_file=file,
+            trail_offset=offset,
+            number=taken.number,
+            counts=counts,
+        )

@@ -1,0 +1,64 @@
+"""The broker that a capture's source names: the address given, or the adapter's own connection properties."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from trailgate.brokers.address import (
+    KINDS,
+    QUEUE,
+    TOPIC,
+    BrokerAddress,
+    is_address,
+    parse_address,
+)
+from trailgate.errors import OptionError
+
+URL: Final = "java.naming.provider.url"
+DESTINATION: Final = "jms.destination"
+USER: Final = "jms.user"
+PASSWORD: Final = "jms.password"  # noqa: S105  a property's name
+USED: Final = frozenset({URL, DESTINATION, USER, PASSWORD})
+
+# How JNDI names of ActiveMQ's context factories and JMS URIs give the kind of a destination.
+_NAMED: Final = re.compile(
+    r"(dynamicQueues|dynamicTopics|queue|topic)(?:://|/)(.+)", re.IGNORECASE | re.DOTALL
+)
+
+
+def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> BrokerAddress | None:
+    """Return the broker to receive from; None where the source given is one of files.
+
+    Raises OptionError where the address is not one, or is given beside other sources.
+    """
+    user, password = connection.get(USER), connection.get(PASSWORD)
+    if given:
+        if not any(map(is_address, given)):
+            return None
+        if len(given) > 1:
+            raise OptionError("a broker's address is given beside other sources")
+        return parse_address(given[0], user, password)
+    if URL not in connection:
+        hint = f"Give --from, or {URL} and {DESTINATION} in the properties"
+        raise OptionError("no source of messages is named", hint=hint)
+    if DESTINATION not in connection:
+        raise OptionError(f"{DESTINATION} is required where {URL} names the broker")
+    try:
+        return parse_address(_joined(connection[URL], connection[DESTINATION]), user, password)
+    except OptionError as error:
+        raise error.located(field=URL) from None
+
+
+def _joined(url: str, destination: str) -> str:
+    """Return the address of a destination at a provider's URL."""
+    if not is_address(url):
+        parse_address(url if "://" in url else f"{url}://")  # raises, and names what can be spoken
+    matched = _NAMED.fullmatch(destination)
+    kind, name = QUEUE, destination
+    if matched is not None:
+        kind, name = (TOPIC if "topic" in matched[1].casefold() else QUEUE), matched[2]
+    assert kind in KINDS
+    base, question, options = url.partition("?")
+    return f"{base.rstrip('/')}/{kind}/{name}{question}{options}"

@@ -1,0 +1,205 @@
+"""Units of received messages: whole ones are given for the trail, open ones held, bad ones quarantined (decision 0012).
+
+What is appended to a trail cannot be taken back, so a unit is held until its last message is known to be good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from trailgate.arrays import Longs
+from trailgate.errors import TrailgateError
+from trailgate.jobs.receive.feeds import Part
+from trailgate.messages.capture import Parsed
+from trailgate.model.changes import ChangeBatch
+from trailgate.storage.files.quarantine import write_line
+from trailgate.storage.writing.segments import encoded_or_blamed
+from trailgate.trail.writing.writer import Encoded
+
+OTHERS = "Another message of its transaction is bad: "
+Whole = tuple[ChangeBatch, Encoded | None]
+
+
+@dataclass(slots=True)
+class _OpenUnit:
+    """A unit that later messages may belong to: its first message's number, operations and messages so far."""
+
+    number: int
+    batches: list[ChangeBatch] = field(default_factory=list)
+    messages: list[tuple[Part, Longs]] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of a part: operations for the trail, lines for the quarantine, and where the next start continues.
+
+    ``reason`` is what is wrong with a bad unit that may continue there. ``error`` is that of the first bad message, where
+    bad messages stop the run; what is before its unit is in ``whole``.
+    """
+
+    whole: tuple[Whole, ...]
+    lines: tuple[bytes, ...]
+    number: int
+    reason: str | None = None
+    error: TrailgateError | None = None
+
+
+class Units:
+    """Takes parsed parts in their order; ``encoded`` makes records of operations, or raises what is wrong with them."""
+
+    def __init__(
+        self, encoded: Callable[[ChangeBatch], Encoded], *, stop: bool, reason: str | None = None
+    ) -> None:
+        self._encoded, self._stop = encoded, stop
+        self._open = None if reason is None else _OpenUnit(0, reason=reason)
+
+    def take(self, part: Part, parsed: Parsed) -> Taken:
+        """Return what becomes of a part's messages, and of those that were held."""
+        encoded, blamed = encoded_or_blamed(self._encoded, parsed.batch, parsed.message)
+        problems = {problem.message: problem.error for problem in reversed(parsed.problems)}
+        bad = {**blamed, **problems}
+        for at, error in bad.items():
+            _locate(error, part, at)
+        unit = np.cumsum(parsed.starts_unit, dtype=np.int64)  # 0 is the unit that was open before
+        if self._stop and bad:
+            return self._stopped(part, parsed, unit, bad[min(bad)], min(bad))
+        if not bad and self._open is None and not parsed.state.is_open:
+            return Taken(((parsed.batch, encoded),) if parsed.batch.rows else (), (), part.end)
+        return self._divided(part, parsed, unit, bad)
+
+    @property
+    def reason(self) -> str | None:
+        """Return what is wrong with the open unit, None where there is none or it is good so far."""
+        return None if self._open is None else self._open.reason
+
+    def next_number(self, end: int) -> int:
+        """Return where a start continues after all messages before ``end``: an open unit is given again, unless it is bad."""
+        return end if self._open is None or self._open.reason else self._open.number
+
+    def _stopped(
+        self, part: Part, parsed: Parsed, unit: Longs, error: TrailgateError, at: int
+    ) -> Taken:
+        """Return what comes before the unit of the first bad message."""
+        blamed = 0 if at < 0 else int(unit[at])
+        whole: list[Whole] = []
+        if blamed > 0 and self._open is not None:
+            whole += [(batch, None) for batch in self._open.batches]
+        before = self._units_of(parsed, unit) < blamed
+        if before.any():
+            whole.append((parsed.batch.where(before), None))
+        return Taken(tuple(whole), (), self._number(part, unit, blamed), error=error)
+
+    def _number(self, part: Part, unit: Longs, number: int) -> int:
+        """Return the number of a unit's first message."""
+        if number == 0 and self._open is not None:
+            return self.next_number(int(part.numbers[0]))
+        return int(part.numbers[int(np.searchsorted(unit, number))])
+
+    def _units_of(self, parsed: Parsed, unit: Longs) -> Longs:
+        """Return the unit of each operation."""
+        inside = parsed.message >= 0
+        return np.where(inside, unit[np.where(inside, parsed.message, 0)], 0)
+
+    def _divided(
+        self, part: Part, parsed: Parsed, unit: Longs, bad: Mapping[int, TrailgateError]
+    ) -> Taken:
+        """Return what is whole of a part with bad messages or open units, and hold the rest."""
+        reasons = self._reasons(bad, unit)
+        last = int(unit[-1])
+        closed = last if parsed.state.is_open else last + 1  # units below it are closed
+        whole: list[Whole] = []
+        lines: list[bytes] = []
+        own = self._units_of(parsed, unit)
+        if self._open is not None:
+            self._continue(part, unit, bad, reasons)
+            if closed > 0:
+                lines += self._open.lines
+                whole += [(batch, None) for batch in self._open.batches]
+            elif 0 not in reasons:
+                self._open.batches.append(parsed.batch)
+        good = ~np.isin(own, np.fromiter(reasons, np.int64)) & (own < closed)
+        if good.any():
+            whole.append((parsed.batch.where(good), None))
+        for number in range(1, closed):
+            if number in reasons:
+                rows = np.flatnonzero(unit == number)
+                lines += self._lines(part, rows, bad, reasons[number])
+        if closed > 0:
+            self._open = None
+            if parsed.state.is_open:
+                self._begin(part, parsed, (unit, own, last), bad, reasons)
+        if self._open is not None and self._open.reason is not None:
+            lines += self._open.lines
+            self._open.lines.clear()
+        return Taken(tuple(whole), tuple(lines), self.next_number(part.end), self.reason)
+
+    def _begin(
+        self,
+        part: Part,
+        parsed: Parsed,
+        of_last: tuple[Longs, Longs, int],
+        bad: Mapping[int, TrailgateError],
+        reasons: Mapping[int, str],
+    ) -> None:
+        """Hold the last unit of a part, which is open."""
+        unit, own, last = of_last
+        rows = np.flatnonzero(unit == last)
+        opened = _OpenUnit(int(part.numbers[rows[0]]), reason=reasons.get(last))
+        if opened.reason is None:
+            opened.messages.append((part, rows))
+            mine = own == last
+            if mine.any():
+                opened.batches.append(parsed.batch.where(mine))
+        else:
+            opened.lines += self._lines(part, rows, bad, opened.reason)
+        self._open = opened
+
+    def _continue(
+        self, part: Part, unit: Longs, bad: Mapping[int, TrailgateError], reasons: Mapping[int, str]
+    ) -> None:
+        """Add to the open unit the messages that belong to it; drop its operations where it is bad."""
+        opened = self._open
+        assert opened is not None
+        rows = np.flatnonzero(unit == 0)
+        reason = reasons.get(0)
+        if reason is None:
+            opened.messages.append((part, rows))
+            return
+        if opened.reason is None:
+            opened.reason = reason
+            opened.batches.clear()
+            for held, places in opened.messages:
+                opened.lines += self._lines(held, places, {}, reason)
+            opened.messages.clear()
+        opened.lines += self._lines(part, rows, bad, reason)
+
+    def _reasons(self, bad: Mapping[int, TrailgateError], unit: Longs) -> dict[int, str]:
+        """Return why units are bad, by their number."""
+        reasons: dict[int, str] = {}
+        if self._open is not None and self._open.reason is not None:
+            reasons[0] = self._open.reason
+        for at in sorted(bad):
+            reasons.setdefault(0 if at < 0 else int(unit[at]), str(bad[at]))
+        return reasons
+
+    def _lines(
+        self, part: Part, rows: Longs, bad: Mapping[int, TrailgateError], reason: str
+    ) -> Iterator[bytes]:
+        """Yield the quarantine's lines of messages; each with its own error, or that of its unit."""
+        messages = part.messages
+        for at in rows.tolist():
+            body = bytes(messages.data[int(messages.starts[at]) : int(messages.ends[at])])
+            headers = {} if messages.headers is None else messages.headers[at]
+            place = (messages.source, int(messages.files[at]), int(messages.offsets[at]))
+            own = bad.get(at)
+            yield write_line(body, headers, place, OTHERS + reason if own is None else str(own))
+
+
+def _locate(error: TrailgateError, part: Part, at: int) -> None:
+    number = int(part.numbers[max(at, 0)]) if len(part) else None
+    error.where = replace(error.where, source=part.messages.source, message=number)

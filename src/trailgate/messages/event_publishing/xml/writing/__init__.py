@@ -1,0 +1,1 @@
+"""Operations to XML publications."""

@@ -1,0 +1,94 @@
+"""Frames of a journal's segments: some messages in Arrow's stream format, with their number, length and checksum."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import pyarrow as pa
+
+from trailgate.errors import StorageError, Where
+
+MAGIC: Final = b"TGJ1"
+# After the magic, big-endian: bytes of the payload, the first message's number, and the CRC-32 of both and the payload.
+_CHECKED: Final = Struct(">QQ")
+_SUM: Final = Struct(">I")
+HEAD: Final = len(MAGIC) + _CHECKED.size + _SUM.size
+
+
+class Frame(NamedTuple):
+    """A frame that was read: the number of its first message, and where it begins and ends in its segment."""
+
+    number: int
+    begin: int
+    end: int
+    batch: pa.RecordBatch
+
+
+def encode_frame(number: int, batch: pa.RecordBatch) -> tuple[bytes, Any]:
+    """Return head and payload of a frame."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    payload = sink.getvalue()
+    checked = _CHECKED.pack(payload.size, number)
+    total = zlib.crc32(payload, zlib.crc32(checked))
+    return MAGIC + checked + _SUM.pack(total), payload
+
+
+def read_frames(path: Path) -> Iterator[Frame]:
+    """Yield the frames of a segment up to the first that is not whole; raises StorageError where whole ones follow it."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        problem = f"cannot open the journal: {error.strerror}"
+        raise StorageError(problem, where=Where(source=str(path))) from error
+    with file:
+        begin = 0
+        while (frame := _read(file, begin)) is not None:
+            yield frame
+            begin = frame.end
+        _check_torn(file, path, begin)
+
+
+def _read(file: BinaryIO, begin: int) -> Frame | None:
+    """Return the frame at a place, None where there is none that is whole."""
+    file.seek(begin)
+    head = file.read(HEAD)
+    if len(head) < HEAD or head[: len(MAGIC)] != MAGIC:
+        return None
+    checked = head[len(MAGIC) : len(MAGIC) + _CHECKED.size]
+    size, number = _CHECKED.unpack(checked)
+    if size > _left(file):
+        return None
+    payload = file.read(size)
+    if zlib.crc32(payload, zlib.crc32(checked)) != _SUM.unpack(head[-_SUM.size :])[0]:
+        return None
+    with pa.ipc.open_stream(pa.py_buffer(payload)) as stream:
+        batch = stream.read_next_batch()
+    return Frame(number, begin, begin + HEAD + size, batch)
+
+
+def _left(file: BinaryIO) -> int:
+    at = file.tell()
+    end = file.seek(0, 2)
+    file.seek(at)
+    return end - at
+
+
+def _check_torn(file: BinaryIO, path: Path, begin: int) -> None:
+    """Raise StorageError where a whole frame follows what is not one: then it is not an interrupted write."""
+    file.seek(begin)
+    rest = file.read()
+    at = rest.find(MAGIC, 1)
+    while at >= 0:
+        if _read(file, begin + at) is not None:
+            raise StorageError(
+                "the journal is damaged: a whole frame follows one that is not",
+                where=Where(source=str(path), offset=begin, raw=rest[:HEAD]),
+                hint="Restore the file; what is not in the trail yet is nowhere else",
+            )
+        at = rest.find(MAGIC, at + 1)

@@ -1,0 +1,125 @@
+"""Apache Kafka: one broker that is its own controller, from the jars of its package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from brokers.real_brokers import Process, fetched_jars, free_ports, one_at_a_time, run
+
+COORDINATES: Final = (
+    "org.apache.kafka:kafka_2.13:4.3.0",
+    "org.apache.kafka:kafka-tools:4.3.0",
+    "org.slf4j:slf4j-nop:1.7.36",
+)
+PROPERTIES: Final = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{broker}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs={folder}/logs
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+"""
+
+
+class Kafka:
+    """A broker at ``port``."""
+
+    def __init__(self, jars: Path, folder: Path) -> None:
+        from confluent_kafka.admin import AdminClient  # noqa: PLC0415  an extra
+
+        self.port, controller = free_ports(2)
+        properties = folder / "server.properties"
+        properties.write_text(
+            PROPERTIES.format(broker=self.port, controller=controller, folder=folder)
+        )
+        self._java = ["java", "-Xms128m", "-Xmx384m", "-cp", f"{jars}/*"]
+        storage = [*self._java, "kafka.tools.StorageTool"]
+        number = run([*storage, "random-uuid"]).split()[-1]
+        run([*storage, "format", "-t", number, "-c", properties])
+        self._client = {"bootstrap.servers": f"127.0.0.1:{self.port}", "log_level": 0}
+        self._admin = AdminClient(self._client)
+        self.process = Process(
+            [*self._java, "kafka.Kafka", properties], folder / "log", self._ready
+        )
+        self.process.start()
+
+    def _ready(self) -> bool:
+        from confluent_kafka import KafkaException  # noqa: PLC0415  an extra
+
+        try:
+            return bool(self._admin.list_topics(timeout=1).brokers)
+        except KafkaException:
+            return False
+
+    def address(self, topic: str, query: str = "") -> str:
+        return f"kafka://127.0.0.1:{self.port}/{topic}{query}"
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        from confluent_kafka.admin import NewTopic  # noqa: PLC0415  an extra
+
+        for done in self._admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+            done.result(30)
+
+    def remove_before(self, topic: str, offset: int) -> None:
+        """Remove the first messages of a topic, as its retention does."""
+        from confluent_kafka import TopicPartition  # noqa: PLC0415  an extra
+
+        for done in self._admin.delete_records([TopicPartition(topic, 0, offset)]).values():
+            done.result(30)
+
+    def send(
+        self,
+        topic: str,
+        values: Sequence[str | bytes | None],
+        headers: Mapping[str, str] | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Send messages to the first partition; they are stored when this returns."""
+        from confluent_kafka import Producer  # noqa: PLC0415  an extra
+
+        producer = Producer({**self._client, "enable.idempotence": True, "linger.ms": 5})
+        failed: list[object] = []
+        for value in values:
+            producer.produce(
+                topic,
+                value,
+                key=key,
+                partition=0,
+                headers=list((headers or {}).items()),
+                on_delivery=lambda error, _: failed.append(error) if error else None,
+            )
+            producer.poll(0)
+        assert producer.flush(60) == 0
+        assert not failed
+
+    def console_producer(self, topic: str, lines: Sequence[str], folder: Path) -> None:
+        """Send lines by Kafka's own command line producer."""
+        path = folder / "lines"
+        path.write_text("".join(f"{line}\n" for line in lines))
+        tool = [*self._java, "org.apache.kafka.tools.ConsoleProducer"]
+        tool += ["--bootstrap-server", f"127.0.0.1:{self.port}", "--topic", topic]
+        run(["sh", "-c", 'exec "$@" < "$0"', path, *tool])
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Kafka]:
+    """Yield a running broker."""
+    jars = fetched_jars(*COORDINATES)
+    with one_at_a_time():
+        broker = Kafka(jars, folder)
+        try:
+            yield broker
+        finally:
+            broker.process.stop()

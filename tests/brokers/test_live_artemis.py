@@ -1,0 +1,131 @@
+"""From a real Artemis to a trail, by the command line: each operation once, in order, whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from brokers.artemis import LOGIN, Artemis
+from brokers.live_place import LivePlace, messages, row, transactions
+from brokers.stomp_sender import Sender
+
+ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "6"))
+OPERATIONS = 10_000 * ROUNDS
+BOTH = pytest.mark.parametrize(
+    "scheme",
+    [
+        "stomp",
+        pytest.param(
+            "amqp",
+            marks=pytest.mark.skipif(
+                find_spec("proton") is None, reason="AMQP needs the extra amqp"
+            ),
+        ),
+    ],
+)
+QUEUE = {"destination-type": "ANYCAST"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[LivePlace]:
+    with closing(LivePlace(tmp_path)) as made:
+        yield made
+
+
+def sent(broker: Artemis, queue: str, bodies: list[str], scheme: str = "stomp") -> None:
+    """Send by a protocol's own sender: over AMQP only what has a JMS id can be received."""
+    if scheme == "amqp":
+        from brokers.amqp_sender import send  # noqa: PLC0415  an extra
+
+        send(broker.amqp, LOGIN, queue, bodies)
+        return
+    sender = Sender(broker.stomp, queue, LOGIN, **QUEUE)
+    sender.send(bodies)
+    sender.close()
+
+
+@BOTH
+def test_messages_of_a_jms_client_become_operations(
+    artemis: Artemis, place: LivePlace, scheme: str
+) -> None:
+    queue = f"jms.{scheme}"
+    artemis.produce(queue, [row(1, "B") + "\n" + row(2, "M"), row(3, "E")])
+    reports = place.run("--from", artemis.address(queue, scheme))
+
+    assert place.captured() == [(1, "B"), (2, "M"), (3, "E")]
+    assert sum(report["messages"] for report in reports) == 2
+    assert sum(report["transactions"] for report in reports) == 1
+    last = reports[-1]
+    assert (last["lag_messages"], last["number"]) == (0, 2)
+    assert 0 <= last["lag_seconds"] < 300
+    assert (place.folder / f"ot{last['trail_file']:09}").stat().st_size == last["trail_offset"]
+
+
+@BOTH
+def test_each_operation_is_captured_once_whatever_is_killed(
+    artemis: Artemis, place: LivePlace, scheme: str
+) -> None:
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    wanted = transactions(chance, OPERATIONS)
+    bodies = list(messages(chance, wanted))
+    queue = f"killed.{scheme}"
+    address = artemis.address(queue, scheme)
+    killed = [0, 0]
+    process = place.start("--from", address, "--follow")
+    for begin in range(0, len(bodies), len(bodies) // ROUNDS + 1):
+        part = bodies[begin : begin + len(bodies) // ROUNDS + 1]
+        sending = threading.Thread(target=sent, args=(artemis, queue, part, scheme))
+        sending.start()
+        sending.join(60)
+        time.sleep(chance.uniform(0.0, 2.5))
+        if chance.random() < 0.4:
+            artemis.process.kill()
+            killed[1] += 1  # the receiver tries it again
+            if chance.random() < 0.5:
+                place.kill(process)
+                process = place.start("--from", address, "--follow")
+                killed[0] += 1
+            artemis.process.start()
+        else:
+            place.kill(process)
+            process = place.start("--from", address, "--follow")
+            killed[0] += 1
+    place.kill(process)
+    place.run("--from", address)
+
+    sys.stdout.write(f"seed {seed}, killed receivers and brokers: {killed}\n")
+    assert place.captured() == [one for transaction in wanted for one in transaction], seed
+
+
+@BOTH
+def test_a_stop_is_graceful_and_leaves_nothing_unacknowledged(
+    artemis: Artemis, place: LivePlace, scheme: str
+) -> None:
+    queue = f"stopped.{scheme}"
+    address = artemis.address(queue, scheme)
+    process = place.start("--from", address, "--follow", "--json")
+    place.wait("receiving from")
+    sent(artemis, queue, [row(1, "W"), row(2, "B")], scheme)
+    assert process.stdout is not None
+    count = 0
+    while count < 2:
+        count += json.loads(process.stdout.readline())["messages"]
+
+    assert place.kill(process, signal.SIGTERM) == 0
+    assert "has not ended" in place.log.read_text()
+    assert artemis.waiting(queue) == 0
+    sent(artemis, queue, [row(3, "E")], scheme)
+    place.run("--from", address)
+    assert place.captured() == [(1, "W"), (2, "B"), (3, "E")]

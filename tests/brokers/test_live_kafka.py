@@ -1,0 +1,115 @@
+"""From a real Kafka to a trail, by the command line: each operation once, in order, whatever is killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from brokers.kafka import Kafka
+from brokers.live_place import LivePlace, messages, row, transactions
+
+pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
+ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "6"))
+OPERATIONS = 10_000 * ROUNDS
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[LivePlace]:
+    with closing(LivePlace(tmp_path)) as made:
+        yield made
+
+
+def test_lines_of_kafkas_own_producer_become_operations(kafka: Kafka, place: LivePlace) -> None:
+    kafka.create("lines")
+    kafka.console_producer("lines", [row(1, "B"), row(2, "E")], place.folder)
+    reports = place.run("--from", kafka.address("lines"))
+    again = place.run("--from", kafka.address("lines"))
+
+    assert place.captured() == [(1, "B"), (2, "E")]
+    assert (reports[-1]["number"], reports[-1]["lag_messages"]) == (2, 0)
+    assert again == []
+
+
+def test_headers_arrive_by_their_jms_names(kafka: Kafka, place: LivePlace) -> None:
+    text = place.properties.read_text().replace("delim.seqid=*seqid", "delim.seqid=$jmsid")
+    place.properties.write_text(text.replace("delim.txid=*txid", "delim.txid=$Tx"))
+    kafka.create("headers")
+    kafka.send("headers", [row(7, "W")], {"Tx": "tx 1"}, key="k")
+    place.run("--from", kafka.address("headers"))
+
+    assert place.captured() == [(7, "W")]
+    assert place.column("tx_id") == ["tx 1"]
+    assert place.column("csn") == ["ID:headers:0:00000000000000000000"]
+
+
+def test_each_operation_is_captured_once_whatever_is_killed(kafka: Kafka, place: LivePlace) -> None:
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    wanted = transactions(chance, OPERATIONS)
+    bodies = list(messages(chance, wanted))
+    kafka.create("killed")
+    address = kafka.address("killed")
+    process = place.start("--from", address, "--follow")
+    killed = [0, 0]
+    for begin in range(0, len(bodies), len(bodies) // ROUNDS + 1):
+        kafka.send("killed", bodies[begin : begin + len(bodies) // ROUNDS + 1])
+        time.sleep(chance.uniform(0.0, 2.5))
+        if begin and not killed[1]:
+            kafka.process.kill()
+            killed[1] += 1
+            kafka.process.start()
+        else:
+            place.kill(process)
+            process = place.start("--from", address, "--follow")
+            killed[0] += 1
+    place.kill(process)
+    place.run("--from", address)
+
+    sys.stdout.write(f"seed {seed}, killed receivers and brokers: {killed}\n")
+    assert place.captured() == [one for transaction in wanted for one in transaction], seed
+
+
+def test_a_stop_is_graceful(kafka: Kafka, place: LivePlace) -> None:
+    kafka.create("stopped")
+    process = place.start("--from", kafka.address("stopped"), "--follow")
+    place.wait("receiving from")
+
+    assert place.kill(process, signal.SIGTERM) == 0
+
+
+def test_messages_that_are_gone_are_an_error_and_never_passed_over(
+    kafka: Kafka, place: LivePlace
+) -> None:
+    kafka.create("gone")
+    kafka.send("gone", [row(1, "W")])
+    place.run("--from", kafka.address("gone"))
+    kafka.send("gone", [row(2, "W"), row(3, "W")])
+    kafka.remove_before("gone", 2)
+    process = place.start("--from", kafka.address("gone"))
+    process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert "messages 2 to 3 are there, not 1" in place.log.read_text()
+
+
+def test_a_topic_with_several_partitions_needs_one_named(kafka: Kafka, place: LivePlace) -> None:
+    kafka.create("several", 2)
+    kafka.send("several", [row(1, "W"), None])
+    process = place.start("--from", kafka.address("several"))
+    process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "has 2 partitions" in place.log.read_text()
+
+    (report,) = place.run(
+        "--from", kafka.address("several", "?partition=0"), "--on-error", "quarantine"
+    )
+    assert (report["operations"], report["quarantined"]) == (1, 1)
+    assert place.captured() == [(1, "W")]

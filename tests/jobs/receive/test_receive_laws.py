@@ -1,0 +1,205 @@
+"""Live and from files is the same: however messages are cut into windows, and wherever a run is interrupted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capture_place import QUARANTINE, Place
+from failing_disk import FailingDisk, KilledError
+from received_messages import ListFeed
+from trailgate.errors import StorageError, TrailgateError
+from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.receive.options import ReceiveOptions
+from trailgate.jobs.receive.run import LiveCapture
+from trailgate.model.tables import Definitions
+from trailgate.storage.live.appender import AppendOptions, TrailAppender
+from trailgate.storage.live.disk import Disk
+from trailgate.storage.reading.trails import read_trail
+
+PARTS = (0.0, 0.5, 1.0)  # of the write that a kill interrupts
+GO = ReceiveOptions("quarantine", until_empty=True, idle_seconds=0)
+STOP = ReceiveOptions("stop", until_empty=True, idle_seconds=0)
+LETTERS = st.sampled_from([*"BMEW", *"BMMEW", "?"])
+
+
+@contextmanager
+def live(
+    place: Place, feed: ListFeed, options: ReceiveOptions = GO, disk: Disk | None = None
+) -> Iterator[LiveCapture]:
+    prefix = str(place.folder / "live")
+    tables = Definitions(tuple(place.capture.definitions), place.capture.definitions.database)
+    with TrailAppender(prefix, tables, options.append, disk=disk) as appender:
+        yield LiveCapture(place.capture, feed, appender, prefix, options)
+
+
+def names(place: Place, trail: str) -> list[tuple[str, str]]:
+    if not place.files(trail):
+        return []
+    return [
+        (dict(after)["NAME"], indicator)
+        for batch in read_trail(place.folder / trail)
+        for after, indicator in zip(
+            batch["after"].to_pylist(), batch["tx_ind"].to_pylist(), strict=True
+        )
+    ]
+
+
+def quarantined(place: Place, trail: str) -> list[str]:
+    path = place.folder / f"{trail}.quarantine.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line)["body"] for line in lines]
+
+
+def bodies(letters: list[list[str]]) -> list[str]:
+    """Return messages of records with these indicators; ``?`` makes a record that is not one."""
+    numbered = iter(range(1000))
+    return [
+        "\n".join(
+            "bad" if letter == "?" else f"I,MY.ORDERS,2026-01-01,{letter},1,{next(numbered)}"
+            for letter in message
+        )
+        for message in letters
+    ]
+
+
+def valid(place: Place, sent: list[str]) -> list[tuple[str, str]]:
+    """Return what a capture of files makes of the messages."""
+    place.write(*sent)
+    place.run("ot", QUARANTINE)
+    return names(place, "ot")
+
+
+@given(
+    st.lists(st.lists(LETTERS, min_size=1, max_size=3), min_size=1, max_size=12),
+    st.lists(st.integers(1, 4), max_size=8),
+    st.lists(st.integers(1, 3), max_size=4),
+)
+def test_any_windows_and_any_stops_give_what_files_give(
+    tmp_path_factory: pytest.TempPathFactory,
+    letters: list[list[str]],
+    sizes: list[int],
+    stops: list[int],
+) -> None:
+    place = Place(tmp_path_factory.mktemp("live"), spanning=True)
+    sent = bodies(letters)
+    sent = [body for body in sent if body]
+    expected = valid(place, sent)
+    for stop in stops:  # a run that is stopped after some batches, and nothing is said of its end
+        with live(place, ListFeed(sent, sizes)) as running:
+            for _, _report in zip(range(stop), running.run(), strict=False):
+                pass
+    with live(place, ListFeed(sent, sizes)) as running:
+        reports = list(running.run())
+        unfinished = running.unfinished
+
+    assert all(report.number <= len(sent) for report in reports)
+    if unfinished is None:
+        assert names(place, "live") == expected
+        assert quarantined(place, "live") == quarantined(place, "ot")
+    else:
+        # Files end: a transaction that is open there is bad. A feed goes on, and holds it.
+        assert names(place, "live") == expected[: len(names(place, "live"))]
+        held = quarantined(place, "live")
+        assert held == quarantined(place, "ot")[: len(held)]
+
+
+def test_a_writer_killed_at_any_step_leaves_nothing_twice_and_nothing_out(tmp_path: Path) -> None:
+    sent = bodies([["W"], ["B"], ["M", "E"], ["?"], ["B", "E", "B"], ["E"], ["B"], ["?"], ["W"]])
+    options = replace(GO, append=AppendOptions(max_bytes=900))
+    expected: tuple[list[tuple[str, str]], list[str]] | None = None
+    step = 0
+    while True:
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        place = Place(folder, spanning=True)
+        disk = FailingDisk(step or None, PARTS[step % 3])
+        died = False
+        try:
+            with live(place, ListFeed(sent, [1, 2] * 9), options, disk) as running:
+                list(running.run())
+        except KilledError:
+            died = True
+            with live(place, ListFeed(sent, [2, 1] * 9), options) as running:
+                list(running.run())
+        found = names(place, "live"), quarantined(place, "live")
+        expected = expected or found
+        assert found == expected, step
+        if step and not died:
+            break
+        step += 1
+
+    assert [name for name, _ in expected[0]] == ["0", "1", "2", "3", "4", "5", "6", "7", "9"]
+    assert step > 30
+
+
+def test_in_stop_mode_all_before_the_bad_message_is_captured_once(tmp_path: Path) -> None:
+    place = Place(tmp_path, spanning=True)
+    sent = bodies([["W"], ["B"], ["E"], ["B"], ["M"], ["?"], ["W"]])
+    for sizes in ([], [1] * 9, [2] * 9):
+        with (
+            live(place, ListFeed(sent, sizes), STOP) as running,
+            pytest.raises(TrailgateError, match=r"fields|has not ended") as raised,
+        ):
+            list(running.run())
+        assert raised.value.where.source == "list"
+        assert raised.value.where.message in {
+            4,
+            5,
+        }  # both are bad, and 4 only where what follows is seen
+        assert names(place, "live") == [("0", "W"), ("1", "B"), ("2", "E")]
+    with live(place, ListFeed(sent, [])) as running:
+        list(running.run())
+    assert names(place, "live") == [("0", "W"), ("1", "B"), ("2", "E"), ("5", "W")]
+    assert [body.rpartition(",")[2] for body in quarantined(place, "live")] == ["3", "4", "bad"]
+
+
+def test_a_message_without_a_body_is_a_bad_one(tmp_path: Path) -> None:
+    place = Place(tmp_path, spanning=True)
+    with live(place, ListFeed([*bodies([["W"]]), "", *bodies([["W"]])], [])) as running:
+        (report,) = running.run()
+
+    assert (report.messages, report.operations, report.quarantined) == (3, 2, 1)
+    assert quarantined(place, "live") == [""]
+
+
+def test_the_position_is_committed_outside_transactions_only(tmp_path: Path) -> None:
+    place = Place(tmp_path, spanning=True)
+    feed = ListFeed(bodies([["W"], ["B"], ["M"], ["E"], ["B"]]), [1] * 5)
+    with live(place, feed) as running:
+        numbers = [report.number for report in running.run()]
+        assert running.unfinished is not None
+
+    assert numbers == [1, 1, 1, 4, 4]
+    assert feed.log == [1, 4]
+
+
+def test_a_trail_of_another_source_is_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path, spanning=True)
+    feed = ListFeed(bodies([["W"]]), [])
+    with live(place, feed) as running:
+        list(running.run())
+    feed.name = "other"
+    with pytest.raises(StorageError, match="received from list, not from other"), live(place, feed):
+        pass
+
+
+def test_times_that_are_generated_are_those_of_receipt(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    text = (tmp_path / "p.properties").read_text()
+    (tmp_path / "p.properties").write_text(
+        text.replace("delim.timestamp=ts", "delim.timestamp=*ts")
+    )
+    place.capture = load_capture(tmp_path / "p.properties")
+    with live(place, ListFeed(["I,MY.ORDERS,2030-01-01,1,x"], [])) as running:
+        list(running.run())
+
+    (batch,) = read_trail(tmp_path / "live")
+    assert str(batch["op_ts"][0].as_py())[:10] == "2026-01-01"

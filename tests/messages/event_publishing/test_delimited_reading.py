@@ -1,0 +1,329 @@
+"""Delimited publications as IBM's pages describe them, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from publication_texts import TEXTS, capture_of, parse_all, record, rows_of
+from trailgate.columnar.code_pages.registry import code_page
+from trailgate.errors import OptionError
+from trailgate.jobs.capture.loading import messages_from
+from trailgate.model.tables import Column, Definitions, Table
+
+SAMPLE = (
+    '10,"IBM","2006030","182318000005","TEST","EMPLOYEE","ISRT",'
+    '"0000:0000:0388:4642:{more}","0000:0000:0000:0271:000c:0000:0000",'
+    '"2006-06-30-18.00.52","ASNQC910",0000,'
+    ',,,,,,"John","Doe","MGR","SALES",120000,12000\n'
+)
+EMPLOYEE = Definitions(
+    (
+        Table(
+            "TEST.EMPLOYEE",
+            (
+                *(Column(n, 64, 40) for n in ("First Name", "Last Name", "Position", "Department")),
+                Column("Salary", 134, 8),
+                Column("Commission", 134, 8),
+            ),
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize("more", ["0000", "0000:0000"], ids=["V10", "V11"])
+def test_the_printed_record_has_the_printed_values(more: str) -> None:
+    (row,), _ = parse_all(capture_of(EMPLOYEE), [[SAMPLE.format(more=more).encode()]])
+
+    assert (row["table"], row["op_type"], row["tx_ind"]) == ("TEST.EMPLOYEE", "I", "W")
+    assert row["op_ts"] == datetime(2006, 6, 30, 18, 0, 52, tzinfo=UTC)
+    assert row["tx_id"] == f"0000:0000:0388:4642:{more}"
+    assert row["csn"] == f"0000:0000:0000:0271:000c:0000:0000.{row['tx_id']}"
+    assert row["tx_name"] == "ASNQC910"
+    assert row["before"] == {}
+    assert row["after"] == {
+        "First Name": "John",
+        "Last Name": "Doe",
+        "Position": "MGR",
+        "Department": "SALES",
+        "Salary": "120000",
+        "Commission": "12000",
+    }
+
+
+def one(body: bytes, properties: str = "", tables: Definitions = TEXTS) -> dict[str, object]:
+    """Return the operation of a message that has one."""
+    rows, (parsed,) = parse_all(capture_of(tables, properties, full=True), [[body]])
+    assert parsed.problems == ()
+    (row,) = rows
+    return row
+
+
+def refused(bodies: list[bytes], properties: str = "") -> list[tuple[int, str]]:
+    """Return the messages that are refused, and why."""
+    parsed = capture_of(properties=properties).parse(messages_from(bodies))
+    return [(problem.message, str(problem.error)) for problem in parsed.problems]
+
+
+@pytest.mark.assumed
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("", None),
+        ('""', ""),
+        ('"a ""b"""', 'a "b"'),
+        ('"a,b"', "a,b"),
+        ('"two\nlines"', "two\nlines"),
+        ('"漢字"', "漢字"),
+    ],
+)
+def test_texts_nulls_and_quotes(written: str, value: str | None) -> None:
+    row = one(record(f',,"k",{written}'))
+
+    assert row["after"] == {"K": "k", "V": value}
+
+
+def test_records_may_end_in_nel() -> None:
+    nel = record(',,"k","v"').replace(b"\n", b"\xc2\x85")
+
+    rows, _ = parse_all(capture_of(properties="recorddelim=NEL"), [[nel + nel]])
+
+    assert len(rows) == 2
+
+
+@pytest.mark.parametrize("page", ["37", "1047", "1140", "273"])
+def test_messages_of_a_mainframe_code_page(page: str) -> None:
+    text = record(',,"Käse","ü"').decode()
+    body = code_page(page).encode(pa.array([text]))[0].as_py()[:-1] + b"\x25"
+
+    row = one(body, f"codepage={page}")
+
+    assert row["after"] == {"K": "Käse", "V": "ü"}
+
+
+def test_messages_of_a_double_byte_code_page_are_converted_whole() -> None:
+    row = one(record(',,"k","漢"').decode().encode("cp932"), "codepage=cp932")
+    text = record(',,"k","ソ"').decode().replace("\n", "\x85")
+    mixed = code_page("930").encode(pa.array([text]))[0].as_py()
+
+    assert row["after"] == {"K": "k", "V": "漢"}
+    assert one(mixed, "codepage=930\nrecorddelim=NEL")["after"] == {"K": "k", "V": "ソ"}
+
+
+def test_bytes_that_are_no_characters_of_a_double_byte_code_page_spoil_their_message() -> None:
+    bodies = [record(',,"k","v"'), record(',,"k","?"').replace(b"?", b"\x81\x20")]
+
+    ((message, text),) = refused(bodies, "codepage=cp932")
+
+    assert (message, "not text of the code page cp932" in text) == (1, True)
+
+
+BAD = record(',,"k","x?y"').replace(b"?", b"\xff")
+
+
+def test_bytes_that_are_no_characters_are_an_error_of_their_field() -> None:
+    ((message, text),) = refused([record(',,"a","b"'), BAD])
+
+    assert message == 1
+    assert "not characters of the code page utf-8" in text
+    assert "table S.T, field V" in text
+    assert "78 ff 79" in text
+
+
+@pytest.mark.parametrize(
+    ("policy", "after"),
+    [("missing", {"K": "k"}), ("replace", {"K": "k", "V": "x\ufffdy"})],
+)
+def test_bytes_that_are_no_characters_spoil_their_value_alone(
+    policy: str, after: dict[str, str]
+) -> None:
+    assert one(BAD, f"undecodable={policy}")["after"] == after
+
+
+def test_a_flagged_record_is_refused_by_the_column_that_it_names() -> None:
+    ((message, text),) = refused([record(',,"a","b"', flag="SALARY"), record(',,"a","b"')])
+
+    assert (message, "error flag 'SALARY'" in text, "field SALARY" in text) == (0, True, True)
+
+
+def test_a_flagged_record_is_taken_if_asked() -> None:
+    row = one(record(',,"a","b"', flag="SALARY"), "takeflagged=true")
+
+    assert row["after"] == {"K": "a", "V": "b"}
+
+
+@pytest.mark.assumed
+@pytest.mark.parametrize(
+    ("word", "properties", "kind"),
+    [
+        ("DLET", "", "D"),
+        ("DELT", "optype.deleteval=DELT", "D"),
+        ("REPL", "", "U"),
+        ("ISRT", "", "I"),
+    ],
+)
+def test_operation_words_are_properties(word: str, properties: str, kind: str) -> None:
+    assert one(record('"k","v","k","w"', word=word), properties)["op_type"] == kind
+
+
+LOBS = Definitions((Table("S.T", (Column("K", 64, 9, key=True), Column("V", 64, 99, lob_type=1))),))
+
+
+@pytest.mark.assumed
+def test_a_null_large_object_before_is_missing() -> None:
+    row = one(record('"k",,"k","long"', word="REPL"), tables=LOBS)
+
+    assert (row["before"], row["after"]) == ({"K": "k"}, {"K": "k", "V": "long"})
+
+
+BYTES = Definitions((Table("S.T", (Column("K", 64, 9, key=True), Column("V", 64, 9, sub_type=4))),))
+
+
+@pytest.mark.assumed
+def test_bytes_are_hexadecimal_digits() -> None:
+    row = one(record(',,"k","0400"'), tables=BYTES)
+
+    assert row["after"] == {"K": "k", "V": "0400"}
+    assert int.from_bytes(bytes.fromhex("0400")) == 1024
+
+
+TIMES = Definitions((Table("S.T", (Column("K", 64, 9, key=True), Column("V", 192, 29))),))
+
+
+@pytest.mark.assumed
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("2026-01-31-10.11.12", "2026-01-31 10:11:12.000000000"),
+        ("2026-01-31-10.11.12.1", "2026-01-31 10:11:12.100000000"),
+        ("2026-01-31-10.11.12.123456", "2026-01-31 10:11:12.123456000"),
+        ("2026-01-31-10.11.12.123456789000", "2026-01-31 10:11:12.123456789"),
+        ("2026-01-31 10:11:12", "2026-01-31 10:11:12.000000000"),
+        ("2026-01-31", "2026-01-31 00:00:00.000000000"),
+    ],
+)
+def test_dates_and_times_of_db2(written: str, value: str) -> None:
+    assert one(record(f',,"k","{written}"'), tables=TIMES)["after"] == {"K": "k", "V": value}
+
+
+NUMBERS = Definitions((Table("S.T", (Column("K", 64, 9, key=True), Column("V", 134, 8, scale=2))),))
+
+
+def test_numbers_have_the_decimal_point_of_the_properties() -> None:
+    properties = "decimalpoint=,\nfielddelim=;"
+    body = record(',,"k",1.5').replace(b",", b";").replace(b"1.5", b"1,5")
+
+    assert one(body, properties, NUMBERS)["after"] == {"K": "k", "V": "1.50"}
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"RFH \0\0\0\2\0\0\0\7", "MQRFH2 header"),
+        (b"\x01\x02compact", "not a publication"),
+        (b'x,"IBM",1', "not a publication"),
+        (record(',,"a","b"').replace(b"10,", b"1O,"), "type is '1O', not a number"),
+        (b"<msg/>", "an XML message among delimited ones"),
+        (b'10,"IBM",', "3 fields where the header alone has 12"),
+        (record(',,"a"'), "do not make whole columns"),
+        (record(',,,,"a","b"'), "3 columns where the table has 2"),
+        (record(',,"a","b"', table="U"), "table S.U is not in the definitions"),
+        (record(',,"a","b"', word="TRNC"), "unknown optype value 'TRNC'"),
+        (record(',,"a","b"').replace(b"-18.00.52", b"-25.00.52"), "not a date in the form"),
+    ],
+)
+def test_what_is_no_publication_is_named(body: bytes, problem: str) -> None:
+    found = refused([record(',,"a","b"', tx="0009"), body])
+
+    assert [message for message, _ in found] == [1]
+    assert problem in found[0][1]
+
+
+def test_a_header_of_mq_is_skipped() -> None:
+    rfh = b"RFH " + (2).to_bytes(4) + (40).to_bytes(4) + bytes(28)
+
+    rows, _ = parse_all(capture_of(), [[rfh + record(',,"a","b"'), record(',,"c","d"', tx="2")]])
+
+    assert [row["after"] for row in rows] == [{"K": "a", "V": "b"}, {"K": "c", "V": "d"}]
+
+
+@pytest.mark.parametrize(
+    ("properties", "problem"),
+    [
+        ("fielddelim=;\nquote=;", "quote and fielddelim are the same"),
+        ("fielddelim=x", "the letter or digit x"),
+        (r"fielddelim=\xC1" + "\ncodepage=37", "the letter or digit A"),
+        ("quote=''", "expected one character"),
+        ("quote=漢", "3 bytes in the code page"),
+        ("codepage=99999", "no code page"),
+    ],
+)
+def test_properties_that_do_not_fit_are_refused(properties: str, problem: str) -> None:
+    with pytest.raises(OptionError, match=problem):
+        capture_of(properties=properties)
+
+
+def bodies_of(*records: tuple[str, int, str]) -> list[bytes]:
+    """Return a message for each transaction, number and values of several records."""
+    return [
+        b"".join(record(f',,"{value}",', tx=tx, segment=segment) for value in values)
+        for tx, segment, values in records
+    ]
+
+
+@pytest.mark.assumed
+@pytest.mark.parametrize(
+    ("messages", "letters"),
+    [
+        ([("1", 0, "ab"), ("1", 1, "c"), ("2", 0, "d")], "BMEW"),
+        ([("1", 1, "ab"), ("1", 2, "c")], "BME"),
+        ([("1", 0, "ab"), ("1", 0, "ab"), ("2", 0, "d")], "BEBEW"),
+        ([("1", 0, "ab"), ("1", 1, "c"), ("1", 0, "ab"), ("1", 1, "c")], "BMEBME"),
+        ([("1", 0, "a"), ("1", 0, "b"), ("1", 0, "b")], "BME"),
+    ],
+    ids=["segments", "from one", "sent twice", "both sent twice", "rows"],
+)
+@pytest.mark.parametrize("split", [1, 2, 9])
+def test_segments_continue_a_transaction_or_repeat_it(
+    messages: list[tuple[str, int, str]], letters: str, split: int
+) -> None:
+    bodies = bodies_of(*messages)
+    batches = [bodies[at : at + split] for at in range(0, len(bodies), split)]
+
+    rows, found = parse_all(capture_of(), batches)
+
+    assert [problem for parsed in found for problem in parsed.problems] == []
+    assert "".join(str(row["tx_ind"]) for row in rows) == letters
+
+
+@pytest.mark.assumed
+@pytest.mark.parametrize("split", [1, 2])
+def test_a_missing_segment_is_named_with_its_message(split: int) -> None:
+    bodies = bodies_of(("1", 0, "ab"), ("1", 2, "c"))
+    batches = [bodies[at : at + split] for at in range(0, len(bodies), split)]
+
+    _, found = parse_all(capture_of(), batches)
+
+    ((problem),) = [str(p.error) for parsed in found for p in parsed.problems]
+    assert "message 0002 of a transaction follows its message 0000" in problem
+
+
+@pytest.mark.assumed
+def test_the_same_row_twice_is_a_question() -> None:
+    bodies = bodies_of(("1", 0, "a"), ("1", 0, "a"))
+
+    ((_, text),) = refused(bodies)
+    as_rows, _ = parse_all(capture_of(properties="content=row"), [bodies])
+    repeated, _ = parse_all(capture_of(properties="content=transaction"), [bodies])
+
+    assert "two messages of a transaction, numbered 0000, are the same" in text
+    assert [row["tx_ind"] for row in as_rows] == ["B", "E"]
+    assert [row["tx_ind"] for row in repeated] == ["W", "W"]
+
+
+def test_a_batch_is_as_its_messages() -> None:
+    batch = capture_of().parse(messages_from([record(',,"a","b"')]))
+
+    assert rows_of(batch.batch) == []  # it is held: more may follow

@@ -1,0 +1,69 @@
+"""Received messages made by hand, and a feed of them that can be asked again from any number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.jobs.receive.feeds import Part
+from trailgate.messages.received import RECEIVED, as_messages
+
+NOW = 1_767_225_600_000_000  # 2026-01-01 UTC
+
+
+def received(
+    bodies: Sequence[bytes | str],
+    ids: Sequence[str | None] | None = None,
+    headers: Sequence[Mapping[str, str]] | None = None,
+    faults: Sequence[str | None] | None = None,
+) -> pa.RecordBatch:
+    """Return rows of ``RECEIVED``; ids are the bodies where none are given."""
+    raw = [body.encode() if isinstance(body, str) else body for body in bodies]
+    columns = [
+        [body.decode("latin-1") for body in raw] if ids is None else ids,
+        [NOW] * len(raw),
+        [list(one.items()) for one in headers or [{}] * len(raw)],
+        raw,
+        faults or [None] * len(raw),
+    ]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, RECEIVED, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECEIVED)
+
+
+class ListFeed:
+    """Messages of a list, so many at once; ``log`` notes what was captured."""
+
+    name = "list"
+    is_connected = True
+    is_replayed = False  # nobody knows what was received before
+
+    def __init__(self, bodies: Sequence[str], sizes: Sequence[int]) -> None:
+        self._bodies, self._sizes, self._at = bodies, [*sizes], 0
+        self.log: list[int] = []
+
+    def open(self, number: int | None) -> None:
+        self._at = number or 0
+
+    def receive(self, seconds: float) -> Part | None:  # noqa: ARG002  there is nothing to wait for
+        size = self._sizes.pop(0) if self._sizes else 1000
+        bodies = self._bodies[self._at : self._at + size]
+        if not bodies:
+            return None
+        numbers = np.arange(self._at, self._at + len(bodies))
+        self._at += len(bodies)
+        faults = [None if body else "no body" for body in bodies]
+        messages, problems = as_messages(
+            received(bodies, faults=faults), (0, numbers * 1000), "list"
+        )
+        return Part(messages, problems, numbers, self._at)
+
+    def lag(self, number: int) -> int:
+        return len(self._bodies) - number
+
+    def captured(self, number: int) -> None:
+        self.log.append(number)
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,160 @@
+"""The journal: what was stored lasts and has its number; what is given again is recognised; what the trail has is removed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from received_messages import received
+from trailgate.errors import BrokerError, StorageError, WriteError
+from trailgate.storage.files.journal.journal import Journal, JournalOptions, Stored, read_journal
+
+SMALL = JournalOptions(segment_bytes=1500, remembered=20)
+
+
+def texts(parts: list[Stored]) -> list[str]:
+    return [body.decode() for part in parts for body in part.messages["body"].to_pylist()]
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@given(sizes=st.lists(st.integers(1, 5), max_size=12), start=st.integers(0, 60))
+def test_what_is_stored_is_read_from_any_number_on(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], start: int
+) -> None:
+    folder = tmp_path_factory.mktemp("j") / "journal"
+    wanted = [f"text {i}" for i in range(sum(sizes))]
+    written = []
+    with Journal(folder, SMALL) as journal:
+        for end, size in zip(accumulate(sizes), sizes, strict=True):
+            written.append(journal.append(received(wanted[end - size : end])))
+        assert journal.next == len(wanted)
+    with Journal(folder, SMALL) as journal:
+        start = min(start, len(wanted))
+        found = list(journal.read(start))
+
+    assert texts(found) == wanted[start:]
+    offsets = {
+        p.number + i: (p.segment, o) for p in written for i, o in enumerate(p.offsets.tolist())
+    }
+    for part in found:
+        for i, offset in enumerate(part.offsets.tolist()):
+            assert offsets[part.number + i] == (part.segment, offset)
+    assert sorted(offsets.values()) == list(offsets.values())
+
+
+def test_messages_given_again_are_left_out_even_after_a_start(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j", SMALL) as journal:
+        assert texts([journal.append(received(["a", "b", "a"]))]) == ["a", "b"]
+        assert texts([journal.append(received(["b", "c"]))]) == ["c"]
+    with Journal(tmp_path / "j", SMALL) as journal:
+        assert texts([journal.append(received(["a", "c", "d"]))]) == ["d"]
+        assert len(journal.append(received(["a"])).messages) == 0
+        assert texts(list(journal.read(0))) == ["a", "b", "c", "d"]
+
+
+def test_segments_go_when_the_trail_has_them_and_their_ids_stay(tmp_path: Path) -> None:
+    folder = tmp_path / "j"
+    with Journal(folder, SMALL) as journal:
+        for i in range(8):
+            journal.append(
+                received(
+                    [f"{i} {n} " + "x" * 400 for n in range(4)], [f"{i} {n}" for n in range(4)]
+                )
+            )
+        journal.release(17)
+        assert journal.first == 16
+        assert [name for name in files(folder) if name.endswith("ids")] == [
+            f"{n:010}.ids" for n in (0, 1, 2, 3)
+        ][4 - len([name for name in files(folder) if name.endswith("ids")]) :]
+        with pytest.raises(StorageError, match="holds messages 16 to 32, not 15"):
+            next(journal.read(15))
+    with Journal(folder, SMALL) as journal:
+        assert (journal.first, journal.next) == (16, 32)
+        again = journal.append(received(["again", "new"], ["3 1", "new"]))
+        assert texts([again]) == ["new"]
+        journal.release(33)
+    with Journal(folder, SMALL) as journal:
+        assert journal.next == 33
+
+
+@pytest.mark.parametrize("cut", [1, 3, 10, 23, 24, 100, 500])
+def test_a_write_that_was_interrupted_is_passed_over(tmp_path: Path, cut: int) -> None:
+    folder = tmp_path / "j"
+    with Journal(folder) as journal:
+        journal.append(received(["a", "b"]))
+        size = (folder / "0000000000.segment").stat().st_size
+        journal.append(received(["c", "d"]))
+    os.truncate(folder / "0000000000.segment", size + cut)
+    with Journal(folder) as journal:
+        assert journal.next == 2
+        assert texts([journal.append(received(["c", "e"]))]) == ["c", "e"]
+        assert texts(list(journal.read(0))) == ["a", "b", "c", "e"]
+
+
+def test_damage_inside_is_an_error_and_never_a_loss(tmp_path: Path) -> None:
+    folder = tmp_path / "j"
+    with Journal(folder) as journal:
+        for i in range(3):
+            journal.append(received([f"message {i}"]))
+    path = folder / "0000000000.segment"
+    whole = path.read_bytes()
+    third = len(whole) // 3
+    for place in range(0, 2 * third, 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(StorageError, match="damaged"):
+            Journal(folder)
+    path.write_bytes(whole)
+    (folder / "0000000002.segment").write_bytes(b"")
+    with pytest.raises(StorageError, match="lacks a segment"):
+        Journal(folder)
+
+
+def test_a_full_disk_is_an_error_and_what_was_there_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "j"
+    real = os.pwrite
+
+    def full(handle: int, data: memoryview, offset: int) -> int:
+        if offset > 300:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(handle, data[:200], offset)
+
+    with Journal(folder) as journal:
+        journal.append(received(["a"]))
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pwrite", full)
+            with pytest.raises(WriteError, match="No space left"):
+                journal.append(received(["b"]))
+        assert texts([journal.append(received(["b"]))]) == ["b"]
+        assert texts(list(journal.read(0))) == ["a", "b"]
+    assert texts(list(read_journal(folder))) == ["a", "b"]
+
+
+def test_messages_without_ids_are_refused(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal, pytest.raises(BrokerError, match="without an id"):
+        journal.append(received(["a"], [None]))
+
+
+def test_one_process_holds_a_journal(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j"), pytest.raises(StorageError, match="another run"):
+        Journal(tmp_path / "j")
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_journal_or_an_error(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    folder = tmp_path_factory.mktemp("j")
+    (folder / "0000000000.segment").write_bytes(data)
+    with Journal(folder) as journal:
+        assert journal.next == 0
