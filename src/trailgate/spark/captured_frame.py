@@ -19,6 +19,7 @@ from trailgate.messages.properties.rows import SourceKind
 from trailgate.operations.projection import Projection
 from trailgate.spark.expected_rows import as_expected
 
+FAULT: Final = "fault"  # why a message of a broker has no body, in a frame of the format jms
 BODIES: Final = ("body", "value")  # columns that hold the message: ours, and Kafka's
 
 
@@ -65,8 +66,7 @@ def _messages(frame: DataFrame) -> DataFrame:
     """Return the columns of the messages: body and maybe headers."""
     body = next(name for name in BODIES if name in frame.columns)
     named = [frame[body].alias(BODIES[0])]
-    if "headers" in frame.columns:
-        named.append(frame["headers"])
+    named += [frame[name] for name in ("headers", FAULT) if name in frame.columns]
     return frame.select(*named)
 
 
@@ -107,6 +107,9 @@ def messages_of_rows(batch: pa.RecordBatch, partition: int, row: int) -> Message
     if body.null_count:
         first = int(np.flatnonzero(body.is_null().to_numpy(zero_copy_only=False))[0])
         raise DecodeError("the body is null", where=Where(message=row + first))
+    if FAULT in batch.schema.names and batch[FAULT].null_count < len(batch):
+        first = int(np.flatnonzero(np.asarray(batch[FAULT].is_valid()))[0])
+        raise DecodeError(batch[FAULT][first].as_py(), where=Where(message=row + first))
     _, bounds, data = body.buffers()
     ends = np.frombuffer(bounds, np.int64)[body.offset : body.offset + len(body) + 1]
     headers = None

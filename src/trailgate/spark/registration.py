@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 
 def register(spark: SparkSession) -> None:
-    """Register the formats ``trail``, ``message_capture`` and ``copybook`` with a session.
+    """Register the formats ``trail``, ``message_capture``, ``copybook`` and ``jms`` with a session.
 
     Relative paths are from this process's working folder then, wherever Spark plans: over Spark Connect that is a folder of
     Spark's own. Also needed where some broken ``pyspark_*`` package on the path keeps Spark from finding ours.
@@ -17,6 +18,11 @@ def register(spark: SparkSession) -> None:
     from trailgate.spark.message_source import MessageCaptureSource  # noqa: PLC0415
     from trailgate.spark.trail.source import TrailSource  # noqa: PLC0415
 
-    for source in (TrailSource, MessageCaptureSource, CopybookSource):
+    sources = [TrailSource, MessageCaptureSource, CopybookSource]
+    with suppress(ImportError):  # before PySpark 4.2 there is no admission control
+        from trailgate.spark.jms_source import JmsSource  # noqa: PLC0415
+
+        sources.append(JmsSource)
+    for source in sources:
         # A class that no module has is sent by value, with its folder.
         spark.dataSource.register(type(source.__name__, (source,), {"folder": str(Path.cwd())}))

@@ -1,0 +1,76 @@
+"""The format ``jms`` on a real Spark: a journal that grows, over restarts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark.test_message_source import LINES, PROPERTIES, wrote
+from trailgate.messages.received import RECEIVED
+from trailgate.spark import capture
+from trailgate.storage.files.journal.journal import Journal, JournalOptions
+
+
+def messages(*numbers: int) -> pa.RecordBatch:
+    rows = [
+        {
+            "id": f"ID:{number}",
+            "received": number,
+            "headers": [("id", f"{number:04}")],
+            "body": LINES[number % len(LINES)].encode(),
+            "fault": None,
+        }
+        for number in numbers
+    ]
+    return pa.RecordBatch.from_pylist(rows, RECEIVED)
+
+
+@pytest.mark.parametrize("most", [None, "2"])
+def test_a_journal_is_captured_over_restarts_each_message_once(
+    spark: SparkSession, tmp_path: Path, most: str | None
+) -> None:
+    own = PROPERTIES.replace("delim.txid=txid", "delim.txid=$id").replace("=*seqid", "=$id")
+    _, properties = wrote(tmp_path, [], own)
+    reader = spark.readStream.format("jms")
+    reader = reader if most is None else reader.option("maxMessagesPerTrigger", most)
+    frame = capture(reader.load(str(tmp_path / "j")), properties)
+    done = []
+    with Journal(tmp_path / "j", JournalOptions(segment_bytes=1)) as journal:
+        for numbers in ((0, 1), (2, 3, 4), (5,)):
+            journal.append(messages(*numbers))
+            journal.append(messages(*numbers))  # given again
+            writer = frame.coalesce(1).writeStream.format("parquet")
+            query = (
+                writer.option("checkpointLocation", str(tmp_path / "state"))
+                .trigger(availableNow=True)
+                .start(str(tmp_path / "rows"))
+            )
+            query.awaitTermination()
+            rows = spark.read.parquet(str(tmp_path / "rows")).orderBy("tx_id").collect()
+            done.append([int(row.tx_id) for row in rows])
+
+    assert done == [[0, 1], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]]
+
+
+def test_messages_that_were_removed_before_they_were_read_are_an_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frame = spark.readStream.format("jms").load(str(tmp_path / "j"))
+
+    def run() -> None:
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "s"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    with Journal(tmp_path / "j", JournalOptions(segment_bytes=1)) as journal:
+        journal.append(messages(0))
+        run()
+        for number in (1, 2, 3):
+            journal.append(messages(number))
+        journal.release(3)
+
+        with pytest.raises(PySparkException, match="messages 1 to 2 were removed from the journal"):
+            run()
