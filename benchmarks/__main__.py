@@ -139,7 +139,9 @@ def xml_cutting(quick: bool) -> list[Figure]:
 
 
 def publications_xml(quick: bool) -> list[Figure]:
-    pass
+    from benchmarks.publications_xml import run  # noqa: PLC0415
+
+    return run(quick=quick)
 
 
 def live(quick: bool) -> list[Figure]:
