@@ -22,6 +22,7 @@ SAME = {
     "trail": 6,
     "frame": 3,
     "streamed": 3,
+    "streamed into a trail": 3,
     "messages": 3,
     "message frame": 3,
     "records": 2,

@@ -17,9 +17,9 @@ from trailgate.spark.copybook_source import CopybookSource
 from trailgate.spark.message_source import OPTIONS as MESSAGES
 from trailgate.spark.message_source import MessageCaptureSource
 from trailgate.spark.trail.options import READING
-from trailgate.spark.trail.sink import WRITING, trail_writer
+from trailgate.spark.trail.sink import trail_writer
 from trailgate.spark.trail.source import TrailSource
-from trailgate.spark.trail.stream_sink import STREAMING
+from trailgate.spark.trail.stream_sink import STREAMING, trail_stream_writer
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -40,6 +40,12 @@ def test_a_reader_names_the_option_nearest_to_an_unknown_one(
         source({"path": "x", wrong: "1"}).schema()
 
 
+def test_a_stream_writer_takes_the_options_of_spark_itself() -> None:
+    given = {"path": "x", "checkpointLocation": "y", "queryName": "z", "maxAgeSecond": "9"}
+    with pytest.raises(OptionError, match=r"has no option maxAgeSecond.*maxAgeSeconds\?"):
+        trail_stream_writer(given, StructType())
+
+
 def test_a_writer_names_the_option_nearest_to_an_unknown_one() -> None:
     given = {"path": "x", "seqdigit": "9"}
     with pytest.raises(OptionError, match=r"the format trail has no option seqdigit.*seqDigits\?"):
@@ -50,7 +56,6 @@ def test_a_writer_names_the_option_nearest_to_an_unknown_one() -> None:
     ("page", "heading", "options"),
     [
         ("spark.md", "## Options", READING),
-        ("spark.md", "## Writing", WRITING),
         ("spark.md", "## Writing", STREAMING),
         ("spark.md", "## Messages", MESSAGES),
         ("copybook.md", "All of them take these options", COPYBOOK),

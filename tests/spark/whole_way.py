@@ -64,6 +64,21 @@ def streamed(spark: SparkSession, folder: str) -> int:
     return count
 
 
+def streamed_into_a_trail(spark: SparkSession, folder: str) -> int:
+    """Return how many operations a stream of messages writes into a trail."""
+    frame = spark.readStream.format("message_capture").option("properties", "p.properties")
+    query = (
+        frame.load("messages")
+        .writeStream.format("trail")
+        .option("definitions", "orders.def")
+        .option("checkpointLocation", f"{folder}/state")
+        .trigger(availableNow=True)
+        .start("od")
+    )
+    query.awaitTermination()
+    return sum(batch.num_rows for batch in trailgate.read_trail("od"))
+
+
 def whole_way(spark: SparkSession) -> dict[str, Any]:
     """Return what captures, reads, streams and writes give."""
     folder = str(Path.cwd())
@@ -81,6 +96,7 @@ def whole_way(spark: SparkSession) -> dict[str, Any]:
     found["trail"] = spark.read.format("trail").load("o[ab]").count()
     found["frame"] = read_trail(spark, "ob").count()
     found["streamed"] = streamed(spark, folder)
+    found["streamed into a trail"] = streamed_into_a_trail(spark, folder)
     properties = message_capture.option("properties", "p.properties")
     found["messages"] = properties.load("messages").count()
     found["message frame"] = read_messages(spark, "messages", "p.properties").count()

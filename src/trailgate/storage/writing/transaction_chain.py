@@ -77,9 +77,10 @@ def chained(open_transaction: str | None, parts: list[Ends]) -> str | None:
         if ends.continues != open_transaction:
             if ends.continues is None:
                 problem = f"a transaction begins inside {open_transaction}"
+            elif open_transaction is None:
+                problem = f"the transaction {ends.continues} continues, but did not begin"
             else:
-                before = "" if open_transaction is None else f" inside {open_transaction}"
-                problem = f"the transaction {ends.continues} continues{before} that did not begin"
+                problem = f"the transaction {ends.continues} continues inside {open_transaction}"
             raise TransactionError(problem, hint=HINT)
         open_transaction = ends.leaves
     return open_transaction
