@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from full_operations import TABLE, transactions
 from laws import examples
 from operations_for_messages import captured, said
-from trail.batches import operations_of
+from trail.batches import batch_of, operations_of
+from trailgate.errors import EncodeError
 from trailgate.messages.parsers import PARSERS
 from trailgate.messages.publications import PUBLICATIONS, publish_options, writer_for
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
@@ -69,3 +70,44 @@ def test_operations_are_read_again(row: Any, rows: list[dict[str, Any]], at: int
     expected = [operation for part in parts for operation in operations_of(part)]
     assert list(map(said, found)) == list(map(said, expected))
     assert [op["tx_ind"] for op in found] == [op["tx_ind"] for op in expected]
+
+
+PLAIN: Final = Definitions((Table("T", TABLE.columns[:2]), Table("S.T", TABLE.columns[:2])))
+CELLS: Final = {
+    "truncate": ("S.T", "T", {}, {}, "t"),
+    "key update": ("S.T", "K", {"K": "a", "V": "b"}, {"K": "c", "V": "b"}, "t"),
+    "missing after, known before": ("S.T", "U", {"K": "a", "V": "b"}, {"K": "a"}, "t"),
+    "missing": ("S.T", "I", {}, {"K": "a"}, "t"),
+    "no befores": ("S.T", "U", {}, {"K": "a", "V": "b"}, "t"),
+    "no schema": ("T", "I", {}, {"K": "a", "V": "b"}, "t"),
+    "no ids": ("S.T", "I", {}, {"K": "a", "V": "b"}, None),
+    "control character": ("S.T", "I", {}, {"K": "a", "V": "\x01"}, "t"),
+}
+REFUSED: Final = {
+    "delimited": {"truncate", "missing", "no befores", "no schema", "no ids"},
+    "xml": {"truncate", "missing after, known before", "no schema", "no ids", "control character"},
+    "json": set(),
+    "debezium": {
+        "key update", "missing after, known before", "missing", "no schema",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CELLS)
+@pytest.mark.parametrize("row", PUBLICATIONS, ids=lambda row: row.name)
+def test_a_format_refuses_what_it_cannot_say(row: Any, case: str) -> None:
+    """The table of docs/publications.md, with the options that are given by default."""
+    table, kind, before, after, own_id = CELLS[case]
+    one = {
+        "table": table, "op_type": kind, "op_ts": 0, "tx_ind": "W", "tx_id": own_id, "csn": own_id,
+        "before": before, "after": after,
+    }  # fmt: skip
+    writer = writer_for(row.name, publish_options(row.name, {}))
+    refused = False
+    try:
+        made = writer.write(batch_of(PLAIN, [one]))
+    except EncodeError:
+        refused = True
+    else:
+        assert len(made)
+    assert refused == (case in REFUSED[row.name])
