@@ -144,6 +144,12 @@ def publications_xml(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def live(quick: bool) -> list[Figure]:
+    from benchmarks.live import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -167,6 +173,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         xml_cutting,
         json_messages,
         cobrix,
+        live,
     )
 }
 

@@ -43,6 +43,12 @@ class FailingDisk(Disk):
         temporary.write_bytes(data)
         temporary.replace(path)
 
+    def rename(self, path: Path, final: Path) -> None:
+        if self.step() and not self.part:
+            raise KilledError
+        path.replace(final)
+        self.durable.pop(path, None)
+
     def remove(self, path: Path) -> None:
         if self.step() and not self.part:
             raise KilledError

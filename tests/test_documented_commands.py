@@ -25,6 +25,9 @@ ROOT: Final = Path(__file__).parents[1]
 DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK: Final = re.compile(r"(?:^(?: {4}.*)?\n)+", re.MULTILINE)
 PROGRAMS: Final = ("trailgate", "mkdir", "cat", "echo", "cp", "printf")
+BROKERS: Final = re.compile(
+    r"\b(?:stomp|amqp|kafka)://broker|journal dirdat"
+)  # these need a broker: see tests/brokers
 ELSEWHERE: Final = ("make ", "pip install")  # these need a network, and are what installs all this
 XML: Final = """<transaction ts="2026-01-05 09:00:00"><operation table="MY.TABLE" optype="I">
 <column name="ID"><aftervalue>1</aftervalue></column></operation></transaction>
@@ -167,6 +170,8 @@ def run_document(path: Path, capsys: pytest.CaptureFixture[str], *, on_spark: bo
     GIVEN.get(path.name, lambda: None)()
     for block in shell_blocks(path):
         for statement in statements(block):
+            if BROKERS.search(statement):
+                continue
             if ("--master" in statement) is on_spark or (on_spark and not plain(statement)):
                 obeyed(statement, capsys)
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from brokers import artemis as artemis_broker
+from brokers import classic as classic_broker
 from brokers import kafka as kafka_broker
 from brokers.artemis import Artemis
+from brokers.classic import Classic
 from brokers.kafka import Kafka
 
-BROKERS = frozenset({"artemis", "kafka"})
+BROKERS = frozenset({"artemis", "classic", "kafka"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -31,4 +33,10 @@ def artemis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Artemis]:
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     with kafka_broker.running(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def classic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Classic]:
+    with classic_broker.running(tmp_path_factory.mktemp("classic")) as broker:
         yield broker

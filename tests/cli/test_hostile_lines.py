@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pytest
 
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS, run
+from trailgate.messages.received import RECEIVED
+from trailgate.storage.files.journal.journal import Journal
 
 typer = pytest.importorskip("typer")
 
@@ -36,8 +39,10 @@ GOOD: Final[dict[str, dict[str, list[str]]]] = {
     "gendef": {"--prop": ["dirprm/shop.properties"]},
     "logdump": {"file": ["dirdat/ot000000000"], "--command": ["N"]},
     "records": {"path": ["data"], "--copybook": ["a.cpy"]},
+    "journal": {"action": ["show"], "path": ["dirdat/rt"]},
     "demo": {"--no-spark": []},
 }
+RECEIVED_ONE: Final = {"id": "1", "received": 0, "headers": {"a": "b"}, "body": b"x", "fault": None}
 XML: Final = """parser.type=xml
 xml.sourcedefs=dirdef/shop.def
 xml.rules=t
@@ -79,6 +84,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("a.cpy").write_text("       01 R.\n         05 A PIC X(3).\n")
         Path("data").write_bytes(b"\xc1\xc2\xc3")
         Path("xml.properties").write_text(XML)
+        with Journal(Path("dirdat/rt.journal")) as journal:
+            journal.append(pa.RecordBatch.from_pylist([RECEIVED_ONE], RECEIVED))
         Path("folder").mkdir()
         Path("folder/held").touch()
         Path("file").touch()

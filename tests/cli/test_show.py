@@ -257,6 +257,18 @@ def test_a_file_of_another_kind_is_refused(
     assert not [path for path in tmp_path.iterdir() if "rows" in path.name]
 
 
+def test_a_damaged_trail_names_the_command_that_saves_the_rest(
+    prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = Path(f"{prefix}000000001")
+    damaged.write_bytes(damaged.read_bytes().replace(b"[bold]", b"\xff[bold"))
+    assert run(["show", prefix]) == 1
+    assert (
+        f"trailgate check {prefix} lists what is damaged, and --salvage OUT saves"
+        in capsys.readouterr().err
+    )
+
+
 def test_null_and_empty_are_apart_in_csv(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

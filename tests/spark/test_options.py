@@ -19,6 +19,7 @@ from trailgate.spark.message_source import MessageCaptureSource
 from trailgate.spark.trail.options import READING
 from trailgate.spark.trail.sink import WRITING, trail_writer
 from trailgate.spark.trail.source import TrailSource
+from trailgate.spark.trail.stream_sink import STREAMING
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -50,6 +51,7 @@ def test_a_writer_names_the_option_nearest_to_an_unknown_one() -> None:
     [
         ("spark.md", "## Options", READING),
         ("spark.md", "## Writing", WRITING),
+        ("spark.md", "## Writing", STREAMING),
         ("spark.md", "## Messages", MESSAGES),
         ("copybook.md", "All of them take these options", COPYBOOK),
     ],

@@ -80,7 +80,8 @@ class RowLayout:
         """Return the cells of a head in columns, or over several lines where these are too wide."""
         if self._fits(parts):
             return [self._padded(parts).rstrip()]
-        return list(flowed(parts, self._width or 0))
+        first, *rest = parts
+        return list(flowed([first, *_unpadded(rest)], self._width or 0))
 
     def _fits(self, parts: Sequence[Part]) -> bool:
         """Return whether each cell fits its column."""
@@ -100,7 +101,7 @@ class RowLayout:
         if self._fits(row.head):
             yield f"{self._padded(row.head)}{GAP}{next(rest, indent)[len(indent) :]}".rstrip()
         else:
-            yield from flowed(row.head, width)
+            yield from self._head(row.head)
         yield from rest
 
     def _named(self, parts: Sequence[Part]) -> list[Part]:
@@ -108,6 +109,11 @@ class RowLayout:
             Part(f"{name}={part.text}", f"{name}={part.painted}")
             for name, part in zip(self._headings, parts, strict=True)
         ]
+
+
+def _unpadded(parts: Sequence[Part]) -> list[Part]:
+    """Return the parts that are not empty, without the blanks that align them in a column."""
+    return [Part(p.text.strip(), p.painted.strip()) for p in parts if p.text.strip()]
 
 
 def flowed(parts: Sequence[Part], width: int, indent: str = "") -> Iterator[str]:

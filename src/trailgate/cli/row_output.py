@@ -173,15 +173,27 @@ def print_table(
         more = batch.num_rows > len(shown)
         if not begun:
             begun = True
-            print(*(paint(line, "bold") for line in layout.begin(shown)), sep="\n")
+            sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin(shown))
         sys.stdout.writelines(f"{line}\n" for row in shown for line in layout.lines(row))
         printed += len(shown)
     if not begun:
-        print(*(paint(line, "bold") for line in layout.begin([])), sep="\n")
+        sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin([]))
     if more:
         say(f"... and more after these {limit}: --limit N shows N", "dim")
     if form.hidden and printed and not wide:
         say(form.hidden, "dim")
+
+
+def print_rows(headings: Sequence[str], data: str, rows: Sequence[Shown]) -> None:
+    """Print a few rows under their headings, laid out for the terminal."""
+    paint, layout = painter(), RowLayout(headings, data, terminal_width())
+    sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin(rows))
+    sys.stdout.writelines(f"{line}\n" for row in rows for line in layout.lines(row))
+
+
+def plain_row(head: Sequence[str], data: Sequence[str] = ()) -> Shown:
+    """Return a row without colours."""
+    return Shown([Part(text, text) for text in head], [Part(text, text) for text in data])
 
 
 def short_time(text: str | None) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ from trailgate.messages.properties.rows import SourceKind
 from trailgate.operations.projection import Projection
 from trailgate.spark.expected_rows import as_expected
 
+BODIES: Final = ("body", "value")  # columns that hold the message: ours, and Kafka's
+
 
 def capture(
     frame: DataFrame,
@@ -28,9 +31,9 @@ def capture(
     columns: Sequence[str] | None = None,
     ignore_unsupported: bool = False,
 ) -> DataFrame:
-    """Return the operations of messages, of which each row is one: ``body`` and maybe ``headers``.
+    """Return the operations of messages, of which each row is one: ``body`` (or Kafka's ``value``) and maybe ``headers``.
 
-    ``body`` is text or bytes, ``headers`` a map of texts. The capture is that of a properties file, or of the
+    The body is text or bytes, ``headers`` a map of texts, or Kafka's array of key and value (``includeHeaders``). The capture is that of a properties file, or of the
     Extract parameter file that names it; ``ignore_unsupported`` lets one through that has parameters which are not obeyed. With ``table`` that table's rows come in their types, with ``columns`` only these columns. Positions, and ids that
     are generated from them, count partitions and their rows; reading stops at the first bad message.
 
@@ -55,20 +58,47 @@ def capture(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return as_expected(rows(batches), schema, zone)
 
-    names = [name for name in ("body", "headers") if name in frame.columns]
-    return frame.select(*names).mapInArrow(run, schema)
+    return _messages(frame).mapInArrow(run, schema)
+
+
+def _messages(frame: DataFrame) -> DataFrame:
+    """Return the columns of the messages: body and maybe headers."""
+    body = next(name for name in BODIES if name in frame.columns)
+    named = [frame[body].alias(BODIES[0])]
+    if "headers" in frame.columns:
+        named.append(frame["headers"])
+    return frame.select(*named)
 
 
 def _check(frame: DataFrame, parser: Capture) -> None:
     if parser.spans_messages:
         problem = "transactions that span messages (txind) cannot be taken from a DataFrame"
         raise OptionError(problem, hint="Capture their files, or into a trail first")
-    if "body" not in frame.columns:
-        raise OptionError("there is no column body", hint="One row is one message")
+    if not any(name in frame.columns for name in BODIES):
+        problem = "there is no column body, and none that Kafka calls value"
+        raise OptionError(problem, hint="One row is one message")
     kinds = (parser.options.txid.kind, parser.options.seqid.kind)
     if frame.isStreaming and (SourceKind.TX_ID in kinds or SourceKind.SEQ_ID in kinds):
         problem = "ids that are generated (*txid, *seqid) repeat in each batch of a stream"
         raise OptionError(problem, hint="Name fields or headers that have them")
+
+
+def _headers(held: Iterable[Any], row: int) -> dict[str, str]:
+    """Return a row's headers: pairs of a map, or Kafka's keys and values; one without a value is not there."""
+    pairs = [tuple(pair.values()) if isinstance(pair, dict) else pair for pair in held]
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if value is None:
+            continue
+        try:
+            text = value if isinstance(value, str) else bytes(value).decode()
+        except UnicodeDecodeError:
+            where = Where(message=row, field=name, raw=bytes(value))
+            raise DecodeError("the header is not UTF-8", where=where) from None
+        if found.setdefault(name, text) != text:
+            where = Where(message=row, field=name, raw=text.encode())
+            raise DecodeError("the header comes twice, with two values", where=where)
+    return found
 
 
 def messages_of_rows(batch: pa.RecordBatch, partition: int, row: int) -> MessageBatch:
@@ -81,7 +111,10 @@ def messages_of_rows(batch: pa.RecordBatch, partition: int, row: int) -> Message
     ends = np.frombuffer(bounds, np.int64)[body.offset : body.offset + len(body) + 1]
     headers = None
     if "headers" in batch.schema.names:
-        headers = tuple(dict(held or ()) for held in batch.column("headers").to_pylist())
+        headers = tuple(
+            _headers(held or (), row + at)
+            for at, held in enumerate(batch.column("headers").to_pylist())
+        )
     places = np.arange(row, row + len(body), dtype=np.int64)
     return MessageBatch(
         data=data or pa.py_buffer(b""),

@@ -11,11 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from trailgate.errors import OptionError
+from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.jobs.capture.learning import learnt
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.range_reader import RangeReader
@@ -65,6 +70,10 @@ OPTIONS: Final = Options(
         ),
         Option("on_error", Kind("stop", _stop), "stop: at the first bad message", "stop"),
         Option("split_bytes", COUNT, "how many bytes of messages a task reads", SPLIT_BYTES),
+        Option("max_files_per_trigger", COUNT, "a stream's batch: at most so many files"),
+        Option(
+            "max_bytes_per_trigger", COUNT, "a stream's batch: at most so many bytes, or one file"
+        ),
         BASE,
     ),
 )
@@ -83,6 +92,8 @@ class MessageOptions:
     message_per: str
     on_error: str
     split_bytes: int
+    max_files_per_trigger: int | None
+    max_bytes_per_trigger: int | None
     base: str
 
     @classmethod
@@ -127,9 +138,20 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
+        return MessageReader(self._options(schema), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """Return the stream reader."""
+        try:
+            from trailgate.spark.message_stream import MessageTail  # noqa: PLC0415  needs 4.2
+        except ImportError:
+            problem = "a stream of the format message_capture needs PySpark 4.2 or newer"
+            raise MissingDependencyError(problem) from None
+        return MessageTail(self._options(schema), schema)
+
+    def _options(self, schema: StructType) -> MessageOptions:
         given = MessageOptions.of(with_kept(self.options, schema), self.folder)
-        options = replace(given, columns=tuple(schema.names))
-        return MessageReader(options, schema)
+        return replace(given, columns=tuple(schema.names))
 
 
 class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
@@ -162,12 +184,19 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield a partition's operations in exactly the schema that Spark expects."""
-        if not isinstance(partition, MessagePartition):
-            return  # Spark asks once with None where there are no partitions
-        projection = self._options.projection(partition.capture)
-        changes = owned_changes(partition.capture, partition.source, partition.own)
-        batches = (projection.rows(batch) for batch in changes)
-        yield from as_expected((batch for batch in batches if batch.num_rows), self._schema)
+        return read_partition(partition, self._options, self._schema)
+
+
+def read_partition(
+    partition: InputPartition | None, options: MessageOptions, schema: StructType
+) -> Iterator[pa.RecordBatch]:
+    """Yield a partition's operations in exactly the schema that Spark expects."""
+    if not isinstance(partition, MessagePartition):
+        return  # Spark asks once with None where there are no partitions
+    projection = options.projection(partition.capture)
+    changes = owned_changes(partition.capture, partition.source, partition.own)
+    batches = (projection.rows(batch) for batch in changes)
+    yield from as_expected((batch for batch in batches if batch.num_rows), schema)
 
 
 def owned_changes(

@@ -9,6 +9,7 @@ import typer
 
 from trailgate.cli import output
 from trailgate.cli.options import DefinitionsFile, TrailPath
+from trailgate.cli.row_output import plain_row, print_rows
 from trailgate.jobs.checking.report import Report, check_trail
 from trailgate.jobs.salvage.job import Salvaged, salvage
 from trailgate.trail.checking.findings import KINDS, OPEN, Finding, Severity
@@ -83,19 +84,16 @@ def _finding_values(found: Finding) -> dict[str, Any]:
 
 def _print(report: Report, salvaged: Salvaged | None) -> None:
     console = output.console(wrap=False)
-    table = output.plain_table()
-    table.add_column("file")
-    for name in TOTALS:
-        table.add_column(name, justify="right")
-    table.add_column("records by type")
     shown, rest = report.files[:SHOWN], report.files[SHOWN:]
+    lines: list[tuple[str, list[int], list[str]]] = []
     for file in shown:
-        kinds = ", ".join(f"{name} {count:,}" for name, count in file.by_type.items())
-        table.add_row(file.name, *(f"{getattr(file, name):,}" for name in TOTALS), kinds)
+        kinds = [f"{name} {count:,}" for name, count in file.by_type.items()]
+        lines.append((file.name, [getattr(file, name) for name in TOTALS], kinds))
     if rest:
-        sums = (sum(getattr(file, name) for file in rest) for name in TOTALS)
-        table.add_row(f"{len(rest)} more", *(f"{total:,}" for total in sums), "")
-    console.print(table)
+        sums = [sum(getattr(file, name) for file in rest) for name in TOTALS]
+        lines.append((f"{len(rest)} more", sums, []))
+    rows = [plain_row((name, *_right(totals)), _listed(kinds)) for name, totals, kinds in lines]
+    print_rows(("file", *TOTALS), "records by type", rows)
     _print_findings(console, report)
     if salvaged is not None:
         console.print(
@@ -104,6 +102,15 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
             f"left out, listed in {salvaged.listed}",
             markup=False,
         )
+
+
+def _right(totals: list[int]) -> list[str]:
+    """Return totals, aligned with their headings."""
+    return [f"{total:>{len(name)},}" for name, total in zip(TOTALS, totals, strict=True)]
+
+
+def _listed(kinds: list[str]) -> list[str]:
+    return [f"{kind}," for kind in kinds[:-1]] + kinds[-1:]
 
 
 STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}

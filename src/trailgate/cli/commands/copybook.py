@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from trailgate.cli import output
+from trailgate.cli.row_output import plain_row, print_rows
 from trailgate.cobol.copybook.dialect import BinarySizes, Dialect, SourceFormat
 from trailgate.cobol.copybook.layouts import Field, Layout, Sign
 from trailgate.cobol.copybook.reader import read_copybook
@@ -78,27 +79,23 @@ def _facts(layout: Layout, field: Field) -> dict[str, Any]:
 
 
 def _print(layouts: list[Layout]) -> None:
-    table = output.plain_table()
-    for name in ("level", "name", "picture", "type"):
-        table.add_column(name, overflow="fold")
-    for name in ("offset", "length"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("key", "remarks"):
-        table.add_column(name, overflow="fold")
-    for layout in layouts:
-        for depth, field in _walk(layout.root, 0):
-            row = (
+    rows = [
+        plain_row(
+            (
                 f"{'  ' * depth}{field.level:02d}",
                 field.name,
                 field.picture,
                 _type(field),
-                str(field.offset),
-                str(field.size),
+                f"{field.offset:>6}",
+                f"{field.size:>6}",
                 "key" if field.key else "",
-                "; ".join(_remarks(field)),
-            )
-            table.add_row(*output.as_cells(*row))
-    output.console().print(table)
+            ),
+            [output.printable(remark) for remark in _remarks(field)],
+        )
+        for layout in layouts
+        for depth, field in _walk(layout.root, 0)
+    ]
+    print_rows(("level", "name", "picture", "type", "offset", "length", "key"), "remarks", rows)
 
 
 def _walk(field: Field, depth: int) -> Iterator[tuple[int, Field]]:

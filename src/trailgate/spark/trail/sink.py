@@ -6,7 +6,7 @@ last. Until then nothing happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -85,8 +85,13 @@ def trail_writer(
         raise OptionError(problem, hint='Write with .mode("append"), or to another path')
     paths, values = read_with_paths(WRITING, options, '.save("dirdat/ot")', folder)
     check_columns(schema.names)
+    target = prepare_writing(one_path(paths, "writing a trail"), table_options(values))
+    return TrailWriter(target)
+
+
+def table_options(values: Mapping[str, Any]) -> TableOptions:
+    """Return how operations are written by the values of the options."""
     form = TrailFormat.named(
         values["format_release"], values["byte_order"], values["update_format"]
     )
-    own = TableOptions(values["definitions"], values["max_bytes"], values["seq_digits"], form)
-    return TrailWriter(prepare_writing(one_path(paths, "writing a trail"), own))
+    return TableOptions(values["definitions"], values["max_bytes"], values["seq_digits"], form)

@@ -9,6 +9,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
 )
@@ -59,6 +60,17 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         from trailgate.spark.trail.sink import trail_writer  # noqa: PLC0415  not to read
 
         return trail_writer(self.options, schema, self.folder, overwrite=overwrite)
+
+    def streamWriter(  # noqa: N802  Spark's name
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamArrowWriter:
+        """Return the stream writer."""
+        from trailgate.spark.trail.stream_sink import trail_stream_writer  # noqa: PLC0415
+
+        if overwrite:
+            problem = "a trail is never overwritten"
+            raise OptionError(problem, hint='Write with .outputMode("append")')
+        return trail_stream_writer(self.options, schema, self.folder)
 
 
 @with_brief_errors

@@ -76,6 +76,19 @@ def find_files(given: Addresses, what: str, problem: str) -> tuple[FoundFile, ..
     return tuple(found.values())
 
 
+def find_growing(folder: Address) -> tuple[FoundFile, ...]:
+    """Return the files of a folder that grows, none while it is not there; raises StorageError for anything else."""
+    store, place = locate(folder)
+    info = store.get_file_info(place)
+    if info.type == fs.FileType.NotFound and not WILD.search(place):
+        return ()
+    if info.type != fs.FileType.Directory:
+        problem = "a stream of messages takes a folder, to which files are added"
+        raise StorageError(problem, where=Where(source=os.fspath(folder)))
+    spell = addresses_like(os.fspath(folder), place)
+    return tuple(FoundFile(spell(f.path), f.size, f.mtime_ns) for f in _files(store, info))
+
+
 def _note_folders(store: fs.FileSystem, folder: fs.FileInfo, address: str) -> None:
     """Log that folders in a folder are not searched."""
     entries = _entries(store, folder.path)

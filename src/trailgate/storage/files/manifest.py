@@ -22,7 +22,16 @@ from trailgate.storage.files.addresses import LOCAL, bytes_if_present, read_whol
 from trailgate.storage.files.durable import write_whole
 from trailgate.storage.files.listing import NUMBERED
 
-FIELDS: Final = ("quarantine", "last_run", "summary", "sources", "captured", "last_id")
+FIELDS: Final = (
+    "quarantine",
+    "last_run",
+    "summary",
+    "sources",
+    "captured",
+    "last_id",
+    "queries",
+    "unfinished",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,19 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class Growing:
+    """What is known of a last file that is added to: when it was begun, in microseconds, and its last change.
+
+    ``form`` is the digest of what its records are encoded by.
+    """
+
+    begun: int
+    form: str
+    last_csn: str | None = None
+    last_time: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What is published: files in order, bytes of the quarantine, and the last run.
 
@@ -52,6 +74,9 @@ class Manifest:
 
     ``sources`` counts the message files of all runs: the next run's are numbered from there, so
     that generated ids ascend through the whole trail.
+
+    ``queries`` are the last batches of streaming queries, by their ids. ``unfinished`` is the query and the transaction that
+    the trail ends inside of, if it does. ``growing`` is set where a query adds to the last file.
     """
 
     files: tuple[Published, ...] = ()
@@ -61,6 +86,9 @@ class Manifest:
     sources: int = 0
     captured: int = 0
     last_id: str = ""
+    queries: dict[str, int] = field(default_factory=dict)
+    unfinished: dict[str, str] = field(default_factory=dict)
+    growing: Growing | None = None
 
     @property
     def next_number(self) -> int:
@@ -86,7 +114,10 @@ def read_manifest(prefix: str, store: fs.FileSystem = LOCAL) -> Manifest | None:
             return None
         fields = json.loads(text)
         files = tuple(Published.of(entry) for entry in fields["files"])
-        return Manifest(files, **{name: fields[name] for name in FIELDS if name in fields})
+        growing = fields.get("growing")
+        growing = None if growing is None else Growing(**growing)
+        named = {name: fields[name] for name in FIELDS if name in fields}
+        return Manifest(files, growing=growing, **named)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         problem = f"the manifest cannot be understood: {error!r}"
         raise StorageError(problem, where=Where(source=path)) from error
@@ -94,7 +125,12 @@ def read_manifest(prefix: str, store: fs.FileSystem = LOCAL) -> Manifest | None:
 
 def write_manifest(prefix: str, manifest: Manifest) -> None:
     """Replace the manifest of a trail, whole or not at all."""
-    write_whole(manifest_path(prefix), json.dumps(asdict(manifest), indent=1).encode() + b"\n")
+    write_whole(manifest_path(prefix), encode_manifest(manifest))
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Return the file's content."""
+    return json.dumps(asdict(manifest), indent=1).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from trailgate.definitions.defgen.record_layout import complete
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import DefinitionError, EncodeError, StorageError, TransactionError, Where
-from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, ChangeBlock
+from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
 from trailgate.operations.operations_table import from_operations
 from trailgate.storage.files.addresses import Address
@@ -31,6 +31,7 @@ from trailgate.storage.live.options import AppendOptions, Recovery
 from trailgate.storage.live.recovery import Recovered, mark_of
 from trailgate.storage.writing.table_writing import conformed
 from trailgate.storage.writing.target import local_prefix, tables_of
+from trailgate.storage.writing.transaction_chain import inside_after
 from trailgate.trail.writing.writer import Encoded, encode
 
 __all__ = ["AppendOptions", "Recovered", "Recovery", "TrailAppender"]
@@ -143,15 +144,7 @@ class TrailAppender:
 
     def _ends_inside(self, batch: ChangeBatch) -> bool:
         """Return whether a batch ends inside a transaction; raises where it does not continue the trail."""
-        indicators = batch.tx_indicators()
-        begins = np.isin(indicators, (BEGIN, WHOLE))
-        closed = np.concatenate([[not self._inside], np.isin(indicators, (END, WHOLE))])
-        wrong = begins != closed[:-1]
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            problem = "begins inside another one" if begins[row] else "continues that did not begin"
-            raise TransactionError(f"a transaction {problem}", where=Where(record=row))
-        return not closed[-1]
+        return inside_after(batch.tx_indicators(), inside=self._inside)
 
     def _write(self, batch: ChangeBatch, encoded: Encoded, begin: int) -> int:
         """Write what fits into the file, or begin another; return the operation that comes next."""

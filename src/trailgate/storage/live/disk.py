@@ -52,6 +52,12 @@ class Disk:
         """Write a whole file, or leave it as it was; return when it lasts."""
         write_whole(path, data)
 
+    def rename(self, path: Path, final: Path) -> None:
+        """Give a file another name, in place of any that has it; return when that lasts."""
+        with writing(final):
+            path.replace(final)
+            sync_folder(final.parent)
+
     def remove(self, path: Path) -> None:
         """Take a file away; return when that lasts."""
         with writing(path):

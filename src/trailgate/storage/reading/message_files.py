@@ -5,6 +5,7 @@ A message belongs to the range in which its first byte lies.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -12,7 +13,7 @@ from typing import Final, NamedTuple
 from trailgate.messages.parsing.cutting import MessageCutter
 from trailgate.storage.files.compressed_file import codec_of
 from trailgate.storage.files.even_cuts import even_cuts
-from trailgate.storage.files.found_files import Addresses, find_files
+from trailgate.storage.files.found_files import Addresses, FoundFile, find_files
 
 SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
 LEAST_BYTES: Final = 16 << 20  # of a range: a task's start costs as much as a shorter one
@@ -102,6 +103,16 @@ def find_messages(
     Raises StorageError where there are none.
     """
     found = find_files(path, "messages", "no messages here")
+    return messages_of(found, per_line, longest, cutter)
+
+
+def messages_of(
+    found: Iterable[FoundFile],
+    per_line: bool = False,
+    longest: int = LONGEST,
+    cutter: MessageCutter | None = None,
+) -> MessageFiles:
+    """Return files that were found as message files."""
     files = tuple(_file(file.path, file.size) for file in found)
     return MessageFiles(files, per_line, longest, cutter)
 

@@ -9,6 +9,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from trailgate.columnar.positions import parse_position
+from trailgate.errors import DecodeError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.operations.projection import Projection, names_of
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 EVERYTHING: Final = ReadOptions()
+DAMAGED: Final = "trailgate check {} lists what is damaged, and --salvage OUT saves the rest"
 THREAD_BYTES: Final = 16 << 20  # of a trail that a thread reads at once
 
 
@@ -116,8 +118,22 @@ def read_split(
     """Yield what the options ask for of a split; memory stays flat.
 
     ``table`` is the one that the options name, where it is looked up already. ``notices`` are shared by all splits
-    of a reading, so that each is given once.
+    of a reading, so that each is given once. Errors of the trail's bytes name the command that saves what is whole.
     """
+    try:
+        yield from _of_split(trail, split, options, table, notices)
+    except DecodeError as error:
+        error.hint = error.hint or DAMAGED.format(trail.prefix)
+        raise
+
+
+def _of_split(
+    trail: TrailFiles,
+    split: TrailSplit,
+    options: ReadOptions,
+    table: Table | None,
+    notices: Notices | None,
+) -> Iterator[pa.RecordBatch]:
     if options.records is not None:
         yield from _chosen_records(trail, split, options, notices)
         return

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.errors import StorageError
+from trailgate.errors import StorageError, Where
 from trailgate.storage.files.durable import sync_folder, write_whole, writing
 from trailgate.storage.files.manifest import (
     Manifest,
@@ -21,6 +21,7 @@ from trailgate.storage.files.manifest import (
     write_manifest,
 )
 from trailgate.storage.files.quarantine import append_lines
+from trailgate.storage.writing.growing_header import finishing_patches
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.target import Target
 from trailgate.trail.format.file_header import header_patches
@@ -49,6 +50,11 @@ def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None
     Each step can be done again after a crash.
     """
     before = read_manifest(target.prefix) or Manifest()
+    if before.unfinished:
+        problem = f"the trail ends inside the transaction {before.unfinished['transaction']} of a streaming query"
+        hint = "Let the query write its end first, or write another trail"
+        raise StorageError(problem, where=Where(source=target.prefix), hint=hint)
+    _finish_last(target.prefix, before)
     write_whole(Path(f"{target.prefix}.def"), write_sourcedefs(target.definitions))
     published = tuple(
         _place_file(target, segment, number)
@@ -73,11 +79,27 @@ def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None
         sources=max(before.sources, staged.sources),
         captured=captured,
         last_id=max(before.last_id, staged.last_id),
+        queries=before.queries,
     )
     write_manifest(target.prefix, manifest)
     with suppress(OSError):  # what is published is done: the next run removes what is left
         target.discard()
     return names, quarantine
+
+
+def _finish_last(prefix: str, before: Manifest) -> None:
+    """Finish the file that a streaming query adds to, if there is one: others follow it now."""
+    if before.growing is None:
+        return
+    path = Path(prefix).with_name(before.files[-1].name)
+    patches = finishing_patches(path, before.files[-1].size, before.growing)
+    with writing(path), path.open("r+b") as file:
+        file.truncate(before.files[-1].size)
+        for offset, data in patches:
+            file.seek(offset)
+            file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _place_file(target: Target, segment: Segment, number: int) -> Published:

@@ -31,6 +31,7 @@ from trailgate.storage.writing.target import (
     local_prefix,
     tables_of,
 )
+from trailgate.storage.writing.transaction_chain import Chain
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 
 # The others may be left out: then they are null.
@@ -82,6 +83,13 @@ def prepare_writing(path: Address, options: TableOptions) -> Target:
     Its staging folder exists from now on, so that a run that was given up is known by its absence.
     Definitions may be left out where the trail has them already. Raises OptionError. A target can be pickled.
     """
+    target = planned_target(path, options)
+    target.staging.mkdir(parents=True)
+    return target
+
+
+def planned_target(path: Address, options: TableOptions) -> Target:
+    """Return such a target without its staging folder."""
     prefix = local_prefix(path)
     manifest = read_manifest(prefix)
     digits = digits_of(prefix, manifest) if manifest is not None and manifest.files else 9
@@ -96,12 +104,16 @@ def prepare_writing(path: Address, options: TableOptions) -> Target:
     header = file_header(prefix, own.seq_digits, time_ns() // 1000)
     tables = tables_of(prefix, options.definitions)
     check_tables(tables, own)
-    staging.mkdir(parents=True)
     return Target(prefix, staging, run, header, tables, own)
 
 
-def write_part(target: Target, stem: str, batches: Iterable[pa.RecordBatch]) -> StagedPart:
-    """Stage the operations of one part in their order; raises with the row in its part."""
+def write_part(
+    target: Target, stem: str, batches: Iterable[pa.RecordBatch], chain: Chain | None = None
+) -> StagedPart:
+    """Stage the operations of one part in their order; raises with the row in its part.
+
+    A ``chain`` follows their transactions.
+    """
     if not target.staging.is_dir():
         # A task that outlives its job must leave no files.
         problem = "the staging folder is not there: the write was given up"
@@ -113,6 +125,8 @@ def write_part(target: Target, stem: str, batches: Iterable[pa.RecordBatch]) -> 
         try:
             changes = from_operations(conformed(batch), target.definitions)
             encoded = encoding(changes)
+            if chain is not None:
+                chain.follow(changes)
         except TrailgateError as error:
             if error.where.record is not None:
                 error.where = replace(error.where, record=error.where.record + rows)

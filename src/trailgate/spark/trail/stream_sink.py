@@ -1,0 +1,112 @@
+"""The stream sink of the format ``trail``: ``frame.writeStream.format("trail").start("dirdat/ot")``.
+
+A batch is committed once, known by its query and its number (``storage/live/batch_commit.py``). Nothing set in ``write`` reaches
+``commit`` but what tasks return, and both run in other processes than the constructor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import time_ns
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from trailgate.errors import StorageError
+from trailgate.options import COUNT, Option, Options
+from trailgate.spark.brief_errors import with_brief_errors
+from trailgate.spark.options import one_path, read_with_paths
+from trailgate.spark.trail.sink import WRITING, table_options
+from trailgate.storage.files.durable import remove_folder, writing
+from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
+from trailgate.storage.writing.table_writing import check_columns, planned_target, write_part
+from trailgate.storage.writing.target import Target
+from trailgate.storage.writing.transaction_chain import Chain
+
+STREAMING: Final = Options(
+    "trail",
+    (
+        *WRITING,
+        Option("max_age_seconds", COUNT, "a stream begins another file when the last is so old"),
+    ),
+)
+OF_SPARK: Final = (
+    "checkpointlocation",
+    "queryname",
+)  # options of every stream, which a sink is given too
+QUERY: Final = "sql.streaming.queryId"  # local properties of Spark's tasks
+BATCH: Final = "streaming.sql.batchId"
+
+
+@dataclass
+class WrittenBatch(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
+    """What a task has staged, and for which query."""
+
+    query: str
+    part: BatchPart
+
+
+@with_brief_errors
+class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
+    """Adds batches of operations to a trail, partitions and rows in their order."""
+
+    def __init__(self, target: Target, max_age: int | None) -> None:
+        self._target, self._max_age = target, max_age
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenBatch:
+        """Stage a partition's operations; a second attempt has files of its own."""
+        task = TaskContext.get()
+        query, number = task.getLocalProperty(QUERY), task.getLocalProperty(BATCH)
+        if query is None or number is None:
+            raise StorageError("Spark does not state which query and batch this is")
+        target = _staged(self._target, query, int(number))
+        with writing(target.staging):
+            target.staging.mkdir(parents=True, exist_ok=True)
+        header = target.header
+        now = replace(header.trail, creation_time=time_ns() // 1000)
+        target = replace(target, header=replace(header, trail=now))
+        stem = f"{task.partitionId():06}-{task.taskAttemptId()}"
+        chain = Chain()
+        part = write_part(target, stem, iterator, chain)
+        begin = len(target.writer(stem).header)
+        return WrittenBatch(query, BatchPart(part.segments, begin, chain.ends))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
+        """Add the batch to the trail, once."""
+        written = [message for message in messages if isinstance(message, WrittenBatch)]
+        if not written:
+            return
+        query = written[0].query
+        target = _staged(self._target, query, batchId)
+        parts = [message.part for message in written]
+        commit_batch(target, Batch(query, batchId, self._max_age), parts)
+        # Of earlier attempts as well: batches of a query follow one another.
+        remove_folder(target.staging.parent)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
+        """Remove what the tasks have staged; what is published stays, and is known by the manifest."""
+        for message in messages:
+            if isinstance(message, WrittenBatch):
+                remove_folder(_staged(self._target, message.query, batchId).staging)
+
+
+def _staged(target: Target, query: str, number: int) -> Target:
+    """Return the target with the staging folder of one batch."""
+    name = f".{Path(target.prefix).name}.stream-{query}"
+    return replace(target, staging=Path(target.prefix).with_name(name) / str(number))
+
+
+def trail_stream_writer(
+    options: Any, schema: StructType, folder: str | None = None
+) -> TrailStreamWriter:
+    """Return the stream writer for Spark's options; raises OptionError."""
+    own = {name: value for name, value in options.items() if name.casefold() not in OF_SPARK}
+    paths, values = read_with_paths(STREAMING, own, '.start("dirdat/ot")', folder)
+    check_columns(schema.names)
+    target = planned_target(one_path(paths, "writing a trail"), table_options(values))
+    return TrailStreamWriter(target, values["max_age_seconds"])

@@ -1,0 +1,63 @@
+"""From a real ActiveMQ Classic to a trail, by the command line."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from brokers.classic import LOGIN, Classic
+from brokers.live_place import LivePlace, messages, row, transactions
+from brokers.stomp_sender import Sender
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[LivePlace]:
+    with closing(LivePlace(tmp_path)) as made:
+        yield made
+
+
+def test_messages_of_a_jms_client_become_operations_with_their_jms_id(
+    classic: Classic, place: LivePlace
+) -> None:
+    text = place.properties.read_text().replace("delim.seqid=*seqid", "delim.seqid=$jmsid")
+    place.properties.write_text(text)
+    classic.produce("jms", row(7, "W"))
+    place.run("--from", classic.address("jms"))
+
+    assert place.captured() == [(7, "W")]
+    assert place.column("csn")[0].startswith("ID:")
+
+
+def test_each_operation_is_captured_once_whatever_is_killed(
+    classic: Classic, place: LivePlace
+) -> None:
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    wanted = transactions(chance, 20_000)
+    bodies = list(messages(chance, wanted))
+    address = classic.address("killed")
+    process = place.start("--from", address, "--follow")
+    third = len(bodies) // 3 + 1
+    for turn in range(3):
+        sender = Sender(classic.stomp, "/queue/killed", LOGIN)
+        sender.send(bodies[turn * third : (turn + 1) * third])
+        sender.close()
+        time.sleep(chance.uniform(0.0, 2.5))
+        if turn == 1:
+            classic.process.kill()
+            classic.process.start()
+        else:
+            place.kill(process)
+            time.sleep(1)
+            process = place.start("--from", address, "--follow")
+    place.kill(process)
+    place.run("--from", address)
+
+    sys.stdout.write(f"seed {seed}\n")
+    assert place.captured() == [one for transaction in wanted for one in transaction], seed
