@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from typing import Final
 
 from benchmarks import report
@@ -113,8 +112,6 @@ def fixed_messages(quick: bool) -> list[Figure]:
 
 
 def json_messages(quick: bool) -> list[Figure]:
-    if find_spec("orjson") is None:
-        return []  # the extra ``bench`` has it
     from benchmarks.json_messages import run  # noqa: PLC0415
 
     return run(quick=quick)
@@ -139,7 +136,9 @@ def xml_cutting(quick: bool) -> list[Figure]:
 
 
 def publications_xml(quick: bool) -> list[Figure]:
-    pass
+    from benchmarks.publications_xml import run  # noqa: PLC0415
+
+    return run(quick=quick)
 
 
 def live(quick: bool) -> list[Figure]:

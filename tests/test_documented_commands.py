@@ -139,22 +139,22 @@ def publications() -> None:
     write("messages/1.txt", fields + "\n")
 
 
-def json() -> None:
-    readme()
-    commands = [s for block in shell_blocks(ROOT / "README.md") for s in statements(block)]
-    for statement in commands[
-        : 1 + next(i for i, s in enumerate(commands) if "--to dirdat/ot" in s)
-    ]:
-        if words := plain(statement):
-            assert run(words) == 0
-        else:
-            subprocess.run(["/bin/sh", "-c", statement], check=True)
+def json_messages() -> None:
+    """A trail to publish; the messages are those of its own folder."""
+    publications()
+    write(
+        "make.properties",
+        "parser.type=event_publishing\nevent_publishing.sourcedefs=dirdef/src.def\n",
+    )
+    statement = "capture --from messages/1.txt --properties make.properties --to dirdat/ot"
+    assert run(statement.split()) == 0
+    Path("messages/1.txt").unlink()
 
 
 GIVEN: Final[dict[str, Callable[[], None]]] = {
     "README.md": readme,
     "copybook.md": copybook,
-    "json.md": json,
+    "json.md": json_messages,
     "logdump.md": logdump,
     "publications.md": publications,
 }

@@ -27,11 +27,17 @@ FETCH_SECONDS: Final = 240
 STOP_SECONDS: Final = 10
 
 
+def environment() -> dict[str, str]:
+    """Return the environment without the options that a Spark of the same process has its Java started with."""
+    return {name: value for name, value in os.environ.items() if name != "JDK_JAVA_OPTIONS"}
+
+
 def run(command: Sequence[object], *, seconds: float = 120, cwd: Path | None = None) -> str:
     """Return what a program printed; raises where it fails."""
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -140,7 +146,7 @@ class Process:
     def start(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, stdout=log, stderr=log, start_new_session=True
+                self._command, stdout=log, stderr=log, env=environment(), start_new_session=True
             )
         until = time.monotonic() + START_SECONDS
         while not self._ready():

@@ -20,7 +20,7 @@ from brokers.artemis import LOGIN, Artemis
 from brokers.live_place import LivePlace, messages, row, transactions
 from brokers.stomp_sender import Sender
 
-ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "6"))
+ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "3"))
 OPERATIONS = 10_000 * ROUNDS
 BOTH = pytest.mark.parametrize(
     "scheme",

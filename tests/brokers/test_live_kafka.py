@@ -17,7 +17,7 @@ from brokers.kafka import Kafka
 from brokers.live_place import LivePlace, messages, row, transactions
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
-ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "6"))
+ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "3"))
 OPERATIONS = 10_000 * ROUNDS
 
 

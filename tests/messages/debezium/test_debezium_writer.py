@@ -168,6 +168,64 @@ def test_messages_have_their_topics_and_the_order_of_their_operations() -> None:
     assert messages.headers["topic"].to_pylist() == ["p.transaction", "p.S.NARROW", "p.transaction"]
 
 
+def _keys(batch: ChangeBatch, **options: Any) -> list[Any]:
+    messages = DebeziumWriter(DebeziumPublishOptions(transactions=False, **options)).write(batch)
+    assert messages.keys is not None
+    return [None if key is None else json.loads(key) for key in messages.keys.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "key"),
+    [
+        ("I", {}, {"A": "k", "B": "x"}, {"A": "k"}),
+        ("U", {"A": "k", "B": "x"}, {"B": "y"}, {"A": "k"}),
+        ("K", {"A": "k"}, {"A": "l"}, {"A": "l"}),
+        ("D", {"A": "k"}, {}, {"A": "k"}),
+        ("T", {}, {}, None),
+    ],
+)
+def test_the_key_of_an_event_is_that_of_its_row(
+    kind: str, before: Operation, after: Operation, key: Operation | None
+) -> None:
+    options = {"missing": "omit", "key_updates": "update"}
+    assert _keys(_one(kind, before, after), **options) == [key]
+
+
+@MODEST
+@given(capturable().map(_renamed))
+def test_keys_are_the_key_columns_of_images(operations: list[Operation]) -> None:
+    options = DebeziumPublishOptions(missing="omit", key_updates="update")
+    messages = DebeziumWriter(options).write(batch_of(TABLES, operations))
+    keys = [] if messages.keys is None else messages.keys.to_pylist()
+    pairs = zip(messages.bodies.to_pylist(), keys, strict=True)
+    for body, key in pairs:
+        event, found = json.loads(body), None if key is None else json.loads(key)
+        if "status" in event:
+            assert found == {"id": event["id"]}
+            continue
+        image = event["before"] if event["op"] == "d" else event["after"]
+        table = TABLES.table(f"{event['source']['schema']}.{event['source']['table']}")
+        names = [column.name for column in table.columns if column.key]
+        assert found == ({name: image[name] for name in names} if image and names else None)
+
+
+def test_a_key_has_its_schema_beside_it() -> None:
+    (key,) = _keys(_one("I", {}, {"A": "k", "B": "x"}), schemas=True)
+    field = {"type": "string", "optional": False, "field": "A"}
+    assert key == {
+        "schema": {
+            "type": "struct", "fields": [field], "optional": False,
+            "name": "trailgate.S.NARROW.Key",
+        },
+        "payload": {"A": "k"},
+    }  # fmt: skip
+
+
+def test_an_event_without_its_key_is_refused() -> None:
+    with pytest.raises(EncodeError, match=r"key column A is missing.*table S\.NARROW, field A"):
+        _keys(_one("U", {}, {"B": "x"}), missing="omit")
+
+
 def test_a_missing_column_is_refused_omitted_or_said_by_the_placeholder() -> None:
     batch = _one("U", {}, {"A": "k"})
     with pytest.raises(

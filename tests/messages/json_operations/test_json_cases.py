@@ -21,7 +21,8 @@ def _cases() -> Iterator[Any]:
         file = tomllib.loads(path.read_text())
         for case in file["case"]:
             case["properties"] = together(file["properties"], case.get("properties", ""))
-            yield pytest.param(case, id=f"{path.stem}: {case['name']}")
+            marks = [pytest.mark.assumed] if case.get("assumed") else []
+            yield pytest.param(case, id=f"{path.stem}: {case['name']}", marks=marks)
 
 
 @pytest.mark.parametrize("case", list(_cases()))

@@ -58,6 +58,8 @@ class StompConnection:
             found = self._reader.take(limit)
             if len(found):
                 return found
+            if self.is_closed_by_broker:
+                raise self.error("the broker has closed the connection")
             left = until - time.monotonic()
             if left <= 0:
                 return None
@@ -111,12 +113,13 @@ class StompConnection:
                 size = self._socket.recv_into(room)
             except (BlockingIOError, ssl.SSLWantReadError):
                 return
+            except ConnectionError:
+                size = 0
             except OSError as error:
-                self.is_closed_by_broker = isinstance(error, ConnectionError)
                 raise self.error(f"the connection is lost: {error}") from error
             if not size:
-                self.is_closed_by_broker = True
-                raise self.error("the broker has closed the connection")
+                self.is_closed_by_broker = True  # what it sent before, as an ERROR frame, counts
+                return
             self.last_received = time.monotonic()
             self._reader.received(size)
             if self._reader.waiting >= WINDOW_BYTES:

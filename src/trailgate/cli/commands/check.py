@@ -105,7 +105,7 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
 
 
 def _right(totals: list[int]) -> list[str]:
-    """Return totals as they stand under their headings."""
+    """Return totals, aligned with their headings."""
     return [f"{total:>{len(name)},}" for name, total in zip(TOTALS, totals, strict=True)]
 
 

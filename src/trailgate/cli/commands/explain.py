@@ -34,7 +34,7 @@ def command(
     capture = load(properties).capture
     if not isinstance(capture.options, XmlOptions):
         hint = "trailgate capture --dry-run checks messages of the other parsers"
-        raise OptionError("only XML messages are found by rules", hint=hint)
+        raise OptionError("only messages of parser.type=xml are found by rules", hint=hint)
     body = _read(message)
     try:
         explanation = explain(capture.options, body)

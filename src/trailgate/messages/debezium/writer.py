@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.grouping import grouped
+from trailgate.messages.debezium.event_keys import event_keys, transaction_keys
 from trailgate.messages.debezium.transaction_events import (
     Bounds,
     OpenTransaction,
@@ -71,6 +72,7 @@ class DebeziumWriter:
         rows = np.arange(batch.rows)
         begins = ends = rows[:0]
         measured: list[tuple[Longs, MeasuredObjects]] = []
+        keys: list[tuple[Longs, MeasuredObjects]] = []
         if bounds is not None:
             begins, opening = begin_events(bounds)
             ends, closing = end_events(bounds)
@@ -81,19 +83,18 @@ class DebeziumWriter:
                 objects = self._measured(alike, bounds)
                 check_sizes(alike, objects.sizes, self.options.max_message_bytes)
                 measured.append((own[alike.order], objects))
+                own_keys = event_keys(alike, self.options.prefix, schemas=self.options.schemas)
+                if own_keys is not None:
+                    keys.append((own[alike.order], own_keys))
         if bounds is not None:
             measured += [(own[begins] - 1, opening), (own[ends] + 1, closing)]
+            for rows_of, slots in ((begins, own[begins] - 1), (ends, own[ends] + 1)):
+                keys.append((slots, transaction_keys(bounds, rows_of)))
         count = batch.rows + len(begins) + len(ends)
-        sizes, order = np.empty(count, np.int64), np.empty(count, np.int64)
+        order = np.empty(count, np.int64)
         order[own], order[own[begins] - 1], order[own[ends] + 1] = rows, begins, ends
-        for slots, objects in measured:
-            sizes[slots] = objects.sizes
-        places = np.concatenate([[0], np.cumsum(sizes)])
-        out = np.empty(int(places[-1]), np.uint8)
-        for slots, objects in measured:
-            objects.write(places[slots], out)
         topics = self._topics(batch, own, count)
-        return Messages(bodies_of(out, places), order, {"topic": topics})
+        return Messages(_joined(measured, count), order, {"topic": topics}, _joined(keys, count))
 
     def finish(self) -> Messages:
         """Return no event: none is held back."""
@@ -205,6 +206,21 @@ class DebeziumWriter:
         yield Piece(b',"data_collection_order":', order, BARE, without)
         yield Piece(b"}", missing=without)
         yield Piece(b',"transaction":null', missing=~without)
+
+
+def _joined(parts: list[tuple[Longs, MeasuredObjects]], count: int) -> pa.LargeBinaryArray:
+    """Return ``count`` texts, each part's at its own slots; null where no part has one."""
+    sizes = np.zeros(count, np.int64)
+    for slots, objects in parts:
+        sizes[slots] = objects.sizes
+    places = np.concatenate([[0], np.cumsum(sizes)])
+    out = np.empty(int(places[-1]), np.uint8)
+    for slots, objects in parts:
+        objects.write(places[slots], out)
+    texts = bodies_of(out, places)
+    if sizes.all():
+        return texts
+    return pc.if_else(pa.array(sizes > 0), texts, pa.scalar(None, texts.type))
 
 
 def _names(block: ChangeBlock) -> tuple[str | None, str, str]:

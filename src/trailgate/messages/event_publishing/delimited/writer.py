@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.templates import MeasuredRows, measure
@@ -16,6 +15,7 @@ from trailgate.messages.event_publishing.delimited.record_pieces import (
     RecordPieces,
 )
 from trailgate.messages.event_publishing.delimited.writer_options import DelimitedPublishOptions
+from trailgate.messages.publishing.bodies import bodies_of
 from trailgate.messages.publishing.cutting import Cut, cut_messages
 from trailgate.messages.publishing.messages import BEFORE, NO_MESSAGES, Messages
 from trailgate.messages.publishing.options import ROW
@@ -63,7 +63,7 @@ class DelimitedWriter:
         """Return the message that was held."""
         if not len(self._held):
             return NO_MESSAGES
-        bodies = _bodies(self._held, np.array([0, len(self._held)]))
+        bodies = bodies_of(self._held, np.array([0, len(self._held)]))
         self._held = _NOTHING
         return Messages(bodies, np.array([BEFORE]))
 
@@ -103,11 +103,4 @@ class DelimitedWriter:
         else:
             self._held = out[begins[-2] :].copy()
             begins, order = begins[:-1], order[:-1]
-        return Messages(_bodies(out, begins), order.astype(np.int64))
-
-
-def _bodies(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:
-    offsets = pa.py_buffer(np.ascontiguousarray(bounds, np.int64))
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(bounds) - 1, [None, offsets, pa.py_buffer(data)]
-    )
+        return Messages(bodies_of(out, begins), order.astype(np.int64))

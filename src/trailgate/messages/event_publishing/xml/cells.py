@@ -37,6 +37,7 @@ _PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
         kernels.SEVERAL: ("column {} has more than one value", ""),
         kernels.NESTED: (f"column {{}} has {BEFORE} or {AFTER}, which belong in an updateRow", ""),
         kernels.NO_AFTER: (f"column {{}} has a {BEFORE}, and no {AFTER}", ""),
+        kernels.REPEATED: (f"column {{}} has more than one {BEFORE} or {AFTER}", ""),
         kernels.NIL_WITH_VALUE: ("column {} is nil, and has a value", ""),
         kernels.BAD_MARK: (
             "nil, invalidData or rawData of column {} is not 0, 1, true or false",

@@ -125,6 +125,8 @@ _COLUMN: Final[Mapping[str, str | Path]] = {
             (".raw", f"{element}/@rawData"),
         )
     },
+    "before.more": f"./*/{BEFORE}[2]",
+    "after.more": f"./*/{AFTER}[2]",
 }  # fmt: skip
 
 # The values of a cell, in the order that ``kernels.cells`` has them in.

@@ -22,7 +22,8 @@ NEW: Final = 12
 NIL: Final = 1
 INVALID: Final = 2
 RAW: Final = 3
-FIELDS: Final = 16
+MORE_OLD: Final = 16
+MORE_NEW: Final = 17
 
 # What a cell may have against it.
 GOOD: Final = 0
@@ -36,6 +37,7 @@ NIL_WITH_VALUE: Final = 7
 UNCONVERTED: Final = 8
 UNCONVERTED_RAW: Final = 9
 BAD_MARK: Final = 10
+REPEATED: Final = 11  # values before or after
 NOT_BOOLEAN: Final = -1
 
 INSERT: Final = 73
@@ -210,6 +212,11 @@ def place_images(
             problem = NESTED
         elif not new:
             problem = NO_AFTER
+        elif (
+            size_of(records, record, fields, MORE_OLD, len(text)) >= 0
+            or size_of(records, record, fields, MORE_NEW, len(text)) >= 0
+        ):
+            problem = REPEATED
         else:
             problem = put(text, records, record, fields, NEW, cell, after_start, after_length)
             if problem == GOOD and old:
