@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trailgate.cli.row_layout import Part, RowLayout, Shown, flowed, width_of
@@ -16,6 +16,7 @@ def squeezed(lines: list[str]) -> str:
 
 
 @given(PARTS, st.integers(12, 100), st.sampled_from(["", "    "]))
+@example([Part(":" * 21, ":" * 21)], 12, "")
 def test_flowed_parts_keep_all_and_fit(parts: list[Part], width: int, indent: str) -> None:
     lines = list(flowed(parts, width, indent))
 

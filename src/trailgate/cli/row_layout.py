@@ -119,23 +119,24 @@ def _unpadded(parts: Sequence[Part]) -> list[Part]:
 def flowed(parts: Sequence[Part], width: int, indent: str = "") -> Iterator[str]:
     """Yield lines of parts; a part longer than a line is cut, all lines but the first are indented."""
     line, used = indent, len(indent)
+    later = indent or INDENT  # of the lines after the first
     begun = False  # whether the line has a part
     for part in parts:
         size = width_of(part.text)
         if begun and used + len(GAP) + size > width:
             yield line
-            line, used, begun = indent or INDENT, len(indent or INDENT), False
+            line, used, begun = later, len(later), False
         if begun:
             line, used = line + GAP, used + len(GAP)
         if used + size <= width:
             line, used = line + part.painted, used + size
         else:
-            room = max(width - used, 8)  # a line holds something, however narrow it is
-            first, *rest = _cut(part.text, room)
+            # A line holds something, however narrow it is.
+            first = _cut(part.text, max(width - used, 8))[0]
             line += first
-            for piece in rest:
+            for piece in _cut(part.text[len(first) :], max(width - len(later), 8)):
                 yield line
-                line = (indent or INDENT) + piece
+                line = later + piece
             used = width_of(line)
         begun = True
     if begun:
