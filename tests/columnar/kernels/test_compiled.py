@@ -129,6 +129,7 @@ def test_code_in_the_cache_is_compiled_again_when_a_function_or_constant_elsewhe
         **os.environ,
         "PYTHONPATH": f"{SOURCE}{os.pathsep}{tmp_path}",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "NUMBA_DISABLE_JIT": "0",
         "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
     }
 
@@ -165,7 +166,12 @@ def test_a_negative_index_does_not_count_from_the_end() -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": SOURCE, "NUMBA_BOUNDSCHECK": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": SOURCE,
+            "NUMBA_BOUNDSCHECK": "1",
+            "NUMBA_DISABLE_JIT": "0",
+        },
         capture_output=True,
         text=True,
         check=False,
