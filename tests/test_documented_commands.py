@@ -8,8 +8,8 @@ from __future__ import annotations
 import io
 import re
 import shlex
-import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,7 +97,7 @@ def obeyed(statement: str, capsys: pytest.CaptureFixture[str]) -> None:
             code = run(words)
         assert code == 0, (statement, capsys.readouterr())
         return
-    script = f'set -e\ntrailgate() {{ "{shutil.which("python")}" -m trailgate "$@"; }}\n{statement}'
+    script = f'set -e\ntrailgate() {{ "{sys.executable}" -m trailgate "$@"; }}\n{statement}'
     done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, (statement, done.stderr)
 
