@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -46,10 +47,11 @@ class ListFeed:
     def open(self, number: int | None) -> None:
         self._at = number or 0
 
-    def receive(self, seconds: float) -> Part | None:  # noqa: ARG002  there is nothing to wait for
+    def receive(self, seconds: float) -> Part | None:
         size = self._sizes.pop(0) if self._sizes else 1000
         bodies = self._bodies[self._at : self._at + size]
         if not bodies:
+            time.sleep(min(seconds, 0.001))  # nothing will come
             return None
         numbers = np.arange(self._at, self._at + len(bodies))
         self._at += len(bodies)
