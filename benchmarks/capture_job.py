@@ -22,7 +22,7 @@ from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.spark import session
-from trailgate.spark.capture_job import run_capture
+from trailgate.spark.jobs.capture import run_capture
 
 TARGET: Final = Target(3)
 RUNS: Final = 3

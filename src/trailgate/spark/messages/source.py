@@ -31,7 +31,7 @@ from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Kind, Option, Opti
 from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.expected_rows import as_expected
 from trailgate.spark.options import BASE, kept_in, read_with_paths, with_kept
-from trailgate.storage.reading.message_files import (
+from trailgate.storage.reading.messages.files import (
     SPLIT_BYTES,
     MessageFiles,
     MessageRange,
@@ -143,7 +143,7 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
         try:
-            from trailgate.spark.message_stream import MessageTail  # noqa: PLC0415  needs 4.2
+            from trailgate.spark.messages.stream import MessageTail  # noqa: PLC0415  needs 4.2
         except ImportError:
             problem = "a stream of the format message_capture needs PySpark 4.2 or newer"
             raise MissingDependencyError(problem) from None
