@@ -24,7 +24,8 @@ from trailgate.errors import OptionError
 from trailgate.jobs.capture.learning import learnt
 from trailgate.messages.capture import Capture
 from trailgate.spark.brief_errors import with_brief_errors
-from trailgate.spark.messages.source import MessageOptions, MessagePartition, read_partition
+from trailgate.spark.messages.options import MessageOptions
+from trailgate.spark.messages.partitions import MessagePartition, read_partition
 from trailgate.spark.options import one_path
 from trailgate.storage.files.found_files import FoundFile, find_growing
 from trailgate.storage.reading.batch_limit import NO_LIMIT, BatchLimit
