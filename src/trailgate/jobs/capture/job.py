@@ -23,7 +23,7 @@ from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.durable import write_whole, writing
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.manifest import Manifest, read_captured, read_manifest, write_manifest
-from trailgate.storage.reading.message_files import (
+from trailgate.storage.reading.messages.files import (
     MessageFiles,
     MessageRange,
     find_messages,

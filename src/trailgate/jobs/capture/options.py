@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from trailgate.errors import OptionError
-from trailgate.storage.reading.message_files import SPLIT_BYTES
+from trailgate.storage.reading.messages.files import SPLIT_BYTES
 from trailgate.storage.writing.options import WriteOptions
 
 

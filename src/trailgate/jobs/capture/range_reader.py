@@ -19,8 +19,8 @@ from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
 from trailgate.messages.parsing.message_ids import MessageIds
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.reading.message_files import MessageFiles, MessagePlace, MessageRange
-from trailgate.storage.reading.message_reading import ReadMessages, read_messages
+from trailgate.storage.reading.messages.batches import ReadMessages, read_messages
+from trailgate.storage.reading.messages.files import MessageFiles, MessagePlace, MessageRange
 
 TAIL: Final = 64  # messages looked at first for the end of a stretch after a range's end
 

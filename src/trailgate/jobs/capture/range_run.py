@@ -13,7 +13,7 @@ from trailgate.jobs.capture.bad_messages import BadMessages
 from trailgate.jobs.capture.quarantine_writer import write_quarantine
 from trailgate.jobs.capture.range_reader import OwnedBatch, RangeReader, located, place_of
 from trailgate.jobs.capture.sequence_ids import IdCheck, IdSpan
-from trailgate.storage.reading.message_files import MessageFiles, MessagePlace
+from trailgate.storage.reading.messages.files import MessageFiles, MessagePlace
 from trailgate.storage.writing.counts import Counts, added, counted
 from trailgate.storage.writing.segments import (
     EncodedOperations,

@@ -21,7 +21,7 @@ from trailgate.jobs.capture.range_run import RangeReport, RangeRun
 from trailgate.jobs.capture.sequence_ids import IdCheck, check_spans
 from trailgate.messages.parsing.message_ids import MessageIds
 from trailgate.storage.files.manifest import captured_lines
-from trailgate.storage.reading.message_files import MessagePlace
+from trailgate.storage.reading.messages.files import MessagePlace
 from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.writing.counts import Counts, added
 from trailgate.storage.writing.publishing import Staged

@@ -15,7 +15,12 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import DecodeError, Where
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
-from trailgate.storage.reading.transaction_spans import Bounds, Stretch, forwards, is_abandoned
+from trailgate.storage.reading.trail.transaction_spans import (
+    Bounds,
+    Stretch,
+    forwards,
+    is_abandoned,
+)
 from trailgate.trail.records.record_view import RecordView
 
 LOG: Final = logging.getLogger(__name__)
