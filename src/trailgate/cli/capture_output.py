@@ -22,6 +22,7 @@ BEFORE: Final = {
     "skipped_files": "skipped: captured before (--again captures them once more)",
     "skipped_operations": "skipped: the trail has their sequence ids",
     "repeated_operations": "skipped: they came before in the same messages",
+    "duplicate_messages": "skipped: their message ids (jms.id) came before",
     "continued_files": "grown since captured: only the new lines were taken",
     "changed_files": "captured whole: captured before with other content under the same name",
     "copied_files": "captured whole: captured before under another name",

@@ -186,14 +186,18 @@ def command(  # noqa: PLR0913  one argument an option
             "--dry-run": dry_run,
             "--again": again,
             "--max-bad": max_bad is not None,
-            "--unordered-ids": unordered_ids,
             "--master": master,
             "--threads": threads,
             "--message-per": message_per is MessagePer.LINE,
         }
         _check_live(of_files, follow=follow, until_empty=until_empty)
         appending = AppendOptions(**{name: getattr(written, name) for name in WRITE_NAMES})
-        receiving = ReceiveOptions(str(on_error), until_empty=not follow, append=appending)
+        receiving = ReceiveOptions(
+            str(on_error),
+            until_empty=not follow,
+            append=appending,
+            unordered_ids=unordered_ids,
+        )
         with opened(loaded.capture, address, target, receiving) as live:
             print_live(live, as_json=as_json)
         return
