@@ -13,6 +13,7 @@ from trailgate.jobs.receive.feeds import Feed
 from trailgate.jobs.receive.journal_feed import JournalFeed
 from trailgate.jobs.receive.kafka_feed import KafkaFeed
 from trailgate.jobs.receive.options import ReceiveOptions
+from trailgate.jobs.receive.receivers import receiver_of
 from trailgate.jobs.receive.run import LiveCapture
 from trailgate.messages.capture import Capture
 from trailgate.model.tables import Definitions
@@ -24,16 +25,8 @@ def journal_folder(prefix: str) -> Path:
     return Path(f"{prefix}.journal")
 
 
-def _stomp(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
-    from trailgate.brokers.stomp.receiver import StompReceiver  # noqa: PLC0415  one protocol a run
-
-    return JournalFeed(address, StompReceiver(address), journal_folder(prefix), options.journal)
-
-
-def _amqp(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
-    from trailgate.brokers.amqp.receiver import AmqpReceiver  # noqa: PLC0415  an extra
-
-    receiver = AmqpReceiver(address)
+def _journalled(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
+    receiver = receiver_of(address)
     return JournalFeed(address, receiver, journal_folder(prefix), options.journal)
 
 
@@ -46,7 +39,7 @@ def _kafka(address: BrokerAddress, _prefix: str, _options: ReceiveOptions) -> Fe
 
 
 FEEDS: Final[Mapping[Family, Callable[[BrokerAddress, str, ReceiveOptions], Feed]]] = (
-    MappingProxyType({Family.STOMP: _stomp, Family.AMQP: _amqp, Family.KAFKA: _kafka})
+    MappingProxyType({Family.STOMP: _journalled, Family.AMQP: _journalled, Family.KAFKA: _kafka})
 )
 
 
