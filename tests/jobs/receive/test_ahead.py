@@ -57,6 +57,12 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
+def receive_all(ahead: ReceivingAhead, numbers: list[int]) -> None:
+    while True:
+        part = ahead.receive(WAIT)
+        numbers += [] if part is None else part.numbers.tolist()
+
+
 def test_parts_that_wait_are_captured_together() -> None:
     feed = CountedFeed([f"text {i}" for i in range(40)])
     ahead = ReceivingAhead(feed)
@@ -99,10 +105,7 @@ def test_an_error_is_raised_once_after_the_parts_before_it() -> None:
     ahead.open(0)
     numbers: list[int] = []
     with pytest.raises(BrokerError, match="lost"):
-        while True:
-            part = ahead.receive(WAIT)
-            assert part is not None
-            numbers += part.numbers.tolist()
+        receive_all(ahead, numbers)
     ahead.close()
 
     assert numbers == [0, 1]
@@ -187,9 +190,7 @@ def test_what_cannot_be_stored_is_not_acknowledged(
     ahead.open(None)
     numbers: list[int] = []
     with pytest.raises(WriteError, match="No space left"):
-        while True:
-            part = ahead.receive(WAIT)
-            numbers += [] if part is None else part.numbers.tolist()
+        receive_all(ahead, numbers)
     ahead.close()
 
     assert numbers == [0, 1]

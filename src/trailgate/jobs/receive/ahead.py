@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from trailgate.jobs.receive.feeds import Feed, Part
+from trailgate.messages.capture import MessageBatch
 
 AHEAD_BYTES: Final = 16 << 20  # bodies that wait, about: no more is received meanwhile
 JOINED_BYTES: Final = 4 << 20  # waiting parts are captured together up to so many bytes of bodies
@@ -52,6 +54,10 @@ class ReceivingAhead:
         """Return the name of the other feed."""
         return self._feed.name
 
+    def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
+        """Yield messages before a number; see ``Feed``."""
+        return self._feed.earlier(number, count)
+
     def open(self, number: int | None) -> None:
         """Begin at a message; see ``Feed``."""
         self._feed.open(number)
@@ -78,7 +84,7 @@ class ReceivingAhead:
         return self._feed.lag(number)
 
     def captured(self, number: int) -> None:
-        """Note that messages are in the trail; the thread tells the other feed."""
+        """Note that messages are in the trail; the thread hands it on."""
         with self._changed:
             self._captured = number
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -69,6 +69,10 @@ class Feed(Protocol):
     @property
     def name(self) -> str:
         """Return what numbers belong to, as the trail's commit has it."""
+        ...
+
+    def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
+        """Yield messages before a number that are still there, ``count`` at most; called before ``open``."""
         ...
 
     def open(self, number: int | None) -> None:
