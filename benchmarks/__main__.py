@@ -142,7 +142,7 @@ def publications_xml(quick: bool) -> list[Figure]:
 
 
 def live(quick: bool) -> list[Figure]:
-    from benchmarks.live import run  # noqa: PLC0415
+    from benchmarks.live.running import run  # noqa: PLC0415
 
     return run(quick=quick)
 

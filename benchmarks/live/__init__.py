@@ -1,0 +1,1 @@
+"""Live captures from real brokers, each beside the barest consumer of the same run."""

@@ -1,0 +1,133 @@
+"""How long a message takes from its sender to readers of the trail, at a steady rate."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import benchmarks.live.places  # noqa: F401  finds the brokers
+import numpy as np
+import numpy.typing as npt
+from benchmarks.live.places import following
+from benchmarks.live.queues import ROOM, acknowledge, subscribe
+from benchmarks.report import Figure
+
+from brokers.artemis import LOGIN, Artemis
+from brokers.live_place import LivePlace
+from brokers.stomp_sender import Sender
+from trailgate.arrays import Longs
+from trailgate.storage.reading.trail.trails import read_trail
+
+RATE: Final = 1000  # messages a second
+SECONDS: Final = 20
+QUICK_SECONDS: Final = 5
+WARM: Final = 4  # seconds that do not count
+Floats = npt.NDArray[np.float64]
+A_TICK: Final = 0.005
+TURN: Final = 10**10  # microseconds: what a message has room for
+ROOT: Final = Path(__file__).parents[2]
+NAME: Final = re.compile(rb"W,0,(\d{10})")
+
+
+def figures(broker: Artemis, place: LivePlace, *, quick: bool) -> Iterator[Figure]:
+    """Yield the median and the 99th percentile."""
+    count = RATE * (WARM + (QUICK_SECONDS if quick else SECONDS))
+    own = _counted(_through_the_trail(broker, place, count))
+    bare = _counted(_through_the_broker(broker, count))
+    for name, percentile in (("median", 50), ("99th percentile", 99)):
+        yield Figure(
+            f"from sending to reading in the trail at {RATE:,} messages/s, {name}",
+            float(np.percentile(own, percentile)),
+            "ms",
+            "to a consumer that only acknowledges",
+            float(np.percentile(bare, percentile)),
+        )
+
+
+def _counted(microseconds: Longs) -> Floats:
+    """Return what counts of latencies, in milliseconds."""
+    return np.divide(microseconds[RATE * WARM :], 1000)
+
+
+def _through_the_trail(broker: Artemis, place: LivePlace, count: int) -> Longs:
+    with following(place, broker.address("latency")), _sending(broker, "latency", count):
+        return _read(place, count)
+
+
+def _read(place: LivePlace, count: int) -> Longs:
+    """Return the latencies of what a reader finds that asks for the next operations again and again."""
+    found: list[Longs] = []
+    after, seen = None, 0
+    while seen < count:
+        if not Path(f"{place.prefix}000000000").exists():
+            time.sleep(0.001)
+            continue
+        for batch in read_trail(place.prefix, after=after, threads=1):
+            now = time.time_ns() // 1000
+            sent = [int(dict(values)["NAME"]) for values in batch["after"].to_pylist()]
+            found.append((now - np.array(sent, np.int64)) % TURN)
+            after, seen = batch["position"][-1].as_py(), seen + len(sent)
+        time.sleep(0.001)
+    return np.concatenate(found)
+
+
+def _through_the_broker(broker: Artemis, count: int) -> Longs:
+    found: list[Longs] = []
+    seen, rest = 0, b""
+    with socket.create_connection(("127.0.0.1", broker.stomp)) as opened:
+        subscribe(opened, "bare")
+        with _sending(broker, "bare", count):
+            while seen < count:
+                data = rest + opened.recv(ROOM)
+                now = time.time_ns() // 1000
+                whole = data.rfind(b"\0") + 1
+                data, rest = data[:whole], data[whole:]
+                seen += acknowledge(opened, data)
+                sent = np.array([int(one) for one in NAME.findall(data)], np.int64)
+                found.append((now - sent) % TURN)
+    return np.concatenate(found)
+
+
+@contextmanager
+def _sending(broker: Artemis, queue: str, count: int) -> Iterator[None]:
+    """Have a process of its own send."""
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.live.latency",
+        str(broker.stomp),
+        queue,
+        str(count),
+    ]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}/src:{ROOT}"}
+    process = subprocess.Popen(command, cwd=ROOT, env=environment)
+    try:
+        yield
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def send(port: int, queue: str, count: int) -> None:
+    """Send messages at the rate, each with the microseconds at which it is sent."""
+    sender = Sender(port, queue, LOGIN, **{"destination-type": "ANYCAST"})
+    begun, sent = time.perf_counter(), 0
+    while sent < count:
+        due = min(count, int((time.perf_counter() - begun) * RATE))
+        now = time.time_ns() // 1000 % TURN
+        sender.send([f"I,MY.ORDERS,2026-01-01,W,0,{now:010}"] * (due - sent))
+        sent = due
+        time.sleep(A_TICK)
+
+
+if __name__ == "__main__":
+    send(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
