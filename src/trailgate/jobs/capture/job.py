@@ -105,7 +105,9 @@ def prepare(
         ids = IdRule(prefix, last, ordered, by_id)
     message_ids = None
     if capture.options.compares_message_ids and any(file.json for file in source.files):
-        message_ids = MessageIdRule(capture.options.message_id, not options.unordered_ids)
+        message_ids = MessageIdRule(
+            capture.options.message_id, not options.unordered_ids, options.remembered_ids
+        )
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     apart = not capture.options.by_id and message_ids is None
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
