@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from trailgate.cli.output import as_cells, console, plain_table, printable, say
@@ -40,19 +39,6 @@ PLACES: Final = {
 }
 SHOWN: Final = 60  # characters of a bad value
 BESIDE: Final = "the trail's files hold none, so move it with them (--format-release 12.2 writes them into the files)"
-
-
-@contextmanager
-def progress_bar(ranges: int, *, show: bool) -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that moves a progress bar; None if there is no terminal to show it."""
-    if not show or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress  # noqa: PLC0415  only a terminal needs it
-
-    with Progress(console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("capturing", total=ranges)
-        yield lambda done: bar.update(task, completed=done)
 
 
 def print_ignored(loaded: Loaded) -> None:

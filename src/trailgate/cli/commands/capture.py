@@ -18,11 +18,11 @@ from trailgate.cli.capture_output import (
     print_ignored,
     print_notes,
     print_summary,
-    progress_bar,
 )
 from trailgate.cli.live_output import LiveOutput, print_live
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
+from trailgate.cli.progress import progress_bar
 from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
@@ -291,7 +291,7 @@ def run(
 ) -> CaptureSummary:
     """Run a job here, or on Spark if a master or a session is given."""
     if master is None:
-        with progress_bar(len(job.ranges), show=show) as progress:
+        with progress_bar("capturing", len(job.ranges), show=show) as progress:
             return run_local(job, progress, threads)
     if threads is not None:
         raise OptionError("--threads is about a run in this process", hint="As local[2] for Spark")

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.brokers.address import BrokerAddress, Family
-from trailgate.brokers.receiver import Receiver
 from trailgate.jobs.receive.feeds import Feed
 from trailgate.jobs.receive.journal_feed import JournalFeed
 from trailgate.jobs.receive.kafka_feed import KafkaFeed
 from trailgate.jobs.receive.options import ReceiveOptions
+from trailgate.jobs.receive.receivers import receiver_of
 from trailgate.jobs.receive.run import LiveCapture
 from trailgate.messages.capture import Capture
 from trailgate.messages.parsing.message_ids import JMS_MESSAGE_ID, message_id_kind
@@ -27,23 +27,9 @@ def journal_folder(prefix: str) -> Path:
     return Path(f"{prefix}.journal")
 
 
-def _journaled(
-    address: BrokerAddress, receiver: Receiver, prefix: str, options: ReceiveOptions
-) -> Feed:
+def _journalled(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
     folder, needed = journal_folder(prefix), options.needed_header
-    return JournalFeed(address, receiver, folder, options.journal, needed)
-
-
-def _stomp(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
-    from trailgate.brokers.stomp.receiver import StompReceiver  # noqa: PLC0415  one protocol a run
-
-    return _journaled(address, StompReceiver(address), prefix, options)
-
-
-def _amqp(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
-    from trailgate.brokers.amqp.receiver import AmqpReceiver  # noqa: PLC0415  an extra
-
-    return _journaled(address, AmqpReceiver(address), prefix, options)
+    return JournalFeed(address, receiver_of(address), folder, options.journal, needed)
 
 
 def _kafka(address: BrokerAddress, _prefix: str, _options: ReceiveOptions) -> Feed:
@@ -55,7 +41,7 @@ def _kafka(address: BrokerAddress, _prefix: str, _options: ReceiveOptions) -> Fe
 
 
 FEEDS: Final[Mapping[Family, Callable[[BrokerAddress, str, ReceiveOptions], Feed]]] = (
-    MappingProxyType({Family.STOMP: _stomp, Family.AMQP: _amqp, Family.KAFKA: _kafka})
+    MappingProxyType({Family.STOMP: _journalled, Family.AMQP: _journalled, Family.KAFKA: _kafka})
 )
 
 

@@ -79,15 +79,17 @@ class Stored:
 
 
 class Journal:
-    """A journal that is written; one process holds it at a time."""
+    """A journal that is written; one process holds it at a time, and ``wait`` seconds are waited for another one to end."""
 
-    def __init__(self, folder: Path, options: JournalOptions | None = None) -> None:
+    def __init__(
+        self, folder: Path, options: JournalOptions | None = None, wait: float = 0.0
+    ) -> None:
         self.folder, self._options = folder, options or JournalOptions()
         self._known = KnownIds(self._options.remembered)
         self._firsts: dict[int, int] = {}  # of each segment, its first message's number
         self.next = 0
         with ExitStack() as held:
-            held.enter_context(locked(str(folder)))
+            held.enter_context(locked(str(folder), wait, "journal"))
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             self._open(held)
