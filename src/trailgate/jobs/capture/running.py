@@ -20,7 +20,7 @@ from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.jobs.capture.range_run import RangeReport, RangeRun
 from trailgate.jobs.capture.sequence_ids import IdCheck, check_spans
 from trailgate.storage.files.manifest import captured_lines
-from trailgate.storage.reading.messages.files import MessagePlace
+from trailgate.storage.reading.messages.files import MessagePlace, MessageRange
 from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.writing.counts import Counts, added
 from trailgate.storage.writing.publishing import Staged
@@ -31,10 +31,15 @@ KNOWN: Final = ("skipped", "continued", "changed", "copied")  # of what was capt
 
 def run_range(job: CaptureJob, index: int) -> RangeReport:
     """Capture one range into the staging folder; an error is part of the report."""
+    return run_part(job, index, job.ranges[index])
+
+
+def run_part(job: CaptureJob, index: int, part: MessageRange) -> RangeReport:
+    """Capture a range by its number, as ``run_range`` does; the job need not have it."""
     stem = f"{index:06d}-{uuid.uuid4().hex[:8]}"
     writer = None if job.options.dry_run else job.target.writer(stem)
     # A copy has a parser of its own, which no other thread uses.
-    owned = RangeReader(replace(job.capture), job.source, job.ranges[index])
+    owned = RangeReader(replace(job.capture), job.source, part)
     stop = job.options.on_error == "stop"
     ids = None if job.ids is None else IdCheck(job.ids, job.source)
     run = RangeRun(owned, job.source, writer, job.target.encoding(), stop=stop, ids=ids)

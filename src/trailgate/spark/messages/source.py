@@ -138,7 +138,7 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
-        return MessageReader(self._options(schema), schema)
+        return MessageReader(planned(self._options(schema)), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
@@ -154,13 +154,34 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
         return replace(given, columns=tuple(schema.names))
 
 
-class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
-    """A range of messages, and all that is needed to parse them."""
+@dataclass(frozen=True, slots=True)
+class MessageReading:
+    """What messages are read by, and where they are: what all tasks need."""
 
-    def __init__(self, capture: Capture, source: MessageFiles, own: MessageRange) -> None:
+    options: MessageOptions
+    capture: Capture
+    source: MessageFiles
+
+    def rows(self, own: MessageRange, schema: StructType) -> Iterator[pa.RecordBatch]:
+        """Yield the operations of a range in exactly the schema that Spark expects."""
+        projection = self.options.projection(self.capture)
+        changes = owned_changes(self.capture, self.source, own)
+        batches = (projection.rows(batch) for batch in changes)
+        return as_expected((batch for batch in batches if batch.num_rows), schema)
+
+
+def planned(options: MessageOptions) -> MessageReading:
+    """Return what is read, with the tables that are learnt of it."""
+    capture = options.capture()
+    source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
+    return MessageReading(options, learnt(capture, source), source)
+
+
+class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
+    """A range of messages. All else is the reader's: it is sent once, and not with every partition."""
+
+    def __init__(self, own: MessageRange) -> None:
         super().__init__(None)
-        self.capture = capture
-        self.source = source
         self.own = own
 
 
@@ -168,35 +189,21 @@ class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types
 class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Reads ranges of messages in parallel. There is no ``pushFilters``, as for trails."""
 
-    def __init__(self, options: MessageOptions, schema: StructType) -> None:
-        self._options = options
-        self._schema = schema
+    def __init__(self, reading: MessageReading, schema: StructType) -> None:
+        self._reading, self._schema = reading, schema
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files split, small ones packed together."""
-        options = self._options
-        capture = options.capture()
-        source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
-        capture = learnt(capture, source)
-        apart = not capture.options.by_id
-        ranges = plan_ranges(source, options.split_bytes, apart=apart)
-        return [MessagePartition(capture, source, own) for own in ranges]
+        reading = self._reading
+        apart = not reading.capture.options.by_id
+        ranges = plan_ranges(reading.source, reading.options.split_bytes, apart=apart)
+        return [MessagePartition(own) for own in ranges]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield a partition's operations in exactly the schema that Spark expects."""
-        return read_partition(partition, self._options, self._schema)
-
-
-def read_partition(
-    partition: InputPartition | None, options: MessageOptions, schema: StructType
-) -> Iterator[pa.RecordBatch]:
-    """Yield a partition's operations in exactly the schema that Spark expects."""
-    if not isinstance(partition, MessagePartition):
-        return  # Spark asks once with None where there are no partitions
-    projection = options.projection(partition.capture)
-    changes = owned_changes(partition.capture, partition.source, partition.own)
-    batches = (projection.rows(batch) for batch in changes)
-    yield from as_expected((batch for batch in batches if batch.num_rows), schema)
+        if not isinstance(partition, MessagePartition):
+            return  # Spark asks once with None where there are no partitions
+        yield from self._reading.rows(partition.own, self._schema)
 
 
 def owned_changes(
