@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from trailgate.brokers.address import BrokerAddress, Family
+from trailgate.brokers.receiver import Receiver
 from trailgate.jobs.receive.feeds import Feed
 from trailgate.jobs.receive.journal_feed import JournalFeed
 from trailgate.jobs.receive.kafka_feed import KafkaFeed
 from trailgate.jobs.receive.options import ReceiveOptions
 from trailgate.jobs.receive.run import LiveCapture
 from trailgate.messages.capture import Capture
+from trailgate.messages.parsing.message_ids import JMS_MESSAGE_ID, message_id_kind
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
 
@@ -24,17 +27,23 @@ def journal_folder(prefix: str) -> Path:
     return Path(f"{prefix}.journal")
 
 
+def _journaled(
+    address: BrokerAddress, receiver: Receiver, prefix: str, options: ReceiveOptions
+) -> Feed:
+    folder, needed = journal_folder(prefix), options.needed_header
+    return JournalFeed(address, receiver, folder, options.journal, needed)
+
+
 def _stomp(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
     from trailgate.brokers.stomp.receiver import StompReceiver  # noqa: PLC0415  one protocol a run
 
-    return JournalFeed(address, StompReceiver(address), journal_folder(prefix), options.journal)
+    return _journaled(address, StompReceiver(address), prefix, options)
 
 
 def _amqp(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
     from trailgate.brokers.amqp.receiver import AmqpReceiver  # noqa: PLC0415  an extra
 
-    receiver = AmqpReceiver(address)
-    return JournalFeed(address, receiver, journal_folder(prefix), options.journal)
+    return _journaled(address, AmqpReceiver(address), prefix, options)
 
 
 def _kafka(address: BrokerAddress, _prefix: str, _options: ReceiveOptions) -> Feed:
@@ -58,6 +67,9 @@ def opened(
 
     Raises StorageError where another run holds the trail, or the trail is not one that was received from this kind of source.
     """
+    if capture.options.needs_message_ids:
+        header = message_id_kind(capture.options.message_id).header
+        options = replace(options, needed_header=header if header == JMS_MESSAGE_ID else None)
     wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
     definitions = Definitions(tuple(wanted), capture.definitions.database)
     with TrailAppender(prefix, definitions, options.append) as appender:

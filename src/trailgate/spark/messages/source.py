@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -20,103 +18,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from trailgate.errors import MissingDependencyError, OptionError
+from trailgate.errors import MissingDependencyError
 from trailgate.jobs.capture.learning import learnt
-from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.range_reader import RangeReader
-from trailgate.messages.capture import Capture
-from trailgate.model.changes import ChangeBatch
-from trailgate.operations.projection import Projection
-from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Kind, Option, Options, choice
 from trailgate.spark.brief_errors import with_brief_errors
-from trailgate.spark.expected_rows import as_expected
-from trailgate.spark.options import BASE, kept_in, read_with_paths, with_kept
-from trailgate.storage.reading.messages.files import (
-    SPLIT_BYTES,
-    MessageFiles,
-    MessageRange,
-    find_messages,
-    plan_ranges,
-)
-
-LOG: Final = logging.getLogger(__name__)
-
-
-def _stop(text: str) -> str:
-    if text != "stop":
-        problem = "reading stops at the first bad message"
-        raise OptionError(problem, hint="The capture job can quarantine bad messages")
-    return text
-
-
-OPTIONS: Final = Options(
-    "message_capture",
-    (
-        Option("properties", PATH, "the capture's properties"),
-        Option("extract", PATH, "an Extract parameter file that names them"),
-        Option(
-            "ignore_unsupported",
-            FLAG,
-            "capture without what the parameter file has that is not obeyed",
-            False,
-        ),
-        Option("table", TEXT, "this table's operations in the types of its columns"),
-        Option("columns", NAMES, "only these columns, comma-separated"),
-        Option(
-            "message_per",
-            choice({"file": "file", "line": "line"}),
-            "what a message is; .jsonl files hold one a line",
-            "file",
-        ),
-        Option("on_error", Kind("stop", _stop), "stop: at the first bad message", "stop"),
-        Option("split_bytes", COUNT, "how many bytes of messages a task reads", SPLIT_BYTES),
-        Option("max_files_per_trigger", COUNT, "a stream's batch: at most so many files"),
-        Option(
-            "max_bytes_per_trigger", COUNT, "a stream's batch: at most so many bytes, or one file"
-        ),
-        BASE,
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class MessageOptions:
-    """What messages are read by."""
-
-    paths: tuple[str, ...]
-    properties: str | None
-    extract: str | None
-    ignore_unsupported: bool
-    table: str | None
-    columns: tuple[str, ...] | None
-    message_per: str
-    on_error: str
-    split_bytes: int
-    max_files_per_trigger: int | None
-    max_bytes_per_trigger: int | None
-    base: str
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Return the options of Spark's texts; relative paths are from ``folder``. Raises OptionError."""
-        paths, values = read_with_paths(OPTIONS, options, '.load("messages/")', folder)
-        if values["properties"] is None and values["extract"] is None:
-            raise OptionError("the format message_capture needs the option properties or extract")
-        return cls(paths, **values)
-
-    def capture(self) -> Capture:
-        """Return what parses the messages."""
-        return load_capture(
-            self.properties,
-            self.extract,
-            base=self.base,
-            ignore_unsupported=self.ignore_unsupported,
-        )
-
-    def projection(self, capture: Capture) -> Projection:
-        """Return the columns of the rows."""
-        table = None if self.table is None else capture.definitions.table(self.table)
-        return Projection.of(table, self.columns)
+from trailgate.spark.messages.options import MessageOptions
+from trailgate.spark.messages.partitions import MessagePartition, MessageReading
+from trailgate.spark.options import kept_in, with_kept
+from trailgate.storage.reading.messages.files import find_messages, plan_ranges
 
 
 @with_brief_errors
@@ -138,7 +46,7 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
-        return MessageReader(planned(self._options(schema)), schema)
+        return MessageReader(_planned(self._options(schema)), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
@@ -154,35 +62,11 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
         return replace(given, columns=tuple(schema.names))
 
 
-@dataclass(frozen=True, slots=True)
-class MessageReading:
-    """What messages are read by, and where they are: what all tasks need."""
-
-    options: MessageOptions
-    capture: Capture
-    source: MessageFiles
-
-    def rows(self, own: MessageRange, schema: StructType) -> Iterator[pa.RecordBatch]:
-        """Yield the operations of a range in exactly the schema that Spark expects."""
-        projection = self.options.projection(self.capture)
-        changes = owned_changes(self.capture, self.source, own)
-        batches = (projection.rows(batch) for batch in changes)
-        return as_expected((batch for batch in batches if batch.num_rows), schema)
-
-
-def planned(options: MessageOptions) -> MessageReading:
+def _planned(options: MessageOptions) -> MessageReading:
     """Return what is read, with the tables that are learnt of it."""
     capture = options.capture()
     source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
     return MessageReading(options, learnt(capture, source), source)
-
-
-class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
-    """A range of messages. All else is the reader's: it is sent once, and not with every partition."""
-
-    def __init__(self, own: MessageRange) -> None:
-        super().__init__(None)
-        self.own = own
 
 
 @with_brief_errors
@@ -201,20 +85,7 @@ class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types 
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield a partition's operations in exactly the schema that Spark expects."""
-        if not isinstance(partition, MessagePartition):
-            return  # Spark asks once with None where there are no partitions
-        yield from self._reading.rows(partition.own, self._schema)
-
-
-def owned_changes(
-    capture: Capture, source: MessageFiles, own: MessageRange
-) -> Iterator[ChangeBatch]:
-    """Yield the operations that a range owns, and log its notes; raises at the first problem."""
-    reader = RangeReader(capture, source, own)
-    for batch in reader.batches():
-        for error in batch.problems.values():
-            raise error
-        yield batch.operations
-    # What only all ranges together know is left out.
-    for note in sorted(capture.said(reader.notes) & (reader.notes | capture.options.notes)):
-        LOG.warning(note)
+        if isinstance(
+            partition, MessagePartition
+        ):  # Spark asks once with None where there are none
+            yield from self._reading.rows(partition.own, self._schema)

@@ -24,7 +24,8 @@ from trailgate.errors import OptionError
 from trailgate.jobs.capture.learning import learnt
 from trailgate.messages.capture import Capture
 from trailgate.spark.brief_errors import with_brief_errors
-from trailgate.spark.messages.source import MessageOptions, MessagePartition, MessageReading
+from trailgate.spark.messages.options import MessageOptions
+from trailgate.spark.messages.partitions import MessageReading, TailPartition
 from trailgate.spark.options import one_path
 from trailgate.storage.files.found_files import FoundFile, find_growing
 from trailgate.storage.reading.batch_limit import NO_LIMIT, BatchLimit
@@ -105,14 +106,6 @@ class MessageTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         """Yield a partition's operations."""
         if isinstance(partition, TailPartition):  # Spark asks with None where there are none
             yield from partition.reading.rows(partition.own, self._schema)
-
-
-class TailPartition(MessagePartition):
-    """A range of a batch's messages, and what it is read by: a stream's reader is sent before its batches are known."""
-
-    def __init__(self, reading: MessageReading, own: MessageRange) -> None:
-        super().__init__(own)
-        self.reading = reading
 
 
 def check_stream(capture: Capture) -> None:
