@@ -18,7 +18,7 @@ WINDOW: Final = 1000  # messages that are accepted at once, at most
 AHEAD: Final = 1000  # messages that the broker sends ahead
 CONNECT_SECONDS: Final = 10.0
 GATHER_SECONDS: Final = 0.005  # of silence that end a window
-HEARTBEAT: Final = 10.0  # seconds
+HEARTBEAT: Final = 10  # seconds
 REFUSALS: Final = (
     "amqp:unauthorized-access",
     "amqp:not-found",
@@ -45,6 +45,7 @@ class AmqpReceiver(Reconnecting):
         self._address, self._where = address, Where(source=str(address))
         self._limit = address.number("window", WINDOW)
         self._link: _Link | None = None
+        self._was_subscribed = False
 
     @property
     def is_connected(self) -> bool:
@@ -126,7 +127,7 @@ class AmqpReceiver(Reconnecting):
             connection = utils.BlockingConnection(
                 f"{'amqps' if address.tls else 'amqp'}://{address.host}:{address.port}",
                 timeout=CONNECT_SECONDS,
-                heartbeat=HEARTBEAT,
+                heartbeat=float(address.number("heart-beat", HEARTBEAT)),
                 ssl_domain=self._domain(),
                 allowed_mechs="PLAIN" if login else "ANONYMOUS",
                 **login,
@@ -144,10 +145,12 @@ class AmqpReceiver(Reconnecting):
         except self._proton.ProtonException as error:
             with suppress(self._proton.ProtonException):
                 connection.close()
-            raise self._error("the subscription fails", error, refused=True) from error
+            # A broker that accepted it before may be starting up, or still have the consumer that was lost.
+            refused = isinstance(error, utils.LinkDetached) and not self._was_subscribed
+            raise self._error("the subscription fails", error, refused=refused) from error
         product = (connection.conn.remote_properties or {}).get("product", "unnamed")
         _LOG.info("receiving from %s (%s)", address, product)
-        self._link = _Link(connection, receiver)
+        self._link, self._was_subscribed = _Link(connection, receiver), True
         self._backoff.reached()
         return self._link
 
