@@ -129,7 +129,7 @@ def _write(folder: str, number: int, bodies: list[bytes]) -> None:
 
 def main(prefix: str) -> None:
     """Read in this process, in splits as tasks do, and print what it took."""
-    from trailgate.storage.reading.trails import find_trail, plan_splits, read_split  # noqa: PLC0415
+    from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split  # noqa: PLC0415
 
     begin = time.perf_counter()
     trail = find_trail(prefix)

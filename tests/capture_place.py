@@ -8,7 +8,7 @@ from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.trail.format.file_header import decode_header
 
 DEFINITIONS = """\

@@ -19,7 +19,7 @@ from trailgate import errors
 from trailgate.jobs.record_files.keywords import RecordKeywords
 from trailgate.jobs.record_files.options import OPTIONS as RECORD_OPTIONS
 from trailgate.options import Options
-from trailgate.storage.reading.options import OPTIONS as TRAIL_OPTIONS
+from trailgate.storage.reading.trail.options import OPTIONS as TRAIL_OPTIONS
 
 SOURCE = Path(__file__).parents[1] / "src"
 HEAVY = ("numpy", "pyarrow", "numba", "pyspark", "pandas", "typer", "rich", "lxml")
@@ -80,7 +80,7 @@ def test_reading_a_trail_loads_neither_spark_nor_the_command_line() -> None:
 def test_without_spark_the_extra_is_named() -> None:
     code = (
         "import importlib.util; importlib.util.find_spec = lambda name: None\n"
-        "try: import trailgate.spark.parquet_job\n"
+        "try: import trailgate.spark.jobs.parquet\n"
         "except ImportError as error: print(error)"
     )
 

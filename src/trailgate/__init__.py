@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from trailgate.model.tables import Column, Definitions, Table
     from trailgate.storage.files.trail_files import TrailFiles, find_trail
     from trailgate.storage.live.appender import AppendOptions, Recovered, Recovery, TrailAppender
-    from trailgate.storage.reading.trails import read_trail
+    from trailgate.storage.reading.trail.trails import read_trail
     from trailgate.trail.format.byte_order import ByteOrder
     from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 
@@ -120,7 +120,7 @@ _MODULES = MappingProxyType(
         "publish_trail": "trailgate.jobs.publishing.job",
         "read_records": "trailgate.jobs.record_files.reading",
         "write_records": "trailgate.jobs.record_files.writing",
-        "read_trail": "trailgate.storage.reading.trails",
+        "read_trail": "trailgate.storage.reading.trail.trails",
     }
 )
 

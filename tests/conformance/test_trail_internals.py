@@ -14,7 +14,7 @@ from trail.written_formats import read_again, records_of, written
 from trailgate.columnar.views import octets
 from trailgate.jobs.checking.report import check_trail
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.trail.annotation.listing import lines
 from trailgate.trail.annotation.walk import analyze
 from trailgate.trail.format.file_header import (

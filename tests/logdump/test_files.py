@@ -11,7 +11,7 @@ from logdump.trails import TRAILS, order_records
 from trailgate.logdump.conversation import Conversation
 from trailgate.logdump.session.results import Counts, Failure, Listing, Note, Result, ShownHeader
 from trailgate.storage.files.listing import stored_file
-from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.trail.records.record import encode_record
 
 

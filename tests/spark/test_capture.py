@@ -16,9 +16,9 @@ from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.jobs.capture.running import run_local
-from trailgate.spark.capture_job import run_capture
-from trailgate.spark.captured_frame import capture
-from trailgate.storage.reading.trails import read_trail
+from trailgate.spark.jobs.capture import run_capture
+from trailgate.spark.messages.captured_frame import capture
+from trailgate.storage.reading.trail.trails import read_trail
 
 
 def job_over(

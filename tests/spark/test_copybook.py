@@ -14,7 +14,7 @@ from trailgate.errors import DecodeError, OptionError
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.parquet import prepare_parquet
 from trailgate.spark import decode_copybook
-from trailgate.spark.parquet_job import run_parquet
+from trailgate.spark.jobs.parquet import run_parquet
 
 COPYBOOK = """
        01  ACCOUNT.

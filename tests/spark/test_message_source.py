@@ -16,9 +16,9 @@ from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
 from trailgate.operations.operations_table import to_operations
 from trailgate.operations.typed_shape import to_typed
-from trailgate.spark.message_source import owned_changes
-from trailgate.storage.reading.message_files import find_messages, plan_ranges
-from trailgate.storage.reading.message_reading import read_messages
+from trailgate.spark.messages.partitions import owned_changes
+from trailgate.storage.reading.messages.batches import read_messages
+from trailgate.storage.reading.messages.files import find_messages, plan_ranges
 
 PROPERTIES = """\
 parser.type=delim

@@ -12,10 +12,10 @@ from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
 from trailgate.options import Options
-from trailgate.spark.copybook_source import ON_SPARK as COPYBOOK
-from trailgate.spark.copybook_source import CopybookSource
-from trailgate.spark.message_source import OPTIONS as MESSAGES
-from trailgate.spark.message_source import MessageCaptureSource
+from trailgate.spark.copybook.source import ON_SPARK as COPYBOOK
+from trailgate.spark.copybook.source import CopybookSource
+from trailgate.spark.messages.options import OPTIONS as MESSAGES
+from trailgate.spark.messages.source import MessageCaptureSource
 from trailgate.spark.trail.options import READING
 from trailgate.spark.trail.sink import trail_writer
 from trailgate.spark.trail.source import TrailSource

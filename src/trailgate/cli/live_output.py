@@ -35,9 +35,10 @@ def print_live(live: LiveCapture, *, as_json: bool) -> None:
 def _sentence(report: BatchReport) -> str:
     lag = "" if report.lag_seconds is None else f", {report.lag_seconds:.1f} s old"
     again = f", {report.repeated:,} given again" if report.repeated else ""
+    twice = f", {report.duplicates:,} sent again" if report.duplicates else ""
     bad = f", {report.quarantined:,} quarantined" if report.quarantined else ""
     return (
-        f"{report.messages:,} messages{lag}, {report.transactions:,} transactions, {report.operations:,} operations{again}{bad}; "
+        f"{report.messages:,} messages{lag}, {report.transactions:,} transactions, {report.operations:,} operations{again}{twice}{bad}; "
         f"trail at file {report.trail_file}, byte {report.trail_offset}"
     )
 

@@ -14,11 +14,11 @@ from trailgate.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from trailgate.spark.arrow_frames import read_messages, read_records, read_trail
-    from trailgate.spark.capture_job import capture_runner
-    from trailgate.spark.captured_frame import capture
-    from trailgate.spark.copybook_column import decode_copybook
+    from trailgate.spark.copybook.column import decode_copybook
+    from trailgate.spark.jobs.capture import capture_runner
     from trailgate.spark.local_session import session
-    from trailgate.spark.published_frame import publish
+    from trailgate.spark.messages.captured_frame import capture
+    from trailgate.spark.messages.published_frame import publish
     from trailgate.spark.registration import register
 
 __all__ = [
@@ -35,10 +35,10 @@ __all__ = [
 
 _MODULES = MappingProxyType(
     {
-        "capture": "trailgate.spark.captured_frame",
-        "capture_runner": "trailgate.spark.capture_job",
-        "decode_copybook": "trailgate.spark.copybook_column",
-        "publish": "trailgate.spark.published_frame",
+        "capture": "trailgate.spark.messages.captured_frame",
+        "capture_runner": "trailgate.spark.jobs.capture",
+        "decode_copybook": "trailgate.spark.copybook.column",
+        "publish": "trailgate.spark.messages.published_frame",
         "read_messages": "trailgate.spark.arrow_frames",
         "read_records": "trailgate.spark.arrow_frames",
         "read_trail": "trailgate.spark.arrow_frames",

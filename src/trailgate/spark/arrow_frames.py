@@ -60,7 +60,7 @@ def read_messages(  # noqa: PLR0913  one parameter an option
 ) -> DataFrame:
     """Return the operations of message files; the options are those of the format ``message_capture``."""
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
-    from trailgate.spark.message_source import MessageCaptureSource  # noqa: PLC0415
+    from trailgate.spark.messages.source import MessageCaptureSource  # noqa: PLC0415
 
     return _frame(spark, MessageCaptureSource, path, options)
 
@@ -73,7 +73,7 @@ def read_records(
     **options: Unpack[RecordKeywords],
 ) -> DataFrame:
     """Return the records of files; the options are those of the format ``copybook``."""
-    from trailgate.spark.copybook_source import CopybookSource  # noqa: PLC0415
+    from trailgate.spark.copybook.source import CopybookSource  # noqa: PLC0415
 
     return _frame(spark, CopybookSource, path, {"copybook": copybook, **options})
 

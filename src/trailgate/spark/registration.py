@@ -14,8 +14,8 @@ def register(spark: SparkSession) -> None:
     Relative paths are from this process's working folder then, wherever Spark plans: over Spark Connect that is a folder of
     Spark's own. Also needed where some broken ``pyspark_*`` package on the path keeps Spark from finding ours.
     """
-    from trailgate.spark.copybook_source import CopybookSource  # noqa: PLC0415
-    from trailgate.spark.message_source import MessageCaptureSource  # noqa: PLC0415
+    from trailgate.spark.copybook.source import CopybookSource  # noqa: PLC0415
+    from trailgate.spark.messages.source import MessageCaptureSource  # noqa: PLC0415
     from trailgate.spark.trail.source import TrailSource  # noqa: PLC0415
 
     sources = [TrailSource, MessageCaptureSource, CopybookSource]

@@ -17,7 +17,7 @@ from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.jobs.capture.running import publish, run_local, run_range
 from trailgate.storage.files.lock import locked
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.storage.writing import publishing
 from trailgate.trail.format.file_header import decode_header
 

@@ -20,7 +20,7 @@ from trailgate.messages.capture import MessageBatch, TransactionState
 from trailgate.messages.extract.rules import CaptureRules, Condition, TableRule
 from trailgate.operations.expressions.parser import parse_condition
 from trailgate.operations.operations_table import to_operations
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trails import read_trail
 
 KEPT = Condition("FILTER", parse_condition("NAME <> 'dropped'"))
 RULES = CaptureRules(tables=(TableRule("MY.ORDERS", conditions=(KEPT,)),))

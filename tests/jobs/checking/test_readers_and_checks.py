@@ -18,7 +18,7 @@ from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import TrailgateError
 from trailgate.jobs.checking.report import Report, check_trail
 from trailgate.model.tables import Definitions
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trails import read_trail
 
 OF_VALUES = ("not UTF-8", "not a date time")  # what a check without values does not look for
 FILLING = b"dwme"  # the letters of large values: flipping these says little

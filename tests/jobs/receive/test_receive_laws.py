@@ -22,7 +22,7 @@ from trailgate.jobs.receive.run import LiveCapture
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import AppendOptions, TrailAppender
 from trailgate.storage.live.disk import Disk
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trails import read_trail
 
 PARTS = (0.0, 0.5, 1.0)  # of the write that a kill interrupts
 GO = ReceiveOptions("quarantine", until_empty=True, idle_seconds=0)

@@ -27,8 +27,8 @@ from trailgate.errors import OptionError, StorageError, TrailgateError
 from trailgate.jobs.checking.report import check_trail
 from trailgate.jobs.salvage.job import salvage
 from trailgate.storage.files.listing import stored_file
-from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trail_file import TrailFileReader
+from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.records.framing import find_records
 from trailgate.trail.records.record import TrailRecord, encode_record

@@ -27,8 +27,8 @@ from trailgate.storage.files.checkpoint import read_checkpoint
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.live import recovery
 from trailgate.storage.live.appender import AppendOptions, Recovery, TrailAppender
-from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trail_file import TrailFileReader
+from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.storage.writing.target import check_trail
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK

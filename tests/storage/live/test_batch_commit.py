@@ -23,7 +23,7 @@ from trailgate.jobs.checking.report import check_trail
 from trailgate.operations.operations_table import to_operations
 from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
 from trailgate.storage.live.disk import Disk
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.storage.writing.table_writing import (
     TableOptions,
     planned_target,

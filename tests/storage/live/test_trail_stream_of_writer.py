@@ -12,8 +12,8 @@ from live_source import write
 from sample_trail import NOTES, Op, Transaction
 from trailgate.storage.files.trail_files import find_begun_trail
 from trailgate.storage.live.appender import AppendOptions, Recovery
-from trailgate.storage.reading.stream import TrailStream
-from trailgate.storage.reading.trails import read_split, read_trail
+from trailgate.storage.reading.trail.stream import TrailStream
+from trailgate.storage.reading.trail.trails import read_split, read_trail
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 

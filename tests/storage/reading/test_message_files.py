@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError, StorageError
-from trailgate.storage.reading.message_files import (
+from trailgate.storage.reading.messages.batches import read_messages
+from trailgate.storage.reading.messages.files import (
     LEAST_BYTES,
     SHARED,
     SPLIT_BYTES,
@@ -23,7 +24,6 @@ from trailgate.storage.reading.message_files import (
     find_messages,
     plan_ranges,
 )
-from trailgate.storage.reading.message_reading import read_messages
 
 Found = list[tuple[MessagePlace, bytes]]
 

@@ -13,7 +13,7 @@ from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateEr
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.trail_files import find_trail
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trails import read_trail
 
 FILES = [
     [[Op("I", 1, "one")], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],

@@ -15,8 +15,8 @@ from trailgate.errors import EncodeError, StorageError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.operations.operations_table import to_operations
 from trailgate.storage.files.trail_files import TrailFile
-from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.reading.trails import find_trail, plan_splits, read_split, read_trail
+from trailgate.storage.reading.trail.trail_file import TrailFileReader
+from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
 from trailgate.storage.writing.table_writing import (
     TableOptions,
     prepare_writing,

@@ -15,8 +15,8 @@ from raw_trail import BIG, LITTLE, abend, definition, inserts, restart_ok, write
 from trail.building import record
 from trailgate.columnar.views import octets
 from trailgate.errors import OptionError
-from trailgate.storage.reading.options import ReadOptions
-from trailgate.storage.reading.trails import find_trail, plan_splits, read_split, read_trail
+from trailgate.storage.reading.trail.options import ReadOptions
+from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
 from trailgate.trail.annotation.walk import analyze
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import (

@@ -13,10 +13,10 @@ from trail.building import METADATA, cell, record, table_record, text
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.model.tables import Column, Database, Definitions, Table
-from trailgate.storage.reading import splits as trail_splits
-from trailgate.storage.reading import tables as trail_tables
-from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.reading.trails import find_trail, plan_splits, read_split, read_trail
+from trailgate.storage.reading.trail import splits as trail_splits
+from trailgate.storage.reading.trail import tables as trail_tables
+from trailgate.storage.reading.trail.trail_file import TrailFileReader
+from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import DatabaseInfo, FileHeader, TrailInfo, encode_header
 

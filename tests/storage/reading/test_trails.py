@@ -15,7 +15,7 @@ from laws import examples
 from sample_trail import DEFINITIONS, NOTES, Op, write_trail
 from trailgate.errors import OptionError, StorageError, TrailgateError, TruncatedError
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.storage.reading.trails import find_trail, plan_splits, read_split, read_trail
+from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
 
 FILES = [
     [

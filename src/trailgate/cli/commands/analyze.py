@@ -14,7 +14,7 @@ from trailgate.cli import output
 from trailgate.cli.paging import paged
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.storage.files.listing import TrailFile, list_trail, stored_file
-from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.trail.annotation.elements import Damage, Element, problems
 from trailgate.trail.annotation.listing import Line, as_values, lines
 from trailgate.trail.annotation.walk import analyze

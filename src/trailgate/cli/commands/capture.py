@@ -17,11 +17,11 @@ from trailgate.cli.capture_output import (
     print_ignored,
     print_notes,
     print_summary,
-    progress_bar,
 )
 from trailgate.cli.live_output import print_live
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
+from trailgate.cli.progress import progress_bar
 from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
@@ -186,14 +186,18 @@ def command(  # noqa: PLR0913  one argument an option
             "--dry-run": dry_run,
             "--again": again,
             "--max-bad": max_bad is not None,
-            "--unordered-ids": unordered_ids,
             "--master": master,
             "--threads": threads,
             "--message-per": message_per is MessagePer.LINE,
         }
         _check_live(of_files, follow=follow, until_empty=until_empty)
         appending = AppendOptions(**{name: getattr(written, name) for name in WRITE_NAMES})
-        receiving = ReceiveOptions(str(on_error), until_empty=not follow, append=appending)
+        receiving = ReceiveOptions(
+            str(on_error),
+            until_empty=not follow,
+            append=appending,
+            unordered_ids=unordered_ids,
+        )
         with opened(loaded.capture, address, target, receiving) as live:
             print_live(live, as_json=as_json)
         return
@@ -255,7 +259,7 @@ def run(
 ) -> CaptureSummary:
     """Run a job here, or on Spark if a master or a session is given."""
     if master is None:
-        with progress_bar(len(job.ranges), show=show) as progress:
+        with progress_bar("capturing", len(job.ranges), show=show) as progress:
             return run_local(job, progress, threads)
     if threads is not None:
         raise OptionError("--threads is about a run in this process", hint="As local[2] for Spark")

@@ -23,7 +23,7 @@ from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import prepare
 from trailgate.jobs.capture.loading import load
 from trailgate.storage.files.lock import locked
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trails import read_trail
 
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"

@@ -92,7 +92,7 @@ def _write(path: list[str], to: str, options: CopybookOptions, master: str | Non
     if master is None:
         rows = run_local(job)
     else:
-        from trailgate.spark.parquet_job import run_parquet  # noqa: PLC0415  only with Spark
+        from trailgate.spark.jobs.parquet import run_parquet  # noqa: PLC0415  only with Spark
 
         rows = run_parquet(master, job)
     with done_already():

@@ -25,9 +25,9 @@ from trailgate.cli.row_files import ending_of, write_rows
 from trailgate.cli.row_output import print_batches
 from trailgate.errors import DefinitionError, OptionError
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.storage.reading.options import ReadOptions
-from trailgate.storage.reading.tables import defined_tables, find_table
-from trailgate.storage.reading.trails import TrailFiles, find_trail, read_chosen
+from trailgate.storage.reading.trail.options import ReadOptions
+from trailgate.storage.reading.trail.tables import defined_tables, find_table
+from trailgate.storage.reading.trail.trails import TrailFiles, find_trail, read_chosen
 
 
 class Level(StrEnum):

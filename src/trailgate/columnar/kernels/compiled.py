@@ -113,7 +113,7 @@ def _compiled_inner(function: Callable[..., Any]) -> Any:
     import numba  # noqa: PLC0415  as above
 
     if getattr(function, _MARK) and not numba.config.BOUNDSCHECK:
-        from trailgate.columnar.kernels import instructions  # noqa: PLC0415  as above
+        from trailgate.columnar.kernels.compiler import instructions  # noqa: PLC0415  as above
 
         return getattr(instructions, function.__name__)
     inlined = not numba.config.BOUNDSCHECK  # code with its bounds checked is too large for that
@@ -122,7 +122,7 @@ def _compiled_inner(function: Callable[..., Any]) -> Any:
 
 
 def _compiler() -> dict[str, Any]:
-    from trailgate.columnar.kernels.indexing import KernelCompiler  # noqa: PLC0415  as above
+    from trailgate.columnar.kernels.compiler.indexing import KernelCompiler  # noqa: PLC0415  as above
 
     return {"pipeline_class": KernelCompiler}
 
@@ -246,7 +246,7 @@ def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
 def _jitted(function: Callable[..., Any], written: Callable[..., Any]) -> Any:
     import numba  # noqa: PLC0415  as above
 
-    from trailgate.columnar.kernels.fingerprints import fingerprint  # noqa: PLC0415  as above
+    from trailgate.columnar.kernels.compiler.fingerprints import fingerprint  # noqa: PLC0415  as above
 
     options = {**_OPTIONS, **_compiler()}
     try:

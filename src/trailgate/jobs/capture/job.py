@@ -16,13 +16,14 @@ from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.recognising import Recognised, recognised
 from trailgate.jobs.capture.sequence_ids import IdRule
 from trailgate.messages.capture import Capture
+from trailgate.messages.parsing.message_ids import MessageIdRule
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.durable import write_whole, writing
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.manifest import Manifest, read_captured, read_manifest, write_manifest
-from trailgate.storage.reading.message_files import (
+from trailgate.storage.reading.messages.files import (
     MessageFiles,
     MessageRange,
     find_messages,
@@ -42,7 +43,8 @@ class CaptureJob:
     """All that a worker needs to run any of the ranges; it can be pickled.
 
     ``done`` is what an interrupted run of the same input had published; then there are no ranges. ``recognised`` is what
-    the trail knows of the input, and ``ids`` what its sequence ids are compared with, if the messages give them.
+    the trail knows of the input, and ``ids`` what its sequence ids are compared with, if the messages give them. ``message_ids``
+    is how the messages' own ids are compared, where they have them; they are read in one range then.
     """
 
     capture: Capture
@@ -53,6 +55,7 @@ class CaptureJob:
     done: CaptureSummary | None = None
     recognised: Recognised | None = None
     ids: IdRule | None = None
+    message_ids: MessageIdRule | None = None
 
     def anywhere(self) -> CaptureJob:
         """Return the job with absolute paths: its ranges are run in other working folders."""
@@ -100,11 +103,14 @@ def prepare(
         last = None if manifest is None or options.again else manifest.last_id or None
         ordered, by_id = not options.unordered_ids, capture.options.by_id
         ids = IdRule(prefix, last, ordered, by_id)
+    message_ids = None
+    if capture.options.compares_message_ids and any(file.json for file in source.files):
+        message_ids = MessageIdRule(capture.options.message_id, not options.unordered_ids)
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
-    apart = not capture.options.by_id
+    apart = not capture.options.by_id and message_ids is None
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
     staged = Target(prefix, staging, run, header, definitions, options)
-    return CaptureJob(capture, source, staged, options, ranges, done, known, ids)
+    return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
 
 
 def _merged(prefix: str, capture: Capture) -> Definitions:

@@ -8,8 +8,8 @@ from trailgate.messages.capture import Capture
 from trailgate.messages.event_publishing.learning import LearntTables
 from trailgate.messages.event_publishing.options import EventPublishingOptions
 from trailgate.model.tables import Definitions
-from trailgate.storage.reading.message_files import MessageFiles
-from trailgate.storage.reading.message_reading import read_messages
+from trailgate.storage.reading.messages.batches import read_messages
+from trailgate.storage.reading.messages.files import MessageFiles
 
 
 def learnt(capture: Capture, source: MessageFiles, known: Definitions | None = None) -> Capture:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from trailgate.errors import OptionError
-from trailgate.storage.reading.message_files import SPLIT_BYTES
+from trailgate.storage.reading.messages.files import SPLIT_BYTES
 from trailgate.storage.writing.options import WriteOptions
 
 
@@ -41,7 +41,7 @@ class CaptureSummary:
     What was captured before: ``skipped_files`` and ``skipped_operations`` were left out; of ``continued_files`` only the new
     end was captured. Captured whole were ``changed_files``, which had other content then, ``copied_files``, which had another
     name, and ``late_operations``, whose sequence ids are lower than the trail's highest. ``repeated_operations`` came twice in the
-    messages, and were captured once.
+    messages, and were captured once; so were ``duplicate_messages``, by the ids that ``jms.id`` selects.
     ``reasons`` count the bad messages, the most frequent first; ``problems`` are these messages, in a dry run.
     """
 
@@ -63,6 +63,7 @@ class CaptureSummary:
     copied_files: int = 0
     late_operations: int = 0
     repeated_operations: int = 0
+    duplicate_messages: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Mapping[str, Any], ...] = ()
 

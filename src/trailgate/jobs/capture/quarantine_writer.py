@@ -10,8 +10,8 @@ from trailgate.errors import StorageError
 from trailgate.jobs.capture.range_reader import place_of
 from trailgate.storage.files.durable import writing
 from trailgate.storage.files.quarantine import write_line
-from trailgate.storage.reading.message_files import MessageFiles, MessagePlace
-from trailgate.storage.reading.message_reading import read_messages
+from trailgate.storage.reading.messages.batches import read_messages
+from trailgate.storage.reading.messages.files import MessageFiles, MessagePlace
 
 SMALL: Final = 1 << 16  # bytes read at once where single messages are read again
 

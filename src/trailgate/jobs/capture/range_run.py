@@ -13,7 +13,7 @@ from trailgate.jobs.capture.bad_messages import BadMessages
 from trailgate.jobs.capture.quarantine_writer import write_quarantine
 from trailgate.jobs.capture.range_reader import OwnedBatch, RangeReader, located, place_of
 from trailgate.jobs.capture.sequence_ids import IdCheck, IdSpan
-from trailgate.storage.reading.message_files import MessageFiles, MessagePlace
+from trailgate.storage.reading.messages.files import MessageFiles, MessagePlace
 from trailgate.storage.writing.counts import Counts, added, counted
 from trailgate.storage.writing.segments import (
     EncodedOperations,
@@ -50,6 +50,7 @@ class RangeReport:
     skipped: int = 0
     repeated: int = 0
     late: int = 0
+    duplicates: int = 0
     bad: BadMessages = NONE_BAD
 
 
@@ -205,6 +206,7 @@ class RangeRun:
             skipped=0 if self._ids is None else self._ids.skipped,
             repeated=0 if self._ids is None else self._ids.repeated,
             late=0 if self._ids is None else self._ids.late,
+            duplicates=self._owned.duplicates,
             bad=BadMessages.of(self._bad, len(self._quarantined), listed=self._writer is None),
         )
 

@@ -14,7 +14,7 @@ from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import LOCAL, locate, name_of
 from trailgate.storage.files.manifest import CapturedFile
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.reading.message_files import MessageFile, MessageFiles
+from trailgate.storage.reading.messages.files import MessageFile, MessageFiles
 
 END: Final = (
     64 << 10

@@ -19,8 +19,9 @@ from trailgate.jobs.capture.options import CaptureSummary
 from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.jobs.capture.range_run import RangeReport, RangeRun
 from trailgate.jobs.capture.sequence_ids import IdCheck, check_spans
+from trailgate.messages.parsing.message_ids import MessageIds
 from trailgate.storage.files.manifest import captured_lines
-from trailgate.storage.reading.message_files import MessagePlace
+from trailgate.storage.reading.messages.files import MessagePlace
 from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.writing.counts import Counts, added
 from trailgate.storage.writing.publishing import Staged
@@ -34,7 +35,8 @@ def run_range(job: CaptureJob, index: int) -> RangeReport:
     stem = f"{index:06d}-{uuid.uuid4().hex[:8]}"
     writer = None if job.options.dry_run else job.target.writer(stem)
     # A copy has a parser of its own, which no other thread uses.
-    owned = RangeReader(replace(job.capture), job.source, job.ranges[index])
+    message_ids = None if job.message_ids is None else MessageIds(job.message_ids)
+    owned = RangeReader(replace(job.capture), job.source, job.ranges[index], message_ids)
     stop = job.options.on_error == "stop"
     ids = None if job.ids is None else IdCheck(job.ids, job.source)
     run = RangeRun(owned, job.source, writer, job.target.encoding(), stop=stop, ids=ids)
@@ -125,6 +127,7 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         skipped_operations=sum(report.skipped for report in reports),
         repeated_operations=sum(report.repeated for report in reports),
         late_operations=sum(report.late for report in reports),
+        duplicate_messages=sum(report.duplicates for report in reports),
         reasons=ranked(bad),
         problems=tuple(map(as_values, bad.errors)),
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),

@@ -16,8 +16,8 @@ from trailgate.errors import TransactionError
 from trailgate.jobs.capture.range_reader import OwnedBatch, located, place_of
 from trailgate.jobs.capture.repeats import Repeats
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
-from trailgate.storage.reading.message_files import MessageFiles, MessagePlace
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.messages.files import MessageFiles, MessagePlace
+from trailgate.storage.reading.trail.trails import read_trail
 
 HINT: Final = (
     "Sequence ids (seqid) must ascend from message to message: capture the messages in their order, or repeated ones in a run "

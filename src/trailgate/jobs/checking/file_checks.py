@@ -12,7 +12,7 @@ from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.found_trail import FoundTrail
 from trailgate.storage.files.listing import number_digits
 from trailgate.storage.files.trail_files import TrailFile
-from trailgate.storage.reading.notices import is_newer
+from trailgate.storage.reading.trail.notices import is_newer
 from trailgate.trail.annotation.file_header import iso_time
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Finding, Findings

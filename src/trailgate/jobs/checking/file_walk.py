@@ -13,7 +13,7 @@ from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.found_trail import FoundTrail
 from trailgate.storage.files.trail_files import TrailFile
-from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
+from trailgate.storage.reading.trail.trail_file import TrailFileReader, usual_charset
 from trailgate.trail.annotation.file_header import header_order
 from trailgate.trail.checking.data import unfinished
 from trailgate.trail.checking.inspected import Inspected

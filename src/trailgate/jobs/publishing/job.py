@@ -19,7 +19,7 @@ from trailgate.model.changes import END, WHOLE, ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.lock import locked
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
-from trailgate.storage.reading.options import POSITION
+from trailgate.storage.reading.trail.options import POSITION
 from trailgate.storage.writing.counts import added, counted
 from trailgate.storage.writing.message_files import (
     MessageFileWriter,

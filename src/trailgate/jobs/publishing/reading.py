@@ -12,9 +12,9 @@ from trailgate.messages.publishing.choosing import ChosenOperations
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.trail_files import TrailFiles
-from trailgate.storage.reading.options import ReadOptions
-from trailgate.storage.reading.splits import SplitReader, TrailSplit
-from trailgate.storage.reading.trails import plan_reading
+from trailgate.storage.reading.trail.options import ReadOptions
+from trailgate.storage.reading.trail.splits import SplitReader, TrailSplit
+from trailgate.storage.reading.trail.trails import plan_reading
 
 
 def plan(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -40,6 +41,10 @@ class Feed(Protocol):
     @property
     def name(self) -> str:
         """Return what numbers belong to, as the trail's commit has it."""
+        ...
+
+    def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
+        """Yield messages before a number that are still there, ``count`` at most; called before ``open``."""
         ...
 
     def open(self, number: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -16,6 +17,7 @@ from trailgate.jobs.receive.options import ReceiveOptions
 from trailgate.jobs.receive.receivers import receiver_of
 from trailgate.jobs.receive.run import LiveCapture
 from trailgate.messages.capture import Capture
+from trailgate.messages.parsing.message_ids import JMS_MESSAGE_ID, message_id_kind
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
 
@@ -26,8 +28,8 @@ def journal_folder(prefix: str) -> Path:
 
 
 def _journalled(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
-    receiver = receiver_of(address)
-    return JournalFeed(address, receiver, journal_folder(prefix), options.journal)
+    folder, needed = journal_folder(prefix), options.needed_header
+    return JournalFeed(address, receiver_of(address), folder, options.journal, needed)
 
 
 def _kafka(address: BrokerAddress, _prefix: str, _options: ReceiveOptions) -> Feed:
@@ -51,6 +53,9 @@ def opened(
 
     Raises StorageError where another run holds the trail, or the trail is not one that was received from this kind of source.
     """
+    if capture.options.needs_message_ids:
+        header = message_id_kind(capture.options.message_id).header
+        options = replace(options, needed_header=header if header == JMS_MESSAGE_ID else None)
     wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
     definitions = Definitions(tuple(wanted), capture.definitions.database)
     with TrailAppender(prefix, definitions, options.append) as appender:

@@ -18,7 +18,7 @@ from trailgate.model.tables import Table
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.listing import number_digits
 from trailgate.storage.files.trail_files import TrailFile
-from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.storage.writing.target import file_header
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import decode_header, encode_header

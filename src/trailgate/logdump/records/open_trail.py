@@ -20,7 +20,7 @@ from trailgate.logdump.records.portions import (
 from trailgate.logdump.records.token_columns import UNKNOWN
 from trailgate.logdump.records.transaction_numbers import NONE, open_at
 from trailgate.storage.files.listing import stored_file
-from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
+from trailgate.storage.reading.trail.trail_file import LONGEST, TrailFileReader
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA

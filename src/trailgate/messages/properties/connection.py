@@ -35,7 +35,7 @@ CONNECTION: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "jms.id",
         ValueKind.TEXT,
-        "what `$jmsid` is: `ogg`, `time`, `wmq`, `activemq`, or the name of a message header",
+        "what `$jmsid` is: `ogg`, `time`, `wmq`, `activemq`, or the name of a message header; such ids are compared",
         "capture properties §2.1",
     ),
     PropertyRow(

@@ -12,7 +12,8 @@ from pyspark.sql.streaming.datasource import (
 
 from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.trail.tail import Offset, TrailTail
-from trailgate.storage.reading.stream import NO_LIMIT, StreamOffset
+from trailgate.storage.reading.batch_limit import NO_LIMIT
+from trailgate.storage.reading.trail.stream import StreamOffset
 
 
 @with_brief_errors

@@ -12,9 +12,9 @@ from pyspark.sql.types import StructType
 from trailgate.options import COUNT, Kind, Option, Options
 from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.storage.files.trail_files import TrailFiles, find_trails
-from trailgate.storage.reading.options import OPTIONS, ReadOptions
-from trailgate.storage.reading.stream import EARLIEST, starting_position
-from trailgate.storage.reading.trails import SPLIT_BYTES, schema_of
+from trailgate.storage.reading.trail.options import OPTIONS, ReadOptions
+from trailgate.storage.reading.trail.stream import EARLIEST, starting_position
+from trailgate.storage.reading.trail.trails import SPLIT_BYTES, schema_of
 
 SPREADING: Final = (
     Option("split_bytes", COUNT, "how many bytes of a trail a task reads", SPLIT_BYTES),

@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 from trailgate.model.tables import Table
 from trailgate.spark.expected_rows import as_expected
 from trailgate.storage.files.trail_files import TrailFiles
-from trailgate.storage.reading.options import ReadOptions
-from trailgate.storage.reading.trails import TrailSplit, read_split, wanted_table
+from trailgate.storage.reading.trail.options import ReadOptions
+from trailgate.storage.reading.trail.trails import TrailSplit, read_split, wanted_table
 
 AHEAD: Final = 16  # files after its split that a task is given; most transactions end in the first
 

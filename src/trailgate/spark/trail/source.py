@@ -20,7 +20,7 @@ from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.options import kept_in, with_kept
 from trailgate.spark.trail.options import TrailOptions
 from trailgate.spark.trail.partitions import partitions_of, read_partition
-from trailgate.storage.reading.trails import plan_reading
+from trailgate.storage.reading.trail.trails import plan_reading
 
 
 @with_brief_errors

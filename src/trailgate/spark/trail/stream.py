@@ -8,7 +8,8 @@ from pyspark.sql.types import StructType
 from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.trail.options import TrailOptions
 from trailgate.spark.trail.tail import Offset, TrailTail
-from trailgate.storage.reading.stream import NO_LIMIT, NOWHERE, StreamOffset
+from trailgate.storage.reading.batch_limit import NO_LIMIT
+from trailgate.storage.reading.trail.stream import NOWHERE, StreamOffset
 
 
 @with_brief_errors

@@ -17,7 +17,8 @@ from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.trail.options import TrailOptions
 from trailgate.spark.trail.partitions import partitions_of, read_partition
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail
-from trailgate.storage.reading.stream import BatchLimit, StreamOffset, TrailStream
+from trailgate.storage.reading.batch_limit import BatchLimit
+from trailgate.storage.reading.trail.stream import StreamOffset, TrailStream
 
 Offset = dict[str, Any]
 

@@ -7,8 +7,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from trailgate.errors import Where, WriteError
+
+TRIES: Final = 10  # to remove a folder
 
 
 @contextmanager
@@ -43,12 +46,20 @@ def remove_folder(folder: Path) -> None:
     The folder loses its name first, so that no process can add a file while its files are removed.
     """
     doomed = folder.with_name(f"{folder.name}.removed")
-    shutil.rmtree(doomed, ignore_errors=True)
+    _remove(doomed)
     try:
         folder.rename(doomed)
     except FileNotFoundError:
         return
-    shutil.rmtree(doomed, ignore_errors=True)
+    _remove(doomed)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder that has lost its name; again where a file that was being made then has come into it meanwhile."""
+    for _ in range(TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
 
 
 def sync_folder(folder: Path) -> None:

@@ -22,7 +22,7 @@ from trailgate.storage.live.disk import Disk
 from trailgate.storage.live.growing_file import GrowingFile
 from trailgate.storage.live.options import AppendOptions, Recovery
 from trailgate.storage.live.recovery import Recovered, files_after, follow
-from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.storage.writing.target import file_header
 from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
 from trailgate.trail.writing.file_beginning import header_of, metadata_bytes

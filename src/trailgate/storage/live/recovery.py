@@ -13,7 +13,7 @@ from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
 from trailgate.storage.files.checkpoint import HINT, Checkpoint, TransactionMark
 from trailgate.storage.files.trail_files import TrailFile
-from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_types import Role
 from trailgate.trail.format.tokens import LOGCSN, TRANID

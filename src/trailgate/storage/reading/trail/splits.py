@@ -20,11 +20,11 @@ from trailgate.model.operations_schema import undatable
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
-from trailgate.storage.reading.notices import HELD, UNDATABLE, UNPAIRED, Notices
-from trailgate.storage.reading.restarts import Restarts
-from trailgate.storage.reading.tables import EarlierTables
-from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader, usual_charset
-from trailgate.storage.reading.transaction_spans import Stretch, bounds_of, next_begin
+from trailgate.storage.reading.trail.notices import HELD, UNDATABLE, UNPAIRED, Notices
+from trailgate.storage.reading.trail.restarts import Restarts
+from trailgate.storage.reading.trail.tables import EarlierTables
+from trailgate.storage.reading.trail.trail_file import LONGEST, TrailFileReader, usual_charset
+from trailgate.storage.reading.trail.transaction_spans import Stretch, bounds_of, next_begin
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.wanted import EVERYTHING, Wanted
 from trailgate.trail.records.metadata import NO_TABLES

@@ -25,7 +25,7 @@ from trailgate.spark.trail.partitions import AHEAD
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.definitions_file import read_definitions
 from trailgate.storage.files.trail_files import find_trail
-from trailgate.storage.reading.splits import SPLIT_BYTES
+from trailgate.storage.reading.trail.splits import SPLIT_BYTES
 
 # The columns that Kafka's sink takes.
 HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from trailgate.arrays import Octets
 from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailFiles
-from trailgate.storage.reading.trail_file import SCAN, TrailFileReader
+from trailgate.storage.reading.trail.trail_file import SCAN, TrailFileReader
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTable, TrailTables

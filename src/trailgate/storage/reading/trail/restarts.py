@@ -15,7 +15,11 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import DecodeError, Where
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
-from trailgate.storage.reading.transaction_spans import Bounds, Stretch, forwards, is_abandoned
+from trailgate.storage.reading.trail.transaction_spans import (
+    Bounds,
+    Stretch,
+    is_abandoned,
+)
 from trailgate.trail.records.record_view import RecordView
 
 LOG: Final = logging.getLogger(__name__)
@@ -34,14 +38,6 @@ class Abandoned:
             f"{self.path}, byte {self.offset}: {self.records} records of a transaction that its "
             "writer left unfinished are left out; after a restart record they come again"
         )
-
-
-def find_abandoned(trail: TrailFiles) -> list[Abandoned]:
-    """Return everything that readers of a trail leave out; only the records' heads are looked at."""
-    restarts = Restarts(trail)
-    for stretch in forwards(trail, trail.begin):
-        restarts.remaining(stretch)
-    return restarts.found
 
 
 class Restarts:

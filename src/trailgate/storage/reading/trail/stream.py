@@ -14,9 +14,10 @@ from zlib import crc32
 from trailgate.columnar.positions import parse_position
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
-from trailgate.storage.reading.splits import TrailSplit, plan_splits
-from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
-from trailgate.storage.reading.transaction_spans import first_end, last_begin, last_end
+from trailgate.storage.reading.batch_limit import NO_LIMIT, BatchLimit
+from trailgate.storage.reading.trail.splits import TrailSplit, plan_splits
+from trailgate.storage.reading.trail.trail_file import LONGEST, TrailFileReader
+from trailgate.storage.reading.trail.transaction_spans import first_end, last_begin, last_end
 
 EARLIEST, LATEST = "earliest", "latest"
 CHECKED: Final = 32  # bytes before a place that must stay: fewer than any record has
@@ -55,17 +56,6 @@ class StreamOffset:
 
 
 NOWHERE: Final = StreamOffset(BEFORE_ALL)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchLimit:
-    """How much a batch may hold; one transaction is never torn, so that it may hold more."""
-
-    files: int | None = None
-    bytes: int | None = None
-
-
-NO_LIMIT: Final = BatchLimit()
 
 
 class TrailStream:

@@ -24,12 +24,13 @@ from trailgate.errors import OptionError
 from trailgate.jobs.capture.learning import learnt
 from trailgate.messages.capture import Capture
 from trailgate.spark.brief_errors import with_brief_errors
-from trailgate.spark.message_source import MessageOptions, MessagePartition, read_partition
+from trailgate.spark.messages.options import MessageOptions
+from trailgate.spark.messages.partitions import MessagePartition, read_partition
 from trailgate.spark.options import one_path
 from trailgate.storage.files.found_files import FoundFile, find_growing
-from trailgate.storage.reading.message_files import messages_of, plan_ranges
-from trailgate.storage.reading.message_stream import BEGIN, MessageOffset, MessageStream
-from trailgate.storage.reading.stream import NO_LIMIT, BatchLimit
+from trailgate.storage.reading.batch_limit import NO_LIMIT, BatchLimit
+from trailgate.storage.reading.messages.files import messages_of, plan_ranges
+from trailgate.storage.reading.messages.stream import BEGIN, MessageOffset, MessageStream
 
 Offset = dict[str, Any]
 

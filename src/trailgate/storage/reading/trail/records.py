@@ -9,10 +9,10 @@ import pyarrow as pa
 from trailgate.arrays import PORTION
 from trailgate.errors import TruncatedError
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
-from trailgate.storage.reading.notices import Notices
-from trailgate.storage.reading.splits import TrailSplit
-from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.reading.transaction_spans import record_begin
+from trailgate.storage.reading.trail.notices import Notices
+from trailgate.storage.reading.trail.splits import TrailSplit
+from trailgate.storage.reading.trail.trail_file import TrailFileReader
+from trailgate.storage.reading.trail.transaction_spans import record_begin
 from trailgate.trail.format.file_header import ORACLE
 from trailgate.trail.reading.record_table import record_table
 from trailgate.trail.records.metadata import NO_TABLES

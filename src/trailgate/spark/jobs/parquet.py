@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from trailgate.errors import TrailgateError
 from trailgate.jobs.record_files.parquet import ParquetJob, publishing, write_part
-from trailgate.spark.numbered_tasks import on_session, run_numbered
+from trailgate.spark.jobs.numbered_tasks import on_session, run_numbered
 
 
 def run_parquet(spark: SparkSession | str, job: ParquetJob) -> int:

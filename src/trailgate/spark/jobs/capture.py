@@ -14,7 +14,7 @@ from trailgate.jobs.capture.job import CaptureJob
 from trailgate.jobs.capture.options import CaptureSummary
 from trailgate.jobs.capture.range_run import RangeReport
 from trailgate.jobs.capture.running import publish, run_range
-from trailgate.spark.numbered_tasks import on_session, run_numbered
+from trailgate.spark.jobs.numbered_tasks import on_session, run_numbered
 
 
 def capture_runner(spark: SparkSession | str) -> Callable[[CaptureJob], CaptureSummary]:

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import numba
 
-_COMPILER: Final = ("compiled.py", "indexing.py", "instructions.py")
+_KERNELS: Final = "trailgate.columnar.kernels"
+_COMPILER: Final = ("compiled.py", "compiler/indexing.py", "compiler/instructions.py")
 _CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
 
 
@@ -26,7 +27,7 @@ def fingerprint(function: Callable[..., Any], mark: str) -> str:
 @cache
 def _compiler() -> bytes:
     checked = bytes([bool(numba.config.BOUNDSCHECK)])
-    sources = (pkgutil.get_data(__package__, name) for name in _COMPILER)
+    sources = (pkgutil.get_data(_KERNELS, name) for name in _COMPILER)
     return checked + b"".join(source or b"" for source in sources)
 
 

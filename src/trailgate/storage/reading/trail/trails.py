@@ -15,14 +15,14 @@ from trailgate.model.tables import Definitions, Table
 from trailgate.operations.projection import Projection, names_of
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
-from trailgate.storage.reading.notices import Notices
-from trailgate.storage.reading.options import OPTIONS, ReadOptions
-from trailgate.storage.reading.records import read_records
-from trailgate.storage.reading.rows import choosing_columns, chosen_rows, of_tables
-from trailgate.storage.reading.splits import SPLIT_BYTES, SplitReader, TrailSplit, plan_splits
-from trailgate.storage.reading.tables import find_table
 from trailgate.storage.reading.threads import in_order, thread_count
-from trailgate.storage.reading.transaction_spans import last_begin
+from trailgate.storage.reading.trail.notices import Notices
+from trailgate.storage.reading.trail.options import OPTIONS, ReadOptions
+from trailgate.storage.reading.trail.records import read_records
+from trailgate.storage.reading.trail.rows import choosing_columns, chosen_rows, of_tables
+from trailgate.storage.reading.trail.splits import SPLIT_BYTES, SplitReader, TrailSplit, plan_splits
+from trailgate.storage.reading.trail.tables import find_table
+from trailgate.storage.reading.trail.transaction_spans import last_begin
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
 from trailgate.trail.reading.wanted import Wanted
 

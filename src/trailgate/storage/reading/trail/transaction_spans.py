@@ -14,7 +14,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TruncatedError
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
-from trailgate.storage.reading.trail_file import LONGEST, SCAN, SEARCH, TrailFileReader
+from trailgate.storage.reading.trail.trail_file import LONGEST, SCAN, SEARCH, TrailFileReader
 from trailgate.trail.format.record_types import IO_DELETE, Role
 from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.transactions import begins_of, ends_of, is_restart, stands_apart

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.storage.reading.options import ReadOptions
+from trailgate.storage.reading.trail.options import ReadOptions
 
 POSITIONS: Final = (("after", pc.greater), ("from_position", pc.greater_equal))
 DIGITS: Final = r"^[0-9]+$"

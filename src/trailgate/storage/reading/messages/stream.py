@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.found_files import FoundFile
-from trailgate.storage.reading.stream import NO_LIMIT, BatchLimit
+from trailgate.storage.reading.batch_limit import NO_LIMIT, BatchLimit
 
 WRAP: Final = 1 << 64
 HINT: Final = "Files are taken in the order of their names: give a new file a name that sorts after the others, and do not change old ones"

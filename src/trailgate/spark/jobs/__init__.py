@@ -1,0 +1,1 @@
+"""Jobs whose parts Spark runs, one task each; the driver publishes."""

@@ -1,0 +1,1 @@
+"""Messages as operations and operations as messages: formats, streams and DataFrames."""

@@ -1,0 +1,1 @@
+"""Message files: found, cut into ranges, read in batches, and as a stream."""

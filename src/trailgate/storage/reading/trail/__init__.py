@@ -1,0 +1,1 @@
+"""Trails read in splits, whole or in part, and as a stream."""
