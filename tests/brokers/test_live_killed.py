@@ -26,7 +26,7 @@ from brokers.cut_connection import Proxy
 from brokers.live_place import LivePlace, messages, transactions
 from brokers.small_disk import LimitedFiles, MountedDisk, small_disk
 from brokers.stomp_sender import Sender
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trails import read_trail
 
 ROUNDS: Final = int(os.environ.get("TRAILGATE_KILLS", "20"))
 SEED: Final = int(os.environ.get("TRAILGATE_SEED", random.randrange(1 << 32)))

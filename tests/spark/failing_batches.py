@@ -26,7 +26,7 @@ from trailgate.errors import TrailgateError
 from trailgate.jobs.checking.report import check_trail
 from trailgate.operations.operations_table import to_operations
 from trailgate.spark.trail.stream_sink import TrailStreamWriter, trail_stream_writer
-from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.storage.writing.segments import SegmentWriter
 
 AUDITED: Final = frozenset(
