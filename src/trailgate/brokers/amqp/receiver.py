@@ -19,6 +19,10 @@ AHEAD: Final = 1000  # messages that the broker sends ahead
 CONNECT_SECONDS: Final = 10.0
 GATHER_SECONDS: Final = 0.005  # of silence that end a window
 HEARTBEAT: Final = 10  # seconds
+SILENT: Final = "idle-timeout"  # in the library's error where nothing came for so long
+OWNED_SECONDS: Final = (
+    61.0  # after which a broker gives up that does not announce it: Artemis by default
+)
 REFUSALS: Final = (
     "amqp:unauthorized-access",
     "amqp:not-found",
@@ -220,8 +224,19 @@ class AmqpReceiver(Reconnecting):
         _LOG.warning("%s", error)
         link, self._link = self._link, None
         if link is not None:
+            if SILENT in str(error):
+                self._backoff.lost(_owned_until(link.connection.conn.transport))
             with suppress(self._proton.ProtonException, OSError):
                 link.connection.close()
+
+
+def _owned_until(transport: Any) -> float:
+    """Return until when a broker may take a silent consumer for alive, as a moment of ``time.monotonic``.
+
+    It announces half of the time after which it gives up (AMQP 1.0, 2.4.5).
+    """
+    announced = float(getattr(transport, "remote_idle_timeout", 0.0) or 0.0)
+    return time.monotonic() + (2 * announced + 1 if announced else OWNED_SECONDS)
 
 
 def _library() -> Any:
