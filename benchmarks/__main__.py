@@ -149,6 +149,8 @@ def live(quick: bool) -> list[Figure]:
 
 def scaling(quick: bool) -> list[Figure]:
     from benchmarks.scaling import run  # noqa: PLC0415
+def streams(quick: bool) -> list[Figure]:
+    from benchmarks.streams import run  # noqa: PLC0415
 
     return run(quick=quick)
 
@@ -178,6 +180,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         cobrix,
         live,
         scaling,
+        streams,
     )
 }
 

@@ -27,7 +27,7 @@ QUEUE = {"destination-type": "ANYCAST"}
 ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "4"))
 SEED = int(os.environ.get("TRAILGATE_SEED", random.randrange(1 << 32)))
 OPERATIONS = 4_000  # of one round
-SECONDS = 120
+SECONDS = 400
 
 
 @pytest.fixture(scope="module")
