@@ -149,6 +149,10 @@ def live(quick: bool) -> list[Figure]:
 
 def scaling(quick: bool) -> list[Figure]:
     from benchmarks.scaling import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 def streams(quick: bool) -> list[Figure]:
     from benchmarks.streams import run  # noqa: PLC0415
 
