@@ -91,9 +91,10 @@ class MetadataValues:
         """Return each record's commit time in microseconds since 1970 UTC."""
         source = self.options.timestamp
         if source.kind is SourceKind.TIMESTAMP:
-            received = self.records.messages.received
-            now = self.now if received is None else received
-            return np.full(len(self.records.message), now, np.int64)
+            message, received = self.records.message, self.records.messages.received
+            if received is None:
+                return np.full(len(message), self.now, np.int64)
+            return received[message]
         known = self.records.times()
         if known is not None:
             return known

@@ -186,4 +186,6 @@ def read_captured(prefix: str, size: int) -> tuple[CapturedFile, ...]:
 
 def captured_lines(files: Iterable[CapturedFile]) -> bytes:
     """Return files as lines of the list."""
-    return b"".join(json.dumps(asdict(file)).encode() + b"\n" for file in files)
+    # Not by asdict, which copies each value: there may be very many files.
+    rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
