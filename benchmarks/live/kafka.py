@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -81,7 +80,7 @@ def _beside_spark(
     except Skipped as reason:
         print(f"Spark's Kafka to Parquet is not measured: {reason}")
         return
-    command = [sys.executable, "-m", "benchmarks.live.kafka", jars, str(broker.port), topic]
+    command = [sys.executable, "-m", "benchmarks.live.spark_process", jars, str(broker.port), topic]
     done = subprocess.run(
         [*command, str(count)], check=True, capture_output=True, text=True, cwd=ROOT
     )
@@ -104,37 +103,3 @@ def _connector() -> tuple[str, str]:
         else:
             return ",".join(map(str, sorted(folder.glob("*.jar")))), chosen.rpartition(":")[2]
     raise Skipped("; ".join(problems))
-
-
-def _spark_seconds(jars: str, port: str, topic: str, count: int) -> float:
-    """Return the seconds that Spark takes to write a topic's messages as Parquet, once it is warm."""
-    from trailgate.spark import session  # noqa: PLC0415  an extra
-
-    spark = session("local[2]", "trailgate-benchmarks", **{"spark.jars": jars})
-    reader = (
-        spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", f"127.0.0.1:{port}")
-        .option("subscribe", topic)
-    )
-    taken: list[float] = []
-    with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder:
-        for turn in range(ROUNDS + 1):
-            frame = reader.load().selectExpr(
-                "CAST(value AS STRING) body", "timestamp", "partition", "offset"
-            )
-            started = time.perf_counter()
-            frame.write.parquet(f"{folder}/{turn}")
-            taken.append(time.perf_counter() - started)
-        assert spark.read.parquet(f"{folder}/0").count() == count
-    spark.stop()
-    return min(taken[1:])
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Print the seconds."""
-    jars, port, topic, count = arguments
-    print(_spark_seconds(jars, port, topic, int(count)))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

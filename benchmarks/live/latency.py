@@ -18,21 +18,18 @@ import numpy as np
 import numpy.typing as npt
 from benchmarks.live.places import following
 from benchmarks.live.queues import ROOM, acknowledge, subscribe
+from benchmarks.live.sending import RATE, TURN
 from benchmarks.report import Figure
 
-from brokers.artemis import LOGIN, Artemis
+from brokers.artemis import Artemis
 from brokers.live_place import LivePlace
-from brokers.stomp_sender import Sender
 from trailgate.arrays import Longs
 from trailgate.storage.reading.trail.trails import read_trail
 
-RATE: Final = 1000  # messages a second
 SECONDS: Final = 20
 QUICK_SECONDS: Final = 5
 WARM: Final = 4  # seconds that do not count
 Floats = npt.NDArray[np.float64]
-A_TICK: Final = 0.005
-TURN: Final = 10**10  # microseconds: what a message has room for
 ROOT: Final = Path(__file__).parents[2]
 NAME: Final = re.compile(rb"W,0,(\d{10})")
 
@@ -102,7 +99,7 @@ def _sending(broker: Artemis, queue: str, count: int) -> Iterator[None]:
     command = [
         sys.executable,
         "-m",
-        "benchmarks.live.latency",
+        "benchmarks.live.sending_process",
         str(broker.stomp),
         queue,
         str(count),
@@ -115,19 +112,3 @@ def _sending(broker: Artemis, queue: str, count: int) -> Iterator[None]:
     finally:
         process.kill()
         process.wait()
-
-
-def send(port: int, queue: str, count: int) -> None:
-    """Send messages at the rate, each with the microseconds at which it is sent."""
-    sender = Sender(port, queue, LOGIN, **{"destination-type": "ANYCAST"})
-    begun, sent = time.perf_counter(), 0
-    while sent < count:
-        due = min(count, int((time.perf_counter() - begun) * RATE))
-        now = time.time_ns() // 1000 % TURN
-        sender.send([f"I,MY.ORDERS,2026-01-01,W,0,{now:010}"] * (due - sent))
-        sent = due
-        time.sleep(A_TICK)
-
-
-if __name__ == "__main__":
-    send(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

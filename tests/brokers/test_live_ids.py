@@ -1,16 +1,14 @@
-"""Message ids by ``jms.id`` from real brokers: what JMS clients send, what is sent twice, and what has no id."""
+"""Message ids by ``jms.id`` from a real Artemis: what JMS clients send, what is sent twice, and what has no id."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from brokers.artemis import LOGIN, Artemis
-from brokers.classic import Classic
 from brokers.live_place import LivePlace, row
 from brokers.stomp_sender import Sender
 
@@ -34,20 +32,6 @@ def sent(broker: Artemis, queue: str, *pairs: tuple[str, int]) -> None:
     for own, number in pairs:
         sender.send([row(number, "W")], GG_ID=own)
     sender.close()
-
-
-def test_ids_of_a_jms_client_of_activemq_have_one_length_and_ascend(
-    classic: Classic, place: LivePlace
-) -> None:
-    with_ids(place, "activemq")
-    classic.produce("ids", row(7, "W"), count=12)
-    reports = place.run("--from", classic.address("ids"))
-
-    ids = place.column("csn")
-    assert len(ids) == 12
-    assert len({len(own) for own in ids}) == 1
-    assert all(a < b for a, b in pairwise(ids))
-    assert sum(report["duplicates"] for report in reports) == 0
 
 
 def test_what_a_sender_sends_twice_is_captured_once_and_counted(
@@ -85,7 +69,7 @@ def test_without_the_jms_id_that_is_needed_nothing_is_taken_from_the_broker(
     artemis.produce(queue, [row(1, "W")])
     process = place.start("--from", artemis.address(queue), "--on-error", mode)
 
-    assert process.wait(60) == 3
+    assert process.wait(60) == 1
     assert "without JMSMessageID, which jms.id or $jmsid needs" in place.log.read_text()
     assert "amqp://" in place.log.read_text()
     pytest.importorskip("proton", reason="AMQP needs the extra amqp")

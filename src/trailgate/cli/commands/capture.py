@@ -12,13 +12,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from trailgate.brokers.address import BrokerAddress
 from trailgate.cli.capture_output import (
     is_bad,
     print_ignored,
     print_notes,
     print_summary,
 )
-from trailgate.cli.live_output import print_live
+from trailgate.cli.live_output import LiveOutput, print_live
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
 from trailgate.cli.progress import progress_bar
@@ -31,7 +32,10 @@ from trailgate.jobs.capture.running import run_local
 from trailgate.jobs.receive.job import opened
 from trailgate.jobs.receive.options import ReceiveOptions
 from trailgate.jobs.receive.source import USED, broker_address
+from trailgate.jobs.receive.watching.reports import USED as REPORTED
+from trailgate.jobs.receive.watching.reports import read_reports
 from trailgate.storage.files.addresses import absolute
+from trailgate.storage.files.journal.journal import LEAST_REMEMBERED, REMEMBERED, JournalOptions
 from trailgate.storage.files.lock import locked
 from trailgate.storage.live.options import AppendOptions
 from trailgate.storage.writing.options import WriteOptions
@@ -40,6 +44,7 @@ from trailgate.storage.writing.target import writable_prefix
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 WRITE_NAMES: Final = tuple(field.name for field in fields(WriteOptions))
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
+ABOUT_BROKERS: Final = "--follow, --until-empty and --metrics are about brokers"
 UNITS_2: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
@@ -146,6 +151,21 @@ def command(  # noqa: PLR0913  one argument an option
     until_empty: Annotated[
         bool, typer.Option("--until-empty", help="Receive from a broker until nothing comes.")
     ] = False,
+    remember_ids: Annotated[
+        int | None,
+        typer.Option(
+            min=LEAST_REMEMBERED,
+            metavar="N",
+            help="Ids of messages that are known when they come again; default 200000.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PORT|FILE",
+            help="From a broker: give metrics to Prometheus, at a port or in a file.prom.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Parse and report, write nothing.")
     ] = False,
@@ -164,7 +184,8 @@ def command(  # noqa: PLR0913  one argument an option
     loaded = with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
     address = broker_address(source or (), dict(loaded.connection))
     if address is not None:
-        loaded = replace(loaded, notes=tuple(note for note in loaded.notes if note[0] not in USED))
+        used = USED | REPORTED
+        loaded = replace(loaded, notes=tuple(note for note in loaded.notes if note[0] not in used))
     print_ignored(loaded)
     if not as_json:
         print_notes(loaded)
@@ -196,19 +217,22 @@ def command(  # noqa: PLR0913  one argument an option
             str(on_error),
             until_empty=not follow,
             append=appending,
+            journal=JournalOptions(remembered=remember_ids or REMEMBERED),
             unordered_ids=unordered_ids,
         )
-        with opened(loaded.capture, address, target, receiving) as live:
-            print_live(live, as_json=as_json)
+        reports = read_reports(dict(loaded.connection))
+        output = LiveOutput(str(address), target, reports, metrics, as_json, view=follow)
+        _receive(loaded, address, receiving, output)
         return
-    if follow or until_empty:
-        raise OptionError("--follow and --until-empty are about brokers", hint=FROM_BROKER)
+    if follow or until_empty or metrics is not None:
+        raise OptionError(ABOUT_BROKERS, hint=FROM_BROKER)
     options = CaptureOptions(
         on_error=str(OnError.QUARANTINE if dry_run else on_error),
         max_bad=max_bad,
         dry_run=dry_run,
         again=again,
         unordered_ids=unordered_ids,
+        remembered_ids=remember_ids or REMEMBERED,
         message_per_line=message_per is MessagePer.LINE,
         **{name: getattr(written, name) for name in WRITE_NAMES},
     )
@@ -222,6 +246,14 @@ def command(  # noqa: PLR0913  one argument an option
             print_summary(summary)
     if is_bad(summary, max_bad, stop=on_error is OnError.STOP):
         raise typer.Exit(1)
+
+
+def _receive(
+    loaded: Loaded, address: BrokerAddress, options: ReceiveOptions, output: LiveOutput
+) -> None:
+    """Receive from a broker until there is a reason to stop."""
+    with opened(loaded.capture, address, output.trail, options) as live:
+        print_live(live, output)
 
 
 def _check_live(of_files: Mapping[str, Any], *, follow: bool, until_empty: bool) -> None:

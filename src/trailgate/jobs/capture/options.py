@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from trailgate.errors import OptionError
+from trailgate.messages.parsing.message_ids import REMEMBERED
 from trailgate.storage.reading.messages.files import SPLIT_BYTES
 from trailgate.storage.writing.options import WriteOptions
 
@@ -17,6 +18,7 @@ class CaptureOptions(WriteOptions):
 
     With more than ``max_bad`` bad messages nothing is published.
     ``again`` captures what was captured before too. With ``unordered_ids`` sequence ids that fall or repeat are captured.
+    Of messages whose ids ``jms.id`` selects, ``remembered_ids`` are known when they come again.
     """
 
     on_error: str = "stop"
@@ -25,6 +27,7 @@ class CaptureOptions(WriteOptions):
     message_per_line: bool = False
     again: bool = False
     unordered_ids: bool = False
+    remembered_ids: int = REMEMBERED
     max_bad: int | None = None
 
     def __post_init__(self) -> None:

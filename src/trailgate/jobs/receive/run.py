@@ -55,7 +55,9 @@ class LiveCapture:
         if capture.options.gives_ids and recovered.last is not None and recovered.last.csn:
             length = len(recovered.last.csn)
         compares = capture.options.compares_message_ids
-        rule = MessageIdRule(capture.options.message_id, not options.unordered_ids)
+        rule = MessageIdRule(
+            capture.options.message_id, not options.unordered_ids, options.journal.remembered
+        )
         self._ids = ComparedIds(rule if compares else None)
         self._state = TransactionState(broken=reason is not None, id_length=length)
 

@@ -33,6 +33,7 @@ from trailgate.storage.files.lock import locked
 
 SEGMENT_BYTES: Final = 64 << 20
 REMEMBERED: Final = 200_000  # messages: many times what brokers send ahead
+LEAST_REMEMBERED: Final = 10_000  # fewer are not many times that
 ID_ONLY: Final = pa.schema([RECEIVED.field("id")])
 
 
