@@ -21,6 +21,7 @@ from brokers.real_brokers import copied_jars
 MESSAGES: Final = {1: 200_000, 100: 20_000}  # by operations of one message
 QUICK: Final = 4
 ROUNDS: Final = 3
+SPARK_SECONDS: Final = 300
 ROOT: Final = Path(__file__).parents[2]
 # The connector of the running Spark cannot be had everywhere; this one works with Spark 4.3.
 CONNECTORS: Final = (
@@ -81,9 +82,18 @@ def _beside_spark(
         print(f"Spark's Kafka to Parquet is not measured: {reason}")
         return
     command = [sys.executable, "-m", "benchmarks.live.spark_process", jars, str(broker.port), topic]
-    done = subprocess.run(
-        [*command, str(count)], check=True, capture_output=True, text=True, cwd=ROOT
-    )
+    try:
+        done = subprocess.run(
+            [*command, str(count)],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=SPARK_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        print(f"Spark's Kafka to Parquet took more than {SPARK_SECONDS} seconds")
+        return
     seconds = float(done.stdout.split()[-1])
     beside = f"Spark's Kafka to Parquet, local[2] (connector {version})"
     yield Figure(name, rate, "k messages/s", beside, count / seconds / 1000)
