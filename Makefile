@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-EXTRAS := dev,docs,spark,connect,cli,jre,kafka,amqp
+EXTRAS := dev,docs,spark,connect,cli,jre,kafka,amqp,s3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-kernels check fix conformance docs bench clean

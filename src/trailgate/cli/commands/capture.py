@@ -32,10 +32,9 @@ from trailgate.jobs.receive.job import opened
 from trailgate.jobs.receive.options import ReceiveOptions
 from trailgate.jobs.receive.source import USED, broker_address
 from trailgate.storage.files.addresses import absolute
-from trailgate.storage.files.lock import locked
 from trailgate.storage.live.options import AppendOptions
 from trailgate.storage.writing.options import WriteOptions
-from trailgate.storage.writing.target import writable_prefix
+from trailgate.storage.writing.target import place_of, writable_prefix
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 WRITE_NAMES: Final = tuple(field.name for field in fields(WriteOptions))
@@ -175,7 +174,7 @@ def command(  # noqa: PLR0913  one argument an option
     if base is not None:
         source = [one if is_stream(one) else absolute(one, base) for one in source or ()]
         target = absolute(target, base)
-    target = writable_prefix(target)
+    place = place_of(target) if address is None else None
     written = WriteOptions(
         max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
         seq_digits=seq_digits,
@@ -194,10 +193,10 @@ def command(  # noqa: PLR0913  one argument an option
         _check_live(of_files, follow=follow, until_empty=until_empty)
         appending = AppendOptions(**{name: getattr(written, name) for name in WRITE_NAMES})
         receiving = ReceiveOptions(str(on_error), until_empty=not follow, append=appending)
-        with opened(loaded.capture, address, target, receiving) as live:
+        with opened(loaded.capture, address, writable_prefix(target), receiving) as live:
             print_live(live, as_json=as_json)
         return
-    if follow or until_empty:
+    if follow or until_empty or place is None:
         raise OptionError("--follow and --until-empty are about brokers", hint=FROM_BROKER)
     options = CaptureOptions(
         on_error=str(OnError.QUARANTINE if dry_run else on_error),
@@ -208,8 +207,8 @@ def command(  # noqa: PLR0913  one argument an option
         message_per_line=message_per is MessagePer.LINE,
         **{name: getattr(written, name) for name in WRITE_NAMES},
     )
-    with kept_input(source or []) as kept, nullcontext() if dry_run else locked(target):
-        job = prepare(loaded.capture, kept, target, options)
+    with kept_input(source or []) as kept, nullcontext() if dry_run else place.held():
+        job = prepare(loaded.capture, kept, place, options)
         summary = run(job, master, show=not as_json, threads=threads)
     with quiet_pipe() if dry_run else done_already():
         if as_json:
