@@ -147,6 +147,18 @@ def live(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def scaling(quick: bool) -> list[Figure]:
+    from benchmarks.scaling import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
+def streams(quick: bool) -> list[Figure]:
+    from benchmarks.streams import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -171,6 +183,8 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         json_messages,
         cobrix,
         live,
+        scaling,
+        streams,
     )
 }
 

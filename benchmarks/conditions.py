@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.numbers import decimal_from_words
+from trailgate.columnar.numbers import parse_integers
 from trailgate.model.changes import INSERT, ChangeBlock, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.operations.expressions.evaluation import no_rows, selected
@@ -35,7 +35,9 @@ def block() -> ChangeBlock:
     draw = np.random.default_rng(1)
     ids = pa.array(np.arange(ROWS, dtype=np.int64))
     state = pa.array(["DRAFT", "OPEN", "PAID"]).take(pa.array(draw.integers(0, 3, ROWS)))
-    amount = decimal_from_words(draw.integers(0, 10**7, ROWS), 2)
+    amount = parse_integers(
+        pa.array(draw.integers(0, 10**5, ROWS)).cast(pa.string()), 2, 8, signed=True
+    )
     seconds = pa.array(draw.integers(1_700_000_000, 1_760_000_000, ROWS))
     at = pc.strftime(seconds.cast(pa.timestamp("s")), format="%Y-%m-%d %H:%M:%S")
     columns = tuple(StateColumn(values) for values in (ids, state, amount, at))

@@ -12,16 +12,17 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from trailgate.brokers.address import BrokerAddress
 from trailgate.cli.capture_output import (
     is_bad,
     print_ignored,
     print_notes,
     print_summary,
-    progress_bar,
 )
-from trailgate.cli.live_output import print_live
+from trailgate.cli.live_output import LiveOutput, print_live
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
+from trailgate.cli.progress import progress_bar
 from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.job import CaptureJob, prepare
@@ -31,7 +32,10 @@ from trailgate.jobs.capture.running import run_local
 from trailgate.jobs.receive.job import opened
 from trailgate.jobs.receive.options import ReceiveOptions
 from trailgate.jobs.receive.source import USED, broker_address
+from trailgate.jobs.receive.watching.reports import USED as REPORTED
+from trailgate.jobs.receive.watching.reports import read_reports
 from trailgate.storage.files.addresses import absolute
+from trailgate.storage.files.journal.journal import LEAST_REMEMBERED, REMEMBERED, JournalOptions
 from trailgate.storage.live.options import AppendOptions
 from trailgate.storage.writing.options import WriteOptions
 from trailgate.storage.writing.target import place_of, writable_prefix
@@ -39,6 +43,7 @@ from trailgate.storage.writing.target import place_of, writable_prefix
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 WRITE_NAMES: Final = tuple(field.name for field in fields(WriteOptions))
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
+ABOUT_BROKERS: Final = "--follow, --until-empty and --metrics are about brokers"
 UNITS_2: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
@@ -145,6 +150,21 @@ def command(  # noqa: PLR0913  one argument an option
     until_empty: Annotated[
         bool, typer.Option("--until-empty", help="Receive from a broker until nothing comes.")
     ] = False,
+    remember_ids: Annotated[
+        int | None,
+        typer.Option(
+            min=LEAST_REMEMBERED,
+            metavar="N",
+            help="Ids of messages that are known when they come again; default 200000.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PORT|FILE",
+            help="From a broker: give metrics to Prometheus, at a port or in a file.prom.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Parse and report, write nothing.")
     ] = False,
@@ -163,7 +183,8 @@ def command(  # noqa: PLR0913  one argument an option
     loaded = with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
     address = broker_address(source or (), dict(loaded.connection))
     if address is not None:
-        loaded = replace(loaded, notes=tuple(note for note in loaded.notes if note[0] not in USED))
+        used = USED | REPORTED
+        loaded = replace(loaded, notes=tuple(note for note in loaded.notes if note[0] not in used))
     print_ignored(loaded)
     if not as_json:
         print_notes(loaded)
@@ -185,25 +206,34 @@ def command(  # noqa: PLR0913  one argument an option
             "--dry-run": dry_run,
             "--again": again,
             "--max-bad": max_bad is not None,
-            "--unordered-ids": unordered_ids,
             "--master": master,
             "--threads": threads,
             "--message-per": message_per is MessagePer.LINE,
         }
         _check_live(of_files, follow=follow, until_empty=until_empty)
         appending = AppendOptions(**{name: getattr(written, name) for name in WRITE_NAMES})
-        receiving = ReceiveOptions(str(on_error), until_empty=not follow, append=appending)
-        with opened(loaded.capture, address, writable_prefix(target), receiving) as live:
-            print_live(live, as_json=as_json)
+        receiving = ReceiveOptions(
+            str(on_error),
+            until_empty=not follow,
+            append=appending,
+            journal=JournalOptions(remembered=remember_ids or REMEMBERED),
+            unordered_ids=unordered_ids,
+        )
+        reports = read_reports(dict(loaded.connection))
+        output = LiveOutput(
+            str(address), writable_prefix(target), reports, metrics, as_json, view=follow
+        )
+        _receive(loaded, address, receiving, output)
         return
-    if follow or until_empty or place is None:
-        raise OptionError("--follow and --until-empty are about brokers", hint=FROM_BROKER)
+    if follow or until_empty or metrics is not None or place is None:
+        raise OptionError(ABOUT_BROKERS, hint=FROM_BROKER)
     options = CaptureOptions(
         on_error=str(OnError.QUARANTINE if dry_run else on_error),
         max_bad=max_bad,
         dry_run=dry_run,
         again=again,
         unordered_ids=unordered_ids,
+        remembered_ids=remember_ids or REMEMBERED,
         message_per_line=message_per is MessagePer.LINE,
         **{name: getattr(written, name) for name in WRITE_NAMES},
     )
@@ -217,6 +247,14 @@ def command(  # noqa: PLR0913  one argument an option
             print_summary(summary)
     if is_bad(summary, max_bad, stop=on_error is OnError.STOP):
         raise typer.Exit(1)
+
+
+def _receive(
+    loaded: Loaded, address: BrokerAddress, options: ReceiveOptions, output: LiveOutput
+) -> None:
+    """Receive from a broker until there is a reason to stop."""
+    with opened(loaded.capture, address, output.trail, options) as live:
+        print_live(live, output)
 
 
 def _check_live(of_files: Mapping[str, Any], *, follow: bool, until_empty: bool) -> None:
@@ -254,7 +292,7 @@ def run(
 ) -> CaptureSummary:
     """Run a job here, or on Spark if a master or a session is given."""
     if master is None:
-        with progress_bar(len(job.ranges), show=show) as progress:
+        with progress_bar("capturing", len(job.ranges), show=show) as progress:
             return run_local(job, progress, threads)
     if threads is not None:
         raise OptionError("--threads is about a run in this process", hint="As local[2] for Spark")

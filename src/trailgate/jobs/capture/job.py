@@ -15,9 +15,11 @@ from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.recognising import Recognised, recognised
 from trailgate.jobs.capture.sequence_ids import IdRule
 from trailgate.messages.capture import Capture
+from trailgate.messages.parsing.message_ids import MessageIdRule
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.found_files import Addresses
+from trailgate.storage.reading.messages.file_list import FileList
 from trailgate.storage.reading.messages.files import (
     MessageFiles,
     MessageRange,
@@ -39,7 +41,8 @@ class CaptureJob:
     """All that a worker needs to run any of the ranges; it can be pickled.
 
     ``done`` is what an interrupted run of the same input had published; then there are no ranges. ``recognised`` is what
-    the trail knows of the input, and ``ids`` what its sequence ids are compared with, if the messages give them.
+    the trail knows of the input, and ``ids`` what its sequence ids are compared with, if the messages give them. ``message_ids``
+    is how the messages' own ids are compared, where they have them; they are read in one range then.
     """
 
     capture: Capture
@@ -50,14 +53,16 @@ class CaptureJob:
     done: CaptureSummary | None = None
     recognised: Recognised | None = None
     ids: IdRule | None = None
+    message_ids: MessageIdRule | None = None
 
     def anywhere(self) -> CaptureJob:
-        """Return the job with absolute paths: its ranges are run in other working folders."""
-        files = tuple(replace(file, path=absolute(file.path)) for file in self.source.files)
+        """Return the job as workers take it: with absolute paths, as they run in other folders, and without what publishing alone needs."""
+        files = FileList(replace(file, path=absolute(file.path)) for file in self.source.files)
         ids = self.ids
         if ids is not None:
             ids = replace(ids, prefix=absolute(ids.prefix))
-        return replace(self, source=replace(self.source, files=files), ids=ids)
+        source = replace(self.source, files=files)
+        return replace(self, source=source, ids=ids, recognised=None)
 
 
 def prepare(
@@ -104,11 +109,16 @@ def prepare(
         last = None if manifest is None or options.again else manifest.last_id or None
         ordered, by_id = not options.unordered_ids, capture.options.by_id
         ids = IdRule(place.address, last, ordered, by_id)
+    message_ids = None
+    if capture.options.compares_message_ids and any(file.json for file in source.files):
+        message_ids = MessageIdRule(
+            capture.options.message_id, not options.unordered_ids, options.remembered_ids
+        )
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
-    apart = not capture.options.by_id
+    apart = not capture.options.by_id and message_ids is None
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
     staged = Target(place, staging, run, header, definitions, options)
-    return CaptureJob(capture, source, staged, options, ranges, done, known, ids)
+    return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
 
 
 def _merged(known: Definitions | None, capture: Capture) -> Definitions:

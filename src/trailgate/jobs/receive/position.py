@@ -12,13 +12,15 @@ from trailgate.errors import StorageError, Where
 class SourcePosition:
     """The number of the next message, in the journal or partition named ``source``, and the bytes of the quarantine that count.
 
-    ``reason`` is what is wrong with a unit that the next message may belong to.
+    ``reason`` is what is wrong with a unit that the next message may belong to. ``last_id`` is the highest message id before
+    the next message, where these are compared.
     """
 
     source: str
     number: int
     quarantine: int = 0
     reason: str | None = None
+    last_id: str | None = None
 
     def encoded(self) -> str:
         """Return the text that a commit holds."""

@@ -56,10 +56,10 @@ def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> P
     return ParquetJob(tuple(parts), options, folder)
 
 
-def write_part(job: ParquetJob, number: int) -> WrittenPart:
-    """Write one part where only publishing finds it; memory stays flat."""
+def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
+    """Write a part, by its number, where only publishing finds it; memory stays flat."""
     decoder = job.options.decoder()
-    batches = read_copybook_split(job.parts[number], job.options, decoder)
+    batches = read_copybook_split(part, job.options, decoder)
     rows = 0
     with (
         job.folder.part(number) as (file, uploads),
@@ -101,5 +101,5 @@ def publishing(job: ParquetJob) -> Iterator[list[WrittenPart]]:
 def run_local(job: ParquetJob) -> int:
     """Write all parts in this process and publish them; return the number of records."""
     with publishing(job) as parts:
-        parts += [write_part(job, number) for number in range(len(job.parts))]
+        parts += [write_part(job, number, part) for number, part in enumerate(job.parts)]
     return sum(part.rows for part in parts)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.manifest import Manifest
+from trailgate.storage.files.manifest import Manifest, Published, QueryPosition
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.transaction_chain import Ends, chained
 
@@ -41,3 +41,14 @@ def left_unfinished(
     ends = [part.ends for part in parts if part.ends is not None]
     left = chained(held.get("transaction"), ends)
     return {} if left is None else {"query": batch.query, "transaction": left}
+
+
+def moved_positions(
+    manifest: Manifest, batch: Batch, files: Sequence[Published], parts: Sequence[BatchPart]
+) -> dict[str, QueryPosition]:
+    """Return where the queries are after a batch; one without operations leaves its query where it was."""
+    ids = [part.ends.seq_id for part in parts if part.ends is not None]
+    if not ids:
+        return manifest.positions
+    position = QueryPosition(ids[-1], files[-1].number, files[-1].size)
+    return {**manifest.positions, batch.query: position}

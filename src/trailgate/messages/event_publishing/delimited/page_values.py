@@ -60,6 +60,11 @@ class PageValues(FieldValues):
         self.undecodable = {}
         return super().columns(first, places, nullable=nullable)
 
+    def not_characters(self, where: Where, hint: str) -> DecodeError:
+        """Return the error of bytes that are not text."""
+        problem = f"bytes that are not characters of the code page {self.page.name}"
+        return DecodeError(problem, where=where, hint=hint)
+
     def _text(self, values: pa.Array, place: int) -> pa.Array:
         """Return bytes as text; raises DecodeError with the row as its record and the place as its column."""
         raw = values.view(pa.binary())
@@ -73,9 +78,7 @@ class PageValues(FieldValues):
             return text
         row = int(np.argmax(bad))
         if self.policy == ERROR or place < len(self.options.header):
-            where = Where(record=row, column=place, raw=raw[row].as_py())
-            problem = f"bytes that are not characters of the code page {self.page.name}"
-            raise DecodeError(problem, where=where, hint=_HINT)
+            raise self.not_characters(Where(record=row, column=place, raw=raw[row].as_py()), _HINT)
         if self.policy == REPLACE:
             return _replaced(self.page.name, raw, text, bad)
         self.undecodable[place] = bad

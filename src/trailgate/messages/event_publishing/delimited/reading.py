@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from trailgate.columnar.code_pages.registry import code_page
 from trailgate.columnar.delimited import Fields
 from trailgate.columnar.rows import paired, row_error, text_view
 from trailgate.columnar.views import octets
-from trailgate.errors import TrailgateError
+from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.delimited.column_pairing import ColumnPairing
 from trailgate.messages.delimited.format import DelimitedFormat
 from trailgate.messages.delimited.options import DelimitedOptions
@@ -31,7 +31,8 @@ from trailgate.messages.event_publishing.options import (
     EventPublishingOptions,
 )
 from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.messages.parsing.parser import MessageFormat
+from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.messages.transactions.borders import AUTO, NO_NUMBER, Borders
 from trailgate.messages.transactions.bounds import POINT
 from trailgate.model.changes import ABSENT, INSERT, Image, StateColumn
@@ -46,6 +47,7 @@ TYPE: Final = "type"
 _TYPE_HINT: Final = "Are the delimiters those of the messages?"
 _NAMES: Final = ("table_owner", "table_name", "operation")  # one after the other
 _NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_KEY_HINT: Final = "A column of the key cannot be missing: no row is found without it"
 _FLAG_HINT: Final = "Classic CDC names the first column whose data are badly formed; event_publishing.takeflagged=true takes such records"
 
 
@@ -88,6 +90,14 @@ class PublicationRecords(DelimitedRecords):
             digests[at] = hash(self._content_of(int(rows[at]))) or 1
         return Borders(self.content, rows, numbers, digests)
 
+    def undecodable(self, row: int, place: int) -> DecodeError:
+        """Return the error of a key whose bytes are not characters."""
+        assert isinstance(self.values, PageValues)
+        field = int(self.fields.first[row]) + place
+        raw = self.values.data[self.fields.starts[field] : self.fields.ends[field]].tobytes()
+        error = self.values.not_characters(Where(raw=raw), _KEY_HINT)
+        return self.field_error(row, place, error)
+
     def _content_of(self, row: int) -> bytes:
         """Return a record's bytes without the time at which it was sent."""
         begin = int(self.fields.starts[self.fields.first[row] + HEADER.index("table_owner")])
@@ -120,7 +130,7 @@ class PublicationRecords(DelimitedRecords):
             yield name, (own, list(numbers))
 
 
-class DelimitedPublications:
+class DelimitedPublications(MessageFormat[PublicationRecords]):
     """Reads delimited publications by one set of options."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
@@ -136,11 +146,6 @@ class DelimitedPublications:
 
     def _values(self, data: Octets, fields: Fields, options: DelimitedOptions) -> PageValues:
         return PageValues(data, fields, options, self._page, self.options.undecodable)
-
-    @property
-    def has_befores(self) -> bool:
-        """Return whether records of updates may have before values."""
-        return True
 
     def records(self, messages: MessageBatch) -> PublicationRecords:
         """Return the records of the messages, each with all header fields; raises BadMessagesError."""
@@ -188,6 +193,7 @@ class DelimitedPublications:
             given = int(records.fields.count[rows[0]]) - len(HEADER)
             pairing = ColumnPairing.of(self.options.delimited, given // 2)
             assert pairing.before is not None
+            _refuse_keys(RecordGroup(records, table, rows, errors), pairing, values.undecodable)
             wanted = None if kind == INSERT else pairing.before
             before = tuple(
                 column if wanted is None else _unless(column, values.undecodable.get(wanted(i)))
@@ -199,16 +205,15 @@ class DelimitedPublications:
             )
         return before, after
 
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end."""
-        return self._engine.said(notes)
-
 
 class _PublicationImages(ImageReader):
-    """Reads images whose numbers have another decimal point."""
+    """Reads images of all columns, whose numbers have another decimal point.
+
+    IBM's text: "All of the columns are published for all subscribed rows". With fewer it is not known which ones they are.
+    """
 
     def __init__(self, options: DelimitedOptions, point: bytes) -> None:
-        super().__init__(options)
+        super().__init__(options, whole=True)
         self._point = point
 
     def converter(self, table: Table, column: Column) -> Convert:
@@ -267,6 +272,25 @@ def _check_flags(records: PublicationRecords) -> None:
         return records.error(row, problem, _FLAG_HINT, field=flag or IDENTIFIER)
 
     records.refuse(np.flatnonzero(np.array(flagged)[codes]), error)
+
+
+def _refuse_keys(
+    group: RecordGroup[PublicationRecords], pairing: ColumnPairing, undecodable: Mapping[int, Mask]
+) -> None:
+    """Add an error for each record with a key that cannot be read: without it no row is found, and the row may have another key."""
+    table = group.table
+    for place, bad in undecodable.items():
+        column = pairing.column_of(place)
+        if column not in (table.keys if place < pairing.after(0) else table.marked_keys):
+            continue
+
+        def error(
+            row: int, place: int = place, name: str = table.columns[column].name
+        ) -> TrailgateError:
+            found = group.records.undecodable(row, place)
+            return found.located(table=table.name, field=name)
+
+        group.add(group.rows[bad], error)
 
 
 def _without_lobs(table: Table, before: Image) -> Image:

@@ -54,7 +54,7 @@ class Explanation:
 
 def explain(options: XmlOptions, body: bytes) -> Explanation:
     """Return what the rules find in a message; raises DecodeError for a broken one."""
-    document = parse_document(body, options.limits)
+    document = parse_document(body, options.limits, options.encoding)
     found = RuleMatcher(options.rules, Matcher(options.namespaces)).matches(document)
     seen = {match.rule.number for match in _all(found)}
     names = names_in(document.top)
