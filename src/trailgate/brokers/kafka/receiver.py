@@ -9,6 +9,7 @@ from typing import Any, Final
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.kafka.messages import received_messages
 from trailgate.brokers.receiver import Window
+from trailgate.brokers.tls_files import check_tls_files
 from trailgate.errors import BrokerError, BrokerRefusedError, MissingDependencyError, Where
 
 WINDOW: Final = 4096  # messages of a batch, at most
@@ -21,6 +22,7 @@ class KafkaReceiver:
     """Receives one partition; its offsets are the positions, and nothing is acknowledged."""
 
     def __init__(self, address: BrokerAddress) -> None:
+        check_tls_files(address)
         self._address, self._where = address, Where(source=str(address))
         self._limit = address.number("window", WINDOW)
         self._kafka = _library()
