@@ -50,7 +50,13 @@ class LiveCapture:
         self._repaired = 0 if position is None else position.repaired
         self._skipped = Skipped(recovered)
         reason = None if position is None else position.reason
-        self._units = Units(appender.encoded, stop=options.on_error == "stop", reason=reason)
+        self._units = Units(
+            appender.encoded,
+            Path(prefix).parent,
+            stop=options.on_error == "stop",
+            reason=reason,
+            limit=options.held_bytes,
+        )
         length = None
         if capture.options.gives_ids and recovered.last is not None and recovered.last.csn:
             length = len(recovered.last.csn)
