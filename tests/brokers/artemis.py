@@ -17,6 +17,11 @@ CONNECT: Final = (
 )
 
 
+EXCLUSIVE: Final = """
+<address-setting match="killed.#"><default-exclusive-queue>true</default-exclusive-queue></address-setting>
+"""
+
+
 class Artemis:
     """A broker; ``stomp``, ``amqp`` and ``core`` are its ports."""
 
@@ -39,6 +44,8 @@ class Artemis:
         # Else ten deliveries send a message to the dead-letter queue (docs/live.md).
         wanted = "<max-delivery-attempts>-1</max-delivery-attempts>"
         text = text.replace('<address-setting match="#">', f'<address-setting match="#">{wanted}')
+        # A consumer that comes before the broker has noticed that another one is gone waits (docs/live.md).
+        text = text.replace("<address-settings>", f"<address-settings>{EXCLUSIVE}")
         config.write_text(text)
         self.process = Process([self.folder / "bin/artemis", "run"], folder / "log", self._ready)
         self.process.start()
