@@ -36,10 +36,9 @@ from trailgate.jobs.receive.watching.reports import USED as REPORTED
 from trailgate.jobs.receive.watching.reports import read_reports
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.journal.journal import LEAST_REMEMBERED, REMEMBERED, JournalOptions
-from trailgate.storage.files.lock import locked
 from trailgate.storage.live.options import AppendOptions
 from trailgate.storage.writing.options import WriteOptions
-from trailgate.storage.writing.target import writable_prefix
+from trailgate.storage.writing.target import place_of, writable_prefix
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 WRITE_NAMES: Final = tuple(field.name for field in fields(WriteOptions))
@@ -196,7 +195,7 @@ def command(  # noqa: PLR0913  one argument an option
     if base is not None:
         source = [one if is_stream(one) else absolute(one, base) for one in source or ()]
         target = absolute(target, base)
-    target = writable_prefix(target)
+    place = place_of(target) if address is None else None
     written = WriteOptions(
         max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
         seq_digits=seq_digits,
@@ -221,10 +220,12 @@ def command(  # noqa: PLR0913  one argument an option
             unordered_ids=unordered_ids,
         )
         reports = read_reports(dict(loaded.connection))
-        output = LiveOutput(str(address), target, reports, metrics, as_json, view=follow)
+        output = LiveOutput(
+            str(address), writable_prefix(target), reports, metrics, as_json, view=follow
+        )
         _receive(loaded, address, receiving, output)
         return
-    if follow or until_empty or metrics is not None:
+    if follow or until_empty or metrics is not None or place is None:
         raise OptionError(ABOUT_BROKERS, hint=FROM_BROKER)
     options = CaptureOptions(
         on_error=str(OnError.QUARANTINE if dry_run else on_error),
@@ -236,8 +237,8 @@ def command(  # noqa: PLR0913  one argument an option
         message_per_line=message_per is MessagePer.LINE,
         **{name: getattr(written, name) for name in WRITE_NAMES},
     )
-    with kept_input(source or []) as kept, nullcontext() if dry_run else locked(target):
-        job = prepare(loaded.capture, kept, target, options)
+    with kept_input(source or []) as kept, nullcontext() if dry_run else place.held():
+        job = prepare(loaded.capture, kept, place, options)
         summary = run(job, master, show=not as_json, threads=threads)
     with quiet_pipe() if dry_run else done_already():
         if as_json:
