@@ -57,7 +57,7 @@ def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> P
 
 
 def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
-    """Write one part, by its number, where only publishing finds it; memory stays flat."""
+    """Write a part, by its number, where only publishing finds it; memory stays flat."""
     decoder = job.options.decoder()
     batches = read_copybook_split(part, job.options, decoder)
     rows = 0

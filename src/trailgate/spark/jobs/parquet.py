@@ -24,8 +24,7 @@ def run_parquet(spark: SparkSession | str, job: ParquetJob) -> int:
     """
     job = job.anywhere()
     with publishing(job) as parts, on_session(spark) as running:
-        reports = run_numbered(running, job.parts, partial(_part, replace(job, parts=())))
-        for report in reports:
+        for report in run_numbered(running, job.parts, partial(_part, replace(job, parts=()))):
             if isinstance(report, TrailgateError):
                 raise report
             parts.append(report)

@@ -97,6 +97,12 @@ def is_file(address: Address) -> bool:
     return bool(store.get_file_info(path).type == fs.FileType.File)
 
 
+def is_there(address: Address) -> bool:
+    """Return whether there is anything, a file or a folder."""
+    store, path = locate(address)
+    return bool(store.get_file_info(path).type != fs.FileType.NotFound)
+
+
 def bytes_if_present(store: fs.FileSystem, path: str) -> bytes | None:
     """Return the bytes of a file in a store; None where there is no such file."""
     if store.get_file_info(path).type != fs.FileType.File:
@@ -132,5 +138,7 @@ def listed(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:
 
 
 def name_of(path: str) -> str:
-    """Return the last part of a path."""
+    """Return the last part of a path, or of an address of a store."""
+    if URI.match(path):
+        path = unquote(urlsplit(path).path)
     return path.rstrip("/").rpartition("/")[2]

@@ -43,7 +43,7 @@ def left_unfinished(
     return {} if left is None else {"query": batch.query, "transaction": left}
 
 
-def positions_after(
+def moved_positions(
     manifest: Manifest, batch: Batch, files: Sequence[Published], parts: Sequence[BatchPart]
 ) -> dict[str, QueryPosition]:
     """Return where the queries are after a batch; one without operations leaves its query where it was."""

@@ -27,7 +27,7 @@ from trailgate.storage.files.manifest import (
     manifest_path,
     read_manifest,
 )
-from trailgate.storage.live.batch import Batch, BatchPart, left_unfinished, positions_after
+from trailgate.storage.live.batch import Batch, BatchPart, left_unfinished, moved_positions
 from trailgate.storage.live.disk import Disk
 from trailgate.storage.live.file_commit import commit_files
 from trailgate.storage.writing.growing_header import (
@@ -83,7 +83,7 @@ def commit_batch(
             files=tuple(commit.files),
             last_run=f"{batch.query}-{batch.number}",
             queries=queries,
-            positions=positions_after(manifest, batch, commit.files, parts),
+            positions=moved_positions(manifest, batch, commit.files, parts),
             unfinished=unfinished,
             growing=commit.growing,
         )

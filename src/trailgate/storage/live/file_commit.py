@@ -9,7 +9,7 @@ from typing import Final
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.manifest import Manifest
-from trailgate.storage.live.batch import Batch, BatchPart, left_unfinished, positions_after
+from trailgate.storage.live.batch import Batch, BatchPart, left_unfinished, moved_positions
 from trailgate.storage.writing.places.deciding import OvertakenError
 from trailgate.storage.writing.places.publication import Publication, numbered
 from trailgate.storage.writing.target import Target, check_trail
@@ -57,7 +57,7 @@ def _planned(
         files=files,
         last_run=f"{batch.query}-{batch.number}",
         queries={**before.queries, batch.query: batch.number},
-        positions=positions_after(before, batch, files, parts),
+        positions=moved_positions(before, batch, files, parts),
         unfinished=unfinished,
         growing=None,
     )

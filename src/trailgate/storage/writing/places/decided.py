@@ -2,7 +2,7 @@
 
 A store has no renames, and whoever holds a trail there may be gone. So a run writes down all that it is going to do, and then replaces
 the manifest by one that names the record, on the condition that it is still the one that the run read. That decides between two
-writers, and nothing was given a name of the trail before. From then on the steps are the record's, whoever does them (decision 0039).
+writers, and nothing was given a name of the trail before. From then on the steps are the record's, whoever does them (decision 0040).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A trail in an object store: a publication is decided by one conditional put of the manifest, and then carried out (decision 0039)."""
+"""A trail in an object store: a publication is decided by one conditional put of the manifest, and then carried out (decision 0040)."""
 
 from __future__ import annotations
 
