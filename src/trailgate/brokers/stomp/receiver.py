@@ -144,7 +144,7 @@ class StompReceiver(Reconnecting):
         self._reported = False
         if self._watch is None and self._address.kind == QUEUE:
             self._watch = ConsumerWatch(self._address)
-            self._watch.wait()  # the broker tells of those that come later, with the number of all
+            self._watch.wait()  # later ones are announced by the broker, with the number of all
         try:
             headers = subscription(connection.dialect, self._address)
             connection.send("SUBSCRIBE", {**headers, "receipt": "subscribed"})

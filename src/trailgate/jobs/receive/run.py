@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from trailgate.jobs.receive.compared_ids import ComparedIds
-from trailgate.jobs.receive.feeds import Feed, Part
+from trailgate.jobs.receive.feeds.feed import Feed, Part
 from trailgate.jobs.receive.options import BatchReport, ReceiveOptions
 from trailgate.jobs.receive.position import SourcePosition, read_position
 from trailgate.jobs.receive.repairing import interrupted
