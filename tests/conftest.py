@@ -32,6 +32,8 @@ if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
     # Bounds are checked in compiled loops: none is interpreted, however few its bytes are.
     setattr(compiled, "INTERPRETED", -1)  # noqa: B010  a constant to all but this run
 
+# Java that starts quickly, and compiles little of what runs for seconds: for the programs that tests start too.
+os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ["COLUMNS"] = "140"  # tables are printed for this width, whatever the terminal is
 
 
