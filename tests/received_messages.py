@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -59,10 +60,11 @@ class ListFeed:
     def open(self, number: int | None) -> None:
         self._at = number or 0
 
-    def receive(self, seconds: float) -> Part | None:  # noqa: ARG002  there is nothing to wait for
+    def receive(self, seconds: float) -> Part | None:
         size = self._sizes.pop(0) if self._sizes else 1000
         end = min(self._at + size, len(self._bodies))
         if end == self._at:
+            time.sleep(min(seconds, 0.001))  # nothing will come
             return None
         part, self._at = self._part(self._at, end), end
         return part

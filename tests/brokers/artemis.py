@@ -34,6 +34,8 @@ class Artemis:
         config = self.folder / "etc/broker.xml"
         text = config.read_text()
         text = text.replace(":61613", f":{self.stomp}").replace(":5672", f":{self.amqp}")
+        # A consumer that says nothing is given up after seconds, not a minute.
+        text = text.replace("protocols=AMQP;", "protocols=AMQP;amqpIdleTimeout=10000;")
         # Else ten deliveries send a message to the dead-letter queue (docs/live.md).
         wanted = "<max-delivery-attempts>-1</max-delivery-attempts>"
         text = text.replace('<address-setting match="#">', f'<address-setting match="#">{wanted}')

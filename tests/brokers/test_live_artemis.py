@@ -22,18 +22,12 @@ from brokers.stomp_sender import Sender
 
 ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "3"))
 OPERATIONS = 10_000 * ROUNDS
-BOTH = pytest.mark.parametrize(
-    "scheme",
-    [
-        "stomp",
-        pytest.param(
-            "amqp",
-            marks=pytest.mark.skipif(
-                find_spec("proton") is None, reason="AMQP needs the extra amqp"
-            ),
-        ),
-    ],
+BY_AMQP = pytest.param(
+    "amqp",
+    marks=pytest.mark.skipif(find_spec("proton") is None, reason="AMQP needs the extra amqp"),
 )
+BOTH = pytest.mark.parametrize("scheme", ["stomp", BY_AMQP])
+AMQP = pytest.mark.parametrize("scheme", [BY_AMQP])
 QUEUE = {"destination-type": "ANYCAST"}
 
 
@@ -72,10 +66,11 @@ def test_messages_of_a_jms_client_become_operations(
     assert (place.folder / f"ot{last['trail_file']:09}").stat().st_size == last["trail_offset"]
 
 
-@BOTH
+@AMQP
 def test_each_operation_is_captured_once_whatever_is_killed(
     artemis: Artemis, place: LivePlace, scheme: str
 ) -> None:
+    """Over STOMP more is tried, see ``test_live_killed.py``."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     wanted = transactions(chance, OPERATIONS)

@@ -71,6 +71,11 @@ OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
         "key": AddressOption("a file with the client's private key, if it is not in `cert`", _ALL),
         "prefetch": AddressOption("messages that the broker sends ahead, at most", _ALL, 1),
         "prefetch-bytes": AddressOption("bytes that Artemis sends ahead, at most", _STOMP, 1),
+        "heart-beat": AddressOption(
+            "seconds between heart-beats; a connection is lost after three that do not come",
+            _JMS,
+            1,
+        ),
         "window": AddressOption("messages that are worked on at once, at most", _ALL, 1),
         "partition": AddressOption("the partition that is received", _KAFKA, 0),
         "mechanism": AddressOption("how Kafka is logged in to, as SCRAM-SHA-512", _KAFKA),

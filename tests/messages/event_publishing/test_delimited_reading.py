@@ -142,6 +142,20 @@ def test_bytes_that_are_no_characters_spoil_their_value_alone(
     assert one(BAD, f"undecodable={policy}")["after"] == after
 
 
+@pytest.mark.parametrize(
+    ("word", "values"),
+    [("ISRT", ',,"k?","v"'), ("DLET", '"k?","v",,'), ("REPL", '"k?","v","k","w"')],
+)
+def test_a_key_that_cannot_be_read_is_never_missing(word: str, values: str) -> None:
+    body = record(values, word=word).replace(b"?", b"\xff")
+
+    ((_, text),) = refused([body], "undecodable=missing")
+
+    assert "not characters of the code page utf-8" in text
+    assert "table S.T, field K" in text
+    assert "6b ff" in text
+
+
 def test_a_flagged_record_is_refused_by_the_column_that_it_names() -> None:
     ((message, text),) = refused([record(',,"a","b"', flag="SALARY"), record(',,"a","b"')])
 
@@ -156,16 +170,16 @@ def test_a_flagged_record_is_taken_if_asked() -> None:
 
 @pytest.mark.assumed
 @pytest.mark.parametrize(
-    ("word", "properties", "kind"),
+    ("word", "properties", "values", "kind"),
     [
-        ("DLET", "", "D"),
-        ("DELT", "optype.deleteval=DELT", "D"),
-        ("REPL", "", "U"),
-        ("ISRT", "", "I"),
+        ("DLET", "", '"k","v",,', "D"),
+        ("DELT", "optype.deleteval=DELT", '"k","v",,', "D"),
+        ("REPL", "", '"k","v","k","w"', "U"),
+        ("ISRT", "", ',,"k","w"', "I"),
     ],
 )
-def test_operation_words_are_properties(word: str, properties: str, kind: str) -> None:
-    assert one(record('"k","v","k","w"', word=word), properties)["op_type"] == kind
+def test_operation_words_are_properties(word: str, properties: str, values: str, kind: str) -> None:
+    assert one(record(values, word=word), properties)["op_type"] == kind
 
 
 LOBS = Definitions((Table("S.T", (Column("K", 64, 9, key=True), Column("V", 64, 99, lob_type=1))),))
@@ -229,6 +243,15 @@ def test_numbers_have_the_decimal_point_of_the_properties() -> None:
         (b'10,"IBM",', "3 fields where the header alone has 12"),
         (record(',,"a"'), "do not make whole columns"),
         (record(',,,,"a","b"'), "3 columns where the table has 2"),
+        (record(',"a"'), "1 columns where the table has 2"),
+        (
+            record(',"b","c","d"'),
+            "an insert has a before value (messages, message 0, record 1, byte",
+        ),
+        (record('"b","c","d",', word="DLET"), "a delete has an after value"),
+        (record(',,"a","b"', tx="", lsn=""), "neither a commit LSN nor a transaction identifier"),
+        (record(',,"a","b"').replace(b"PLAN", b"PL\xffN"), "record 1, byte 85, field plan_name"),
+        (record(',,"a","b"').replace(b'"T"', b'"\xff"'), "record 1, byte 38, field table_name"),
         (record(',,"a","b"', table="U"), "table S.U is not in the definitions"),
         (record(',,"a","b"', word="TRNC"), "unknown optype value 'TRNC'"),
         (record(',,"a","b"').replace(b"-18.00.52", b"-25.00.52"), "not a date in the form"),
@@ -308,6 +331,30 @@ def test_a_missing_segment_is_named_with_its_message(split: int) -> None:
 
     ((problem),) = [str(p.error) for parsed in found for p in parsed.problems]
     assert "message 0002 of a transaction follows its message 0000" in problem
+
+
+@pytest.mark.assumed
+@pytest.mark.parametrize("split", [1, 2, 9])
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [("1", 1, "ab"), ("1", 0, "cd")],
+        [("1", 1, "a"), ("1", 0, "b")],
+        [("1", 0, "ab"), ("1", 1, "c"), ("1", 2, "d"), ("1", 1, "c"), ("1", 2, "d")],
+        [("1", 0, "ab"), ("1", 1, "cd"), ("1", 1, "ef")],
+    ],
+    ids=["two", "two rows", "back to the middle", "the second one twice"],
+)
+def test_messages_of_a_transaction_that_are_out_of_order_are_named(
+    messages: list[tuple[str, int, str]], split: int
+) -> None:
+    bodies = bodies_of(*messages)
+    batches = [bodies[at : at + split] for at in range(0, len(bodies), split)]
+
+    _, found = parse_all(capture_of(), batches)
+
+    texts = [str(p.error) for parsed in found for p in parsed.problems]
+    assert f"the transaction began with message {messages[0][1]:04}" in texts[0]
 
 
 @pytest.mark.assumed

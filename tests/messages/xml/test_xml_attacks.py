@@ -8,6 +8,7 @@ import tracemalloc
 import pytest
 
 from trailgate.errors import DecodeError
+from trailgate.jobs.capture.loading import messages_from
 from trailgate.messages.xml.tree.documents import parse_document
 from xml_files import xml_capture
 
@@ -69,3 +70,13 @@ def test_an_attack_is_refused_by_name_in_a_message_that_is_cut(name: str) -> Non
 
     with pytest.raises(DecodeError, match=says):
         list(batches)
+
+
+def test_the_limit_of_depth_can_be_any() -> None:
+    deep = b"<a>" * 20_000 + b"</a>" * 20_000
+    capture = xml_capture(f"{RULES}xml.maxdepth=30000\n")
+
+    parsed = capture.parse(messages_from([b'<t><o id="1"/>' + deep + b"</t>"]))
+
+    assert parsed.problems == ()
+    assert parsed.batch.rows == 1

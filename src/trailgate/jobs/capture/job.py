@@ -23,6 +23,7 @@ from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.durable import write_whole, writing
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.manifest import Manifest, read_captured, read_manifest, write_manifest
+from trailgate.storage.reading.messages.file_list import FileList
 from trailgate.storage.reading.messages.files import (
     MessageFiles,
     MessageRange,
@@ -58,12 +59,13 @@ class CaptureJob:
     message_ids: MessageIdRule | None = None
 
     def anywhere(self) -> CaptureJob:
-        """Return the job with absolute paths: its ranges are run in other working folders."""
-        files = tuple(replace(file, path=absolute(file.path)) for file in self.source.files)
+        """Return the job as workers take it: with absolute paths, as they run in other folders, and without what publishing alone needs."""
+        files = FileList(replace(file, path=absolute(file.path)) for file in self.source.files)
         ids = self.ids
         if ids is not None:
             ids = replace(ids, prefix=absolute(ids.prefix))
-        return replace(self, source=replace(self.source, files=files), ids=ids)
+        source = replace(self.source, files=files)
+        return replace(self, source=source, ids=ids, recognised=None)
 
 
 def prepare(

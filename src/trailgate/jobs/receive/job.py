@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from trailgate.brokers.address import BrokerAddress, Family
+from trailgate.errors import TrailgateError
+from trailgate.jobs.receive.ahead import ReceivingAhead
 from trailgate.jobs.receive.feeds import Feed
 from trailgate.jobs.receive.journal_feed import JournalFeed
 from trailgate.jobs.receive.kafka_feed import KafkaFeed
@@ -59,8 +61,11 @@ def opened(
     wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
     definitions = Definitions(tuple(wanted), capture.definitions.database)
     with TrailAppender(prefix, definitions, options.append) as appender:
-        feed = FEEDS[address.family](address, prefix, options)
+        feed = ReceivingAhead(FEEDS[address.family](address, prefix, options))
         try:
             yield LiveCapture(capture, feed, appender, prefix, options)
-        finally:
-            feed.close()
+        except BaseException:
+            with suppress(TrailgateError):  # what ended the run is reported
+                feed.close()
+            raise
+        feed.close()

@@ -72,10 +72,10 @@ def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> P
     return ParquetJob(tuple(parts), options, target, uuid.uuid4().hex[:12])
 
 
-def write_part(job: ParquetJob, number: int) -> int:
-    """Write one part into the staging folder; return how many records it has."""
+def write_part(job: ParquetJob, number: int, part: RecordSplit) -> int:
+    """Write a part, by its number, into the staging folder; return how many records it has."""
     decoder = job.options.decoder()
-    batches = read_copybook_split(job.parts[number], job.options, decoder)
+    batches = read_copybook_split(part, job.options, decoder)
     rows = 0
     with pq.ParquetWriter(_staged(job, number), decoder.schema, compression="snappy") as writer:
         for table in _grouped(batches, decoder.schema):
@@ -116,7 +116,7 @@ def publishing(job: ParquetJob) -> Iterator[None]:
 def run_local(job: ParquetJob) -> int:
     """Write all parts in this process and publish them; return the number of records."""
     with publishing(job):
-        return sum(write_part(job, number) for number in range(len(job.parts)))
+        return sum(write_part(job, number, part) for number, part in enumerate(job.parts))
 
 
 def _staged(job: ParquetJob, number: int) -> Path:

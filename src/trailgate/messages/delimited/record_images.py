@@ -26,10 +26,13 @@ DELETE: Final = ord("D")
 
 
 class ImageReader:
-    """Reads images by one set of options; what a table's columns decide is made once and kept."""
+    """Reads images by one set of options; what a table's columns decide is made once and kept.
 
-    def __init__(self, options: DelimitedOptions) -> None:
-        self.options = options
+    A record may end after any column unless records are ``whole``: then each has all columns of its table.
+    """
+
+    def __init__(self, options: DelimitedOptions, *, whole: bool = False) -> None:
+        self.options, self.whole = options, whole
         self._converters: dict[str, tuple[Convert, ...]] = {}
 
     def images(
@@ -75,7 +78,7 @@ class ImageReader:
         if left:
             group.refuse(f"{given} column fields do not make whole columns of {parts} fields each")
             return None
-        if columns > len(table.columns):
+        if columns > len(table.columns) or (self.whole and columns < len(table.columns)):
             group.refuse(
                 f"{columns} columns where the table has {len(table.columns)}",
                 "Is the definitions file the right one, or a delimiter not escaped?",

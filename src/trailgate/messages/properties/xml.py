@@ -31,6 +31,13 @@ XML: Final[tuple[PropertyRow, ...]] = (
         "namespace of a prefix that paths have; paths without prefixes match any namespace",
         _OWN,
     ),
+    PropertyRow(
+        "xml.encoding",
+        ValueKind.TEXT,
+        "encoding of all messages without a byte-order mark, whatever they declare, as `utf-8`; `auto`: the declared one",
+        _OWN,
+        "auto",
+    ),
     PropertyRow("xml.maxdepth", ValueKind.TEXT, "the most elements within each other", _OWN, "256"),
     PropertyRow(
         "xml.maxattributes", ValueKind.TEXT, "the most attributes of an element", _OWN, "10000"

@@ -23,6 +23,7 @@ _ONCE_OR_TWICE: Final = (
     "event_publishing.content=row takes both as rows of the transaction; with content=transaction the second one is a "
     "repeated message, and dropped"
 )
+_DISORDER: Final = "One that comes again begins with the number that it began with before. Are the messages in their order?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +52,21 @@ class Borders:
 
 @dataclass(frozen=True, slots=True)
 class LastMessage:
-    """The number of a message and the digest of its last operation; ``first``: that is the first one of its transaction."""
+    """The number of a message and the digest of its last operation.
+
+    ``first``: that is the first one of its transaction; ``began`` is the number of the transaction's first message, ``NO_NUMBER`` where that is not known.
+    """
 
     number: int
     digest: int
     first: bool
+    began: int
 
 
-def last_message(borders: Borders, opens: Mask) -> LastMessage | None:
+def last_message(borders: Borders, opens: Mask, began: int) -> LastMessage:
     """Return what the next batch is compared with."""
-    if not len(borders.rows):
-        return None
     row = int(borders.rows[-1])
-    return LastMessage(int(borders.numbers[-1]), int(borders.digests[-1]), bool(opens[row]))
+    return LastMessage(int(borders.numbers[-1]), int(borders.digests[-1]), bool(opens[row]), began)
 
 
 def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
@@ -79,11 +82,18 @@ def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
         )
         hint = "Messages are missing, or event_publishing.content=row: then numbers mean nothing"
         raise TransactionError(problem, hint=hint)
-    if after.number != before.number:
-        return after.number < before.number
-    if content != AUTO or SEVERAL in (before.digest, after.digest):
-        return True
-    if before.first and before.digest == after.digest:
-        problem = f"two messages of a transaction, numbered {after.number:04}, are the same"
-        raise TransactionError(problem, hint=_ONCE_OR_TWICE)
-    return False
+    if after.number == before.number + 1:
+        return False
+    alone = SEVERAL not in (before.digest, after.digest)
+    if after.number == before.number and content == AUTO and alone:
+        if before.first and before.digest == after.digest:
+            problem = f"two messages of a transaction, numbered {after.number:04}, are the same"
+            raise TransactionError(problem, hint=_ONCE_OR_TWICE)
+        return False
+    if before.began not in (NO_NUMBER, after.number):
+        problem = (
+            f"message {after.number:04} of a transaction follows its message {before.number:04}, "
+            f"and the transaction began with message {before.began:04}"
+        )
+        raise TransactionError(problem, hint=_DISORDER)
+    return True

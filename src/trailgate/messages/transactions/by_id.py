@@ -20,7 +20,12 @@ from trailgate.arrays import Mask
 from trailgate.columnar.rows import text_view
 from trailgate.errors import TransactionError
 from trailgate.messages.transactions import kernels
-from trailgate.messages.transactions.borders import LastMessage, begins_again, last_message
+from trailgate.messages.transactions.borders import (
+    NO_NUMBER,
+    LastMessage,
+    begins_again,
+    last_message,
+)
 from trailgate.messages.transactions.bounds import (
     Problem,
     Transactions,
@@ -61,7 +66,7 @@ def chain_by_id(
     length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
     walk = _walk(raw, ids, messages, unreadable, state)
     segment = _check_segments(raw, walk, bad, state)
-    known = _follow(raw, walk, bad, state) or state.last
+    known = _follow(raw, ids, walk, bad, state) or state.last
     if following is not None and isinstance(walk.last, str) and walk.last != following:
         walk.end()
     letters, ordinals = np.empty(len(walk.opens), np.uint8), np.empty(len(walk.opens), np.int64)
@@ -102,24 +107,35 @@ def _check_segments(
 
 
 def _follow(
-    raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
+    raw: RawOperations,
+    ids: pa.Array,
+    walk: _Walk,
+    bad: dict[int, Problem],
+    state: TransactionState,
 ) -> LastMessage | None:
     """Begin a transaction where one begins again, and note messages before which one is missing; return the last one."""
     found = raw.borders
     if found is None or not len(found.rows):
         return None
-    rows = found.rows
-    for at in np.flatnonzero(~walk.opens[rows]).tolist():
-        row = int(rows[at])
-        if not row:
-            before = state.last if state.tx_id is not None else None
-        elif raw.message[row] != raw.message[row - 1]:
-            own = at - 1
-            first = bool(walk.opens[row - 1])
-            before = LastMessage(int(found.numbers[own]), int(found.digests[own]), first)
-        else:
+    rows, last = found.rows, state.last if state.tx_id is not None else None
+    own = np.cumsum(walk.opens)[rows]
+    began = NO_NUMBER if last is None else last.began
+    for at, row in enumerate(rows.tolist()):
+        if own[at] != (own[at - 1] if at else 0):
+            began = int(found.numbers[at])
+        if walk.opens[row] or (row and raw.message[row] == raw.message[row - 1]):
             continue
-        after = LastMessage(int(found.numbers[at]), int(found.digests[at]), first=False)
+        before = last
+        if row == len(ids) - 1 and row and ids[row] != ids[row - 1]:
+            began = NO_NUMBER  # messages between them cannot be read
+            continue
+        if row:
+            first = bool(walk.opens[row - 1])
+            number, digest = int(found.numbers[at - 1]), int(found.digests[at - 1])
+            before = LastMessage(number, digest, first, began)
+        after = LastMessage(
+            int(found.numbers[at]), int(found.digests[at]), first=False, began=began
+        )
         try:
             again = before is not None and begins_again(found.content, before, after)
         except TransactionError as error:
@@ -127,7 +143,8 @@ def _follow(
             continue
         if again:
             walk.begin_again(row)
-    return last_message(found, walk.opens)
+            began = after.number
+    return last_message(found, walk.opens, began)
 
 
 def _marks(

@@ -10,17 +10,25 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
+from trailgate.errors import DecodeError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.xml.scanner import DECLARATION
-from trailgate.messages.xml.tree.documents import encoding_of
+from trailgate.messages.xml.tree.document_encodings import (
+    DECLARED,
+    UTF8,
+    declared_in,
+    decoded,
+    encoding_of,
+)
 
-_UTF8: Final = frozenset({"utf-8", "utf8", "utf-8-sig"})
 _HEAD: Final = 1024  # bytes that a declaration is within
 _END: Final = b"?>"
 
 
-def utf8_numbers(messages: MessageBatch, numbers: Iterable[int]) -> tuple[list[int], list[bytes]]:
-    """Return which of these messages are of another encoding, and their texts as UTF-8.
+def utf8_numbers(
+    messages: MessageBatch, numbers: Iterable[int], given: str = DECLARED
+) -> tuple[list[int], list[bytes]]:
+    """Return which of these messages are or declare another encoding, and their texts as UTF-8; ``given`` is the encoding of all without a mark.
 
     Declarations are blank then, so that places are those of the document as UTF-8. One that is not text of its encoding is left out, as is
     one with a declaration that is not plainly right.
@@ -29,12 +37,13 @@ def utf8_numbers(messages: MessageBatch, numbers: Iterable[int]) -> tuple[list[i
     found, bodies = [], []
     for number in numbers:
         body = bytes(whole[messages.starts[number] : messages.ends[number]])
-        encoding = encoding_of(body[:_HEAD])
-        if encoding.lower() in _UTF8:
+        head = body[:_HEAD]
+        named = encoding_of(head, given), declared_in(head) or "utf-8"
+        if UTF8.issuperset(name.lower() for name in named):
             continue
         try:
-            text = body.decode(encoding).encode()
-        except (LookupError, UnicodeError):
+            text = decoded(body, given)[1].encode()
+        except DecodeError:
             continue
         end = 0
         if text.startswith(b"<?xml"):

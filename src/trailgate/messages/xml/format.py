@@ -25,7 +25,9 @@ class XmlFormat(MessageFormat[XmlRecords]):
 
     def __init__(self, options: XmlOptions) -> None:
         self.options = options
-        self.reader = RuleReader(options.rules, options.limits, options.namespaces)
+        self.reader = RuleReader(
+            options.rules, options.limits, options.namespaces, options.encoding
+        )
         self._values = RuleValues.of(options.all_rules())
         self._images = XmlImageReader(options)
         self._coverage = Coverage(options.rules)

@@ -82,6 +82,6 @@ def numbered_words(text: Octets, found: Found, field: int) -> tuple[Longs, list[
         starts, lengths = (found.records[at :: found.width] for at in (field, field + 1))
         values = Places(starts.astype(np.int64), lengths.astype(np.int64)).text(text)
         codes, words = distinct(values.fill_null(""))
-        return np.where(np.asarray(values.is_valid()), codes, -1), words
+        return np.where(np.asarray(values.is_valid()), codes.astype(np.int64), -1), words
     places = found.rows[firsts[:count], field : field + 2].tolist()
     return ids, [text[start : start + size].tobytes().decode() for start, size in places]

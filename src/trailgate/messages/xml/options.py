@@ -17,6 +17,7 @@ from trailgate.messages.properties.xml_rules import RuleType
 from trailgate.messages.xml.paths import Path
 from trailgate.messages.xml.rules import Rule, Value, read_rules
 from trailgate.messages.xml.tables import xml_definitions
+from trailgate.messages.xml.tree.document_encodings import DECLARED, is_known
 from trailgate.messages.xml.tree.documents import Limits
 from trailgate.model.tables import Definitions
 
@@ -31,12 +32,13 @@ Chain = tuple[Rule, ...]
 class XmlOptions(MetadataOptions):
     """How XML messages are read; see ``docs/properties.md`` for each property.
 
-    ``namespaces`` are those of the prefixes that the rules' paths may have.
+    ``namespaces`` are those of the prefixes that the rules' paths may have; ``encoding`` is that of all messages without a mark.
     """
 
     rules: tuple[Rule, ...]
     namespaces: Lookup[str, str] = field(default_factory=Lookup)
     limits: Limits = field(default_factory=Limits)
+    encoding: str = DECLARED
 
     @property
     def spans_messages(self) -> bool:
@@ -78,6 +80,7 @@ def xml_options(properties: Properties) -> XmlOptions:
     return XmlOptions(
         rules=rules,
         namespaces=namespaces,
+        encoding=_encoding(read),
         limits=Limits(_count(read, "maxdepth"), _count(read, "maxattributes")),
         seqid=sources.common("seqid", ValueSource(SourceKind.SEQ_ID)),
         timestamp=sources.common("timestamp", ValueSource(SourceKind.TIMESTAMP)),
@@ -225,3 +228,10 @@ def _count(read: PropertyReader, name: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= 1 << 24:
         raise read.error(f"expected a number, found {text!r}", name)
     return int(text)
+
+
+def _encoding(read: PropertyReader) -> str:
+    text = read.text("encoding")
+    if text != DECLARED and not is_known(text):
+        raise read.error(f"the encoding {text} is not known", "encoding")
+    return text

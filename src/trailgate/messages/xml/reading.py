@@ -19,6 +19,7 @@ from trailgate.messages.xml.findings import Findings, joined
 from trailgate.messages.xml.matches.coverage import MOST_NAMES
 from trailgate.messages.xml.rules import Rule
 from trailgate.messages.xml.scanner import Scanned, Scanner
+from trailgate.messages.xml.tree.document_encodings import DECLARED
 from trailgate.messages.xml.tree.documents import Limits, names_in, parse_document
 from trailgate.messages.xml.tree.matching import Matcher
 from trailgate.messages.xml.tree.rule_matching import Collector, RuleMatcher
@@ -33,9 +34,13 @@ class RuleReader:
     """
 
     def __init__(
-        self, rules: Sequence[Rule], limits: Limits, namespaces: Mapping[str, str] | None = None
+        self,
+        rules: Sequence[Rule],
+        limits: Limits,
+        namespaces: Mapping[str, str] | None = None,
+        encoding: str = DECLARED,
     ) -> None:
-        self.limits = limits
+        self.limits, self.encoding = limits, encoding
         self._matcher = RuleMatcher(rules, Matcher(namespaces or {}))
         self._scanner = _scanner(rules, limits)
         self._read = 0  # bytes
@@ -45,7 +50,7 @@ class RuleReader:
         self._read += int((messages.ends - messages.starts).sum())
         if self._scanner is None or self._read <= INTERPRETED:
             return self.general(messages, range(len(messages)))
-        scanned = _scanned(self._scanner, messages)
+        scanned = _scanned(self._scanner, messages, self.encoding)
         if not scanned.refused:
             return scanned.findings, scanned.names
         findings, names = self.general(messages, scanned.refused)
@@ -59,7 +64,7 @@ class RuleReader:
         for number in numbers:
             body = bytes(whole[messages.starts[number] : messages.ends[number]])
             try:
-                document = parse_document(body, self.limits)
+                document = parse_document(body, self.limits, self.encoding)
             except DecodeError as error:
                 errors[number] = error
             else:
@@ -71,16 +76,16 @@ class RuleReader:
         return collector.findings(), names
 
 
-def _scanned(scanner: Scanner, messages: MessageBatch) -> Scanned:
+def _scanned(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned:
     """Return what the scanner finds in messages of any encoding, and those that it does not take."""
     every = range(len(messages))
-    numbers, bodies = utf8_numbers(messages, every[:1])
+    numbers, bodies = utf8_numbers(messages, every[:1], encoding)
     if numbers:  # mostly all are of one encoding
-        numbers, bodies = utf8_numbers(messages, every)
+        numbers, bodies = utf8_numbers(messages, every, encoding)
         if len(numbers) == len(messages):
             return scanner.scan(batch_of(messages, numbers, bodies))
     first = scanner.scan(messages)
-    numbers, bodies = utf8_numbers(messages, first.refused)
+    numbers, bodies = utf8_numbers(messages, first.refused, encoding)
     if not numbers:
         return first
     second = scanner.scan(batch_of(messages, numbers, bodies))

@@ -5,11 +5,15 @@ Rows do not cross to the JVM, so this is the fastest way from records to tables.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from pyspark.sql import SparkSession
 
 from trailgate.errors import TrailgateError
 from trailgate.jobs.record_files.parquet import ParquetJob, publishing, write_part
 from trailgate.spark.jobs.numbered_tasks import on_session, run_numbered
+from trailgate.storage.reading.record_files import RecordSplit
 
 
 def run_parquet(spark: SparkSession | str, job: ParquetJob) -> int:
@@ -19,15 +23,15 @@ def run_parquet(spark: SparkSession | str, job: ParquetJob) -> int:
     """
     job = job.anywhere()
     with publishing(job), on_session(spark) as running:
-        reports = run_numbered(running, len(job.parts), lambda number: _part(job, number))
+        reports = run_numbered(running, job.parts, partial(_part, replace(job, parts=())))
         for report in reports:
             if isinstance(report, TrailgateError):
                 raise report
     return sum(report for report in reports if isinstance(report, int))
 
 
-def _part(job: ParquetJob, number: int) -> int | TrailgateError:
+def _part(job: ParquetJob, number: int, part: RecordSplit) -> int | TrailgateError:
     try:
-        return write_part(job, number)
+        return write_part(job, number, part)
     except TrailgateError as error:
         return error

@@ -30,6 +30,7 @@ FIELDS: Final = (
     "captured",
     "last_id",
     "queries",
+    "positions",
     "unfinished",
 )
 
@@ -67,6 +68,15 @@ class Growing:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryPosition:
+    """Where a streaming query is: its last operation's sequence id, and the end of that in the trail, as file number and byte."""
+
+    seq_id: str | None
+    file: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What is published: files in order, bytes of the quarantine, and the last run.
 
@@ -75,7 +85,7 @@ class Manifest:
     ``sources`` counts the message files of all runs: the next run's are numbered from there, so
     that generated ids ascend through the whole trail.
 
-    ``queries`` are the last batches of streaming queries, by their ids. ``unfinished`` is the query and the transaction that
+    ``queries`` are the last batches of streaming queries, by their ids, and ``positions`` where these are. ``unfinished`` is the query and the transaction that
     the trail ends inside of, if it does. ``growing`` is set where a query adds to the last file.
     """
 
@@ -87,6 +97,7 @@ class Manifest:
     captured: int = 0
     last_id: str = ""
     queries: dict[str, int] = field(default_factory=dict)
+    positions: dict[str, QueryPosition] = field(default_factory=dict)
     unfinished: dict[str, str] = field(default_factory=dict)
     growing: Growing | None = None
 
@@ -117,6 +128,8 @@ def read_manifest(prefix: str, store: fs.FileSystem = LOCAL) -> Manifest | None:
         growing = fields.get("growing")
         growing = None if growing is None else Growing(**growing)
         named = {name: fields[name] for name in FIELDS if name in fields}
+        positions = named.get("positions", {})
+        named["positions"] = {query: QueryPosition(**one) for query, one in positions.items()}
         return Manifest(files, growing=growing, **named)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         problem = f"the manifest cannot be understood: {error!r}"
@@ -173,4 +186,6 @@ def read_captured(prefix: str, size: int) -> tuple[CapturedFile, ...]:
 
 def captured_lines(files: Iterable[CapturedFile]) -> bytes:
     """Return files as lines of the list."""
-    return b"".join(json.dumps(asdict(file)).encode() + b"\n" for file in files)
+    # Not by asdict, which copies each value: there may be very many files.
+    rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)

@@ -23,6 +23,7 @@ from trailgate.storage.files.manifest import (
     Growing,
     Manifest,
     Published,
+    QueryPosition,
     encode_manifest,
     manifest_path,
     read_manifest,
@@ -96,6 +97,7 @@ def commit_batch(
             files=tuple(commit.files),
             last_run=f"{batch.query}-{batch.number}",
             queries=queries,
+            positions=_positions(manifest, batch, commit.files, parts),
             unfinished=unfinished,
             growing=commit.growing,
         )
@@ -115,6 +117,17 @@ def _unfinished(
     ends = [part.ends for part in parts if part.ends is not None]
     left = chained(held.get("transaction"), ends)
     return {} if left is None else {"query": batch.query, "transaction": left}
+
+
+def _positions(
+    manifest: Manifest, batch: Batch, files: Sequence[Published], parts: Sequence[BatchPart]
+) -> dict[str, QueryPosition]:
+    """Return where the queries are after a batch; one without operations leaves its query where it was."""
+    ids = [part.ends.seq_id for part in parts if part.ends is not None]
+    if not ids:
+        return manifest.positions
+    position = QueryPosition(ids[-1], files[-1].number, files[-1].size)
+    return {**manifest.positions, batch.query: position}
 
 
 @dataclass(slots=True)

@@ -24,10 +24,8 @@ from trailgate.messages.parsing.messages import MessageBatch
 
 ERROR: Final = "error"
 REPLACE: Final = "replace"
-_HINT: Final = (
-    "Is event_publishing.codepage the code page of the messages? event_publishing.undecodable=missing or replace takes "
-    "such values"
-)
+_HEADER_HINT: Final = "Is event_publishing.codepage the code page of the messages?"
+_HINT: Final = f"{_HEADER_HINT} event_publishing.undecodable=missing or replace takes such values"
 
 
 class PageValues(FieldValues):
@@ -60,6 +58,11 @@ class PageValues(FieldValues):
         self.undecodable = {}
         return super().columns(first, places, nullable=nullable)
 
+    def not_characters(self, where: Where, hint: str) -> DecodeError:
+        """Return the error of bytes that are not text."""
+        problem = f"bytes that are not characters of the code page {self.page.name}"
+        return DecodeError(problem, where=where, hint=hint)
+
     def _text(self, values: pa.Array, place: int) -> pa.Array:
         """Return bytes as text; raises DecodeError with the row as its record and the place as its column."""
         raw = values.view(pa.binary())
@@ -72,10 +75,10 @@ class PageValues(FieldValues):
         if bad is None or not bad.any():
             return text
         row = int(np.argmax(bad))
-        if self.policy == ERROR or place < len(self.options.header):
+        in_header = place < len(self.options.header)
+        if self.policy == ERROR or in_header:
             where = Where(record=row, column=place, raw=raw[row].as_py())
-            problem = f"bytes that are not characters of the code page {self.page.name}"
-            raise DecodeError(problem, where=where, hint=_HINT)
+            raise self.not_characters(where, _HEADER_HINT if in_header else _HINT)
         if self.policy == REPLACE:
             return _replaced(self.page.name, raw, text, bad)
         self.undecodable[place] = bad

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from trailgate.columnar.code_pages.registry import code_page
 from trailgate.columnar.delimited import Fields
 from trailgate.columnar.rows import paired, row_error, text_view
 from trailgate.columnar.views import octets
-from trailgate.errors import TrailgateError
+from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.delimited.column_pairing import ColumnPairing
 from trailgate.messages.delimited.format import DelimitedFormat
 from trailgate.messages.delimited.options import DelimitedOptions
@@ -32,10 +32,10 @@ from trailgate.messages.event_publishing.options import (
 )
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageFormat
-from trailgate.messages.parsing.record_groups import MessageErrors
+from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.messages.transactions.borders import AUTO, NO_NUMBER, Borders
 from trailgate.messages.transactions.bounds import POINT
-from trailgate.model.changes import ABSENT, INSERT, Image, StateColumn
+from trailgate.model.changes import ABSENT, DELETE, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
 from trailgate.operations.values import Convert
@@ -47,6 +47,13 @@ TYPE: Final = "type"
 _TYPE_HINT: Final = "Are the delimiters those of the messages?"
 _NAMES: Final = ("table_owner", "table_name", "operation")  # one after the other
 _NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
+_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
+_SIDES: Final = {
+    INSERT: (0, "an insert has a before value"),
+    DELETE: (1, "a delete has an after value"),
+}
+_KEY_HINT: Final = "A column of the key cannot be missing: no row is found without it"
 _FLAG_HINT: Final = "Classic CDC names the first column whose data are badly formed; event_publishing.takeflagged=true takes such records"
 
 
@@ -63,13 +70,25 @@ class PublicationRecords(DelimitedRecords):
         if name == AUTHORIZATION:
             return pa.nulls(len(self.message), pa.string())
         if name == TRANSACTION:
-            return paired(self.text("commit_lsn"), self.text("transaction_identifier"), POINT)
+            ids = paired(self.text("commit_lsn"), self.text("transaction_identifier"), POINT)
+            return self._with_ids(ids)
         known = self.header
         if name not in known:
             place, nullable = HEADER.index(name), name == PLAN_NAME
-            columns = self.values.columns(self.fields.first, [place], nullable=nullable)
+            try:
+                columns = self.values.columns(self.fields.first, [place], nullable=nullable)
+            except DecodeError as error:
+                row = error.where.record or 0
+                raise self.field_error(row, place, error).located(field=name) from None
             known[name] = columns[0]
         return known[name]
+
+    def _with_ids(self, ids: pa.Array) -> pa.Array:
+        """Return the ids of transactions; raises BadMessagesError for records that have none: they would be one transaction."""
+        none = np.flatnonzero(np.diff(text_view(ids)[0]) == len(POINT))
+        if len(none):
+            self.refuse(none, lambda row: self.error(row, _NO_IDS, field="commit_lsn"))
+        return ids
 
     def borders(self, ids: pa.Array) -> Borders:
         """Return the numbers of messages on either side of a border within a transaction, and of the first and last one."""
@@ -89,6 +108,14 @@ class PublicationRecords(DelimitedRecords):
             digests[at] = hash(self._content_of(int(rows[at]))) or 1
         return Borders(self.content, rows, numbers, digests)
 
+    def undecodable(self, row: int, place: int) -> DecodeError:
+        """Return the error of a key whose bytes are not characters."""
+        assert isinstance(self.values, PageValues)
+        field = int(self.fields.first[row]) + place
+        raw = self.values.data[self.fields.starts[field] : self.fields.ends[field]].tobytes()
+        error = self.values.not_characters(Where(raw=raw), _KEY_HINT)
+        return self.field_error(row, place, error)
+
     def _content_of(self, row: int) -> bytes:
         """Return a record's bytes without the time at which it was sent."""
         begin = int(self.fields.starts[self.fields.first[row] + HEADER.index("table_owner")])
@@ -100,10 +127,15 @@ class PublicationRecords(DelimitedRecords):
 
         Owner, table and operation are one text here: few different ones, found in one pass.
         """
-        if name not in _NAMES:
-            return DelimitedRecords.codes(self, name)
-        if not self.names:
-            self.names.update(self._names())
+        try:
+            if name not in _NAMES:
+                return DelimitedRecords.codes(self, name)
+            if not self.names:
+                self.names.update(self._names())
+        except DecodeError:
+            for each in (name, *_NAMES):
+                self.text(each)  # which names the record and the field
+            raise
         return self.names[name]
 
     def _names(self) -> Iterator[tuple[str, tuple[Longs, list[str]]]]:
@@ -178,12 +210,14 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         IBM's text: "The before values for LOB columns are always NULL". So such a value is not known: it is missing.
         """
         before, after = self._engine.images(records, table, kind, rows, errors)
+        _refuse_values(RecordGroup(records, table, rows, errors), kind)
         before = _without_lobs(table, before)
         values = records.values
         if isinstance(values, PageValues) and values.undecodable:
             given = int(records.fields.count[rows[0]]) - len(HEADER)
             pairing = ColumnPairing.of(self.options.delimited, given // 2)
             assert pairing.before is not None
+            _refuse_keys(RecordGroup(records, table, rows, errors), pairing, values.undecodable)
             wanted = None if kind == INSERT else pairing.before
             before = tuple(
                 column if wanted is None else _unless(column, values.undecodable.get(wanted(i)))
@@ -197,10 +231,13 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
 
 
 class _PublicationImages(ImageReader):
-    """Reads images whose numbers have another decimal point."""
+    """Reads images of all columns, whose numbers have another decimal point.
+
+    IBM's text: "All of the columns are published for all subscribed rows". With fewer it is not known which ones they are.
+    """
 
     def __init__(self, options: DelimitedOptions, point: bytes) -> None:
-        super().__init__(options)
+        super().__init__(options, whole=True)
         self._point = point
 
     def converter(self, table: Table, column: Column) -> Convert:
@@ -259,6 +296,48 @@ def _check_flags(records: PublicationRecords) -> None:
         return records.error(row, problem, _FLAG_HINT, field=flag or IDENTIFIER)
 
     records.refuse(np.flatnonzero(np.array(flagged)[codes]), error)
+
+
+def _refuse_values(group: RecordGroup[PublicationRecords], kind: int) -> None:
+    """Add an error for each insert with a before value, and each delete with an after value: they would be lost."""
+    fields, columns = group.records.fields, len(group.table.columns)
+    first = fields.first[group.rows]
+    if kind not in _SIDES or int(fields.count[group.rows[0]]) != len(HEADER) + 2 * columns:
+        return
+    side, problem = _SIDES[kind]
+    begin = first + len(HEADER) + side * columns
+    # Nothing but the delimiters is between the first of these fields and the last.
+    filled = fields.ends[begin + columns - 1] - fields.starts[begin] != columns - 1
+
+    def error(row: int) -> TrailgateError:
+        place = len(HEADER) + side * columns
+        own = slice(place + int(fields.first[row]), place + int(fields.first[row]) + columns)
+        column = int(np.argmax(fields.ends[own] > fields.starts[own]))
+        found = group.records.field_error(
+            row, place + column, DecodeError(problem, hint=_ALWAYS_NULL)
+        )
+        return found.located(table=group.table.name, field=group.table.columns[column].name)
+
+    group.add(group.rows[filled], error)
+
+
+def _refuse_keys(
+    group: RecordGroup[PublicationRecords], pairing: ColumnPairing, undecodable: Mapping[int, Mask]
+) -> None:
+    """Add an error for each record with a key that cannot be read: without it no row is found, and the row may have another key."""
+    table = group.table
+    for place, bad in undecodable.items():
+        column = pairing.column_of(place)
+        if column not in (table.keys if place < pairing.after(0) else table.marked_keys):
+            continue
+
+        def error(
+            row: int, place: int = place, name: str = table.columns[column].name
+        ) -> TrailgateError:
+            found = group.records.undecodable(row, place)
+            return found.located(table=table.name, field=name)
+
+        group.add(group.rows[bad], error)
 
 
 def _without_lobs(table: Table, before: Image) -> Image:

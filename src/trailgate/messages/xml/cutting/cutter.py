@@ -95,6 +95,7 @@ class _Cutting:
 
     def __init__(self, options: XmlOptions, chunks: Chunks, file: int, longest: int) -> None:
         self.limits, self.longest = options.limits, longest
+        self.encoding = options.encoding
         self.chunks, self.file = chunks, file
         self.automaton: Automaton = compile_cuts(options.rules)
         self.names = Scanner(self.automaton, self.limits).names.copied()
@@ -108,7 +109,7 @@ class _Cutting:
     def batches(self) -> Iterator[MessageBatch]:
         """Yield the transactions."""
         begun = False
-        for data, last in with_last(utf8_of(self.chunks())):
+        for data, last in with_last(utf8_of(self.chunks(), self.encoding)):
             self._append(data)
             if not begun:
                 self._begin()
@@ -148,7 +149,7 @@ class _Cutting:
         if head[at:].startswith(b"<?xml") and head[at + 5 : at + 6].isspace():
             end = head.find(b"?>") + 2
             if DECLARATION.fullmatch(head[at:end]) is None:
-                check_document(self.chunks(), self.limits)
+                check_document(self.chunks(), self.limits, self.encoding)
             at = max(at, end)
         self.now[CUT_AT] = self.begin = at
         self.room.frames[:FRAME] = 0
@@ -181,7 +182,7 @@ class _Cutting:
 
     def _refuse(self) -> NoReturn:
         """Raise the error of the message, which is read again for it."""
-        check_document(self.chunks(), self.limits)
+        check_document(self.chunks(), self.limits, self.encoding)
         problem = (
             "the message has what is read in whole messages alone: very many names, or rare ones"
         )

@@ -8,12 +8,16 @@ from typing import Final, NamedTuple
 from xml.parsers import expat
 
 from trailgate.errors import DecodeError
+from trailgate.messages.xml.tree.document_encodings import (
+    DECLARED,
+    Doubt,
+    known_encoding,
+    not_text,
+)
 from trailgate.messages.xml.tree.documents import (
     BETWEEN,
     Limits,
-    encoding_of,
     fault,
-    not_text,
     too_deep,
     too_many_attributes,
     with_document_type,
@@ -30,8 +34,10 @@ class _Window(NamedTuple):
     start: int
 
 
-def utf8_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
     """Yield a document as UTF-8, in portions of whole characters; raises DecodeError for bytes that are not of its encoding.
+
+    ``given`` is the encoding of all documents that have no mark.
 
     A mark of UTF-8 is kept, those of other encodings are not.
     """
@@ -40,13 +46,10 @@ def utf8_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
         head += chunk
         if len(head) >= _HEAD:
             break
-    encoding = encoding_of(head)
+    encoding = known_encoding(head, given)
     if encoding == "utf-8-sig":
         encoding = "utf-8"
-    try:
-        decoder = codecs.getincrementaldecoder(encoding)()
-    except LookupError:
-        raise DecodeError(f"the encoding {encoding} is not known") from None
+    decoder, doubt = codecs.getincrementaldecoder(encoding)(), Doubt(encoding, head, given)
     done = 0
     for chunk, last in with_last(_chained(head, rest)):
         pending = len(decoder.getstate()[0])
@@ -55,6 +58,7 @@ def utf8_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
         except UnicodeDecodeError as error:
             raw = error.object[max(0, error.start - 8) : error.end + 8]
             raise not_text(encoding, done - pending + error.start, raw) from None
+        doubt.add(chunk, last=last)
         done += len(chunk)
         yield text.encode()
 
@@ -75,9 +79,9 @@ def with_last(portions: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     yield before, True
 
 
-def check_document(chunks: Iterable[bytes], limits: Limits) -> None:
+def check_document(chunks: Iterable[bytes], limits: Limits, encoding: str = DECLARED) -> None:
     """Raise the DecodeError that ``parse_document`` would for a whole document; only some of it is held in memory."""
-    _Checker(limits).check(utf8_of(chunks))
+    _Checker(limits).check(utf8_of(chunks, encoding))
 
 
 class _Checker:

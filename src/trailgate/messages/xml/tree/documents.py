@@ -14,18 +14,9 @@ from typing import Final, NoReturn
 from xml.parsers import expat
 
 from trailgate.errors import DecodeError, Where
+from trailgate.messages.xml.tree.document_encodings import DECLARED, decoded
 
 BETWEEN: Final = " "  # what expat puts between namespace, name and prefix; it is in none of them
-_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-    ("<?".encode("utf-16-le"), "utf-16-le"),
-    ("<?".encode("utf-16-be"), "utf-16-be"),
-)
-_DECLARED: Final = re.compile(
-    rb"<\?xml\s[^>]*?encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)')"
-)
 _TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
 _SHOWN: Final = 30  # characters of a line on either side of a fault
 BLANKS: Final = " \t\r\n"
@@ -70,9 +61,11 @@ class Element:
 
     def below(self) -> Iterator[Element]:
         """Yield all elements below this one, in the document's order."""
-        for child in self.children:
-            yield child
-            yield from child.below()
+        left = self.children[::-1]  # of any depth: xml.maxdepth may be high
+        while left:
+            element = left.pop()
+            yield element
+            left += element.children[::-1]
 
     def exact_text(self) -> str:
         """Return the element's own text as it is."""
@@ -123,43 +116,21 @@ def names_in(top: Element) -> set[str]:
     return names
 
 
-def parse_document(body: bytes, limits: Limits | None = None) -> Document:
-    """Return a message's document.
+def parse_document(body: bytes, limits: Limits | None = None, encoding: str = DECLARED) -> Document:
+    """Return a message's document; ``encoding`` is the one of all that have no mark.
 
     Raises DecodeError, with line, column and the text around, for one that is not well-formed, has a document
     type, or is beyond the limits.
     """
-    data = _as_utf8(body)
+    data = _as_utf8(body, encoding)
     shift = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
     return Document(data, _Builder(data, limits or Limits(), shift).build(), shift)
 
 
-def encoding_of(head: bytes) -> str:
-    """Return the encoding that a document's mark or declaration names."""
-    encoding = next((name for mark, name in _MARKS if head.startswith(mark)), None)
-    if encoding is None:
-        declared = _DECLARED.match(head)
-        encoding = "utf-8" if declared is None else (declared[1] or declared[2]).decode()
-    return encoding
-
-
-def not_text(encoding: str, offset: int, raw: bytes) -> DecodeError:
-    """Return the error of bytes that are not of a document's encoding."""
-    where = Where(offset=offset, raw=raw)
-    return DecodeError(f"the message is not {encoding} text", where=where)
-
-
-def _as_utf8(body: bytes) -> bytes:
-    """Return a document as UTF-8, from the encoding of its mark or declaration."""
-    encoding = encoding_of(body)
-    try:
-        text = body.decode(encoding)
-    except LookupError:
-        raise DecodeError(f"the encoding {encoding} is not known") from None
-    except UnicodeDecodeError as error:
-        raw = body[max(0, error.start - 8) : error.end + 8]
-        raise not_text(encoding, error.start, raw) from None
-    return body if encoding == "utf-8" else text.encode()
+def _as_utf8(body: bytes, encoding: str) -> bytes:
+    """Return a document as UTF-8, from the encoding of its mark, the one that is given, or that of its declaration."""
+    found, text = decoded(body, encoding)
+    return body if found == "utf-8" else text.encode()
 
 
 def too_deep(limits: Limits) -> tuple[str, str]:
@@ -193,6 +164,7 @@ def fault(
     ``data`` is of the document from the byte ``start`` on; ``shift`` bytes of a mark were before the document.
     """
     line, column, at = place
+    at = max(at, 0)  # expat has no place in an empty document
     here = at - start
     begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
     before = data[max(begin, here - 4 * _SHOWN) : here].decode(errors="ignore")
