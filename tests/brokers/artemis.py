@@ -17,6 +17,11 @@ CONNECT: Final = (
 )
 
 
+EXCLUSIVE: Final = """
+<address-setting match="killed.#"><default-exclusive-queue>true</default-exclusive-queue></address-setting>
+"""
+
+
 class Artemis:
     """A broker; ``stomp``, ``amqp`` and ``core`` are its ports. ``acceptors`` are further addresses that it listens at."""
 
@@ -41,6 +46,8 @@ class Artemis:
         text = text.replace('<address-setting match="#">', f'<address-setting match="#">{wanted}')
         listed = (f'<acceptor name="more-{i}">{one}</acceptor>' for i, one in enumerate(acceptors))
         text = text.replace("</acceptors>", f"{''.join(listed)}</acceptors>")
+        # A consumer that comes before the broker has noticed that another one is gone waits (docs/live.md).
+        text = text.replace("<address-settings>", f"<address-settings>{EXCLUSIVE}")
         config.write_text(text)
         self.process = Process([self.folder / "bin/artemis", "run"], folder / "log", self._ready)
         self.process.start()

@@ -70,7 +70,10 @@ class KafkaReceiver:
 
     def receive(self, seconds: float) -> Window | None:
         """Return the next messages, after waiting so long at most; None where nothing came."""
-        found = self._consumer.consume(self._limit, timeout=seconds)
+        # The library waits until all are there that are asked for.
+        found = self._consumer.consume(1, timeout=seconds)
+        if found:
+            found += self._consumer.consume(self._limit - 1, timeout=0.0)
         messages = []
         for message in found:
             if message.error() is None:

@@ -37,10 +37,10 @@ from trailgate.jobs.receive.watching.reports import USED as REPORTED
 from trailgate.jobs.receive.watching.reports import read_reports
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.journal.journal import LEAST_REMEMBERED, REMEMBERED, JournalOptions
-from trailgate.storage.files.lock import locked
 from trailgate.storage.live.options import AppendOptions
 from trailgate.storage.writing.options import WriteOptions
-from trailgate.storage.writing.target import writable_prefix
+from trailgate.storage.writing.places.place import Place
+from trailgate.storage.writing.target import place_of, writable_prefix
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 WRITE_NAMES: Final = tuple(field.name for field in fields(WriteOptions))
@@ -196,7 +196,6 @@ def command(  # noqa: PLR0913  one argument an option
     if base is not None:
         source = [one if is_stream(one) else absolute(one, base) for one in source or ()]
         target = absolute(target, base)
-    target = writable_prefix(target)
     written = WriteOptions(
         max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
         seq_digits=seq_digits,
@@ -221,7 +220,9 @@ def command(  # noqa: PLR0913  one argument an option
             unordered_ids=unordered_ids,
         )
         reports = read_reports(dict(loaded.connection))
-        output = LiveOutput(str(address), target, reports, metrics, as_json, view=follow)
+        output = LiveOutput(
+            str(address), writable_prefix(target), reports, metrics, as_json, view=follow
+        )
         _receive(loaded, address, receiving, output)
         return
     _check_files({"--follow": follow, "--until-empty": until_empty, "--metrics": metrics})
@@ -235,12 +236,13 @@ def command(  # noqa: PLR0913  one argument an option
         message_per_line=message_per is MessagePer.LINE,
         **{name: getattr(written, name) for name in WRITE_NAMES},
     )
-    if is_live(target):
+    place = place_of(target)
+    if is_live(place.prefix):
         _check_repaired(options, master)
-        repaired = capture_repaired(loaded.capture, source or (), target, appending)
+        repaired = capture_repaired(loaded.capture, source or (), place.prefix, appending)
         print_repaired(repaired, as_json=as_json)
         return
-    _capture_files(loaded, source or [], target, options, Running(master, threads, as_json))
+    _capture_files(loaded, source or [], place, options, Running(master, threads, as_json))
 
 
 class Running(NamedTuple):
@@ -252,14 +254,14 @@ class Running(NamedTuple):
 
 
 def _capture_files(
-    loaded: Loaded, source: list[str], target: str, options: CaptureOptions, where: Running
+    loaded: Loaded, source: list[str], place: Place, options: CaptureOptions, where: Running
 ) -> None:
     """Capture files and print the summary; raises Exit where most messages are bad."""
     stop = options.on_error == OnError.STOP
     if options.dry_run:
         options = replace(options, on_error=str(OnError.QUARANTINE))
-    with kept_input(source) as kept, nullcontext() if options.dry_run else locked(target):
-        job = prepare(loaded.capture, kept, target, options)
+    with kept_input(source) as kept, nullcontext() if options.dry_run else place.held():
+        job = prepare(loaded.capture, kept, place, options)
         summary = run(job, where.master, show=not where.as_json, threads=where.threads)
     with quiet_pipe() if options.dry_run else done_already():
         if where.as_json:

@@ -9,8 +9,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from trailgate.jobs.receive.compared_ids import ComparedIds
-from trailgate.jobs.receive.feeds import Feed, Part
+from trailgate.jobs.receive.feeds.compared_ids import ComparedIds
+from trailgate.jobs.receive.feeds.feed import Feed, Part
 from trailgate.jobs.receive.options import BatchReport, ReceiveOptions
 from trailgate.jobs.receive.position import SourcePosition, read_position
 from trailgate.jobs.receive.repairing import interrupted
@@ -50,7 +50,13 @@ class LiveCapture:
         self._repaired = 0 if position is None else position.repaired
         self._skipped = Skipped(recovered)
         reason = None if position is None else position.reason
-        self._units = Units(appender.encoded, stop=options.on_error == "stop", reason=reason)
+        self._units = Units(
+            appender.encoded,
+            Path(prefix).parent,
+            stop=options.on_error == "stop",
+            reason=reason,
+            limit=options.held_bytes,
+        )
         length = None
         if capture.options.gives_ids and recovered.last is not None and recovered.last.csn:
             length = len(recovered.last.csn)
