@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from brokers.classic import Classic
+from brokers.classic import LOGIN, Classic
+from brokers.stomp_sender import Sender
 from trailgate.brokers.address import parse_address
 from trailgate.brokers.receiver import Receiver
 from trailgate.brokers.stomp.receiver import StompReceiver
@@ -39,3 +40,18 @@ def test_a_second_consumer_of_the_queue_is_noted_by_both(
                 second.receive(0.1)
 
     assert caplog.text.count("two has 2 consumers") == 2
+
+
+def test_a_durable_subscription_gets_what_came_while_nobody_listened(classic: Classic) -> None:
+    address = classic.address("topic/stomp.prices") + "?durable=mine&client-id=me"
+    with opened(address) as receiver:
+        assert receiver.receive(0.5) is None
+    sender = Sender(classic.stomp, "/topic/stomp.prices", LOGIN)
+    sender.send(["later"])
+    sender.close()
+    with opened(address) as receiver:
+        window = receiver.receive(20)
+        assert window is not None
+        receiver.acknowledge(window)
+        assert receiver.settle(10)
+    assert window.messages["body"].to_pylist() == [b"later"]

@@ -181,7 +181,7 @@ def _messages(lines: Sequence[_Line]) -> MessageBatch:
     """Return messages at the places that they had when they were received."""
     columns = [
         [None] * len(lines),
-        [0] * len(lines),
+        [time.time_ns() // 1000] * len(lines),
         [list(line.headers.items()) for line in lines],
         [line.body for line in lines],
         [None] * len(lines),
@@ -191,8 +191,7 @@ def _messages(lines: Sequence[_Line]) -> MessageBatch:
     halves = [(line.position[:DIGITS], line.position[DIGITS:]) for line in lines]
     files, offsets = np.array(halves, np.int64).reshape(-1, 2).T
     messages, _ = as_messages(rows, (files, offsets), lines[0].path)
-    now = np.full(len(lines), time.time_ns() // 1000)
-    return replace(messages, received=now)
+    return messages
 
 
 def _located(error: TrailgateError, line: _Line) -> TrailgateError:
