@@ -141,6 +141,20 @@ def test_nothing_coming_means_nothing_only_where_the_feed_was_asked() -> None:
     ahead.close()
 
 
+def test_a_feed_that_is_slow_to_answer_is_known_to_have_nothing() -> None:
+    class Slow(CountedFeed):
+        def receive(self, seconds: float) -> Part | None:
+            return super().receive(max(seconds, 0.3))
+
+    ahead = ReceivingAhead(Slow(["a"]))
+    ahead.open(0)
+    assert ahead.receive(WAIT) is not None
+    for _ in range(3):
+        assert ahead.receive(0.01) is None
+        assert ahead.is_connected
+    ahead.close()
+
+
 class ListReceiver:
     """Gives windows; ``acknowledged`` are those that were."""
 
