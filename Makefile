@@ -3,8 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MADE := $(VENV)/.made
 READY := $(VENV)/.ready
-EXTRAS := dev,docs,spark,connect,cli,jre,kafka,amqp
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+FIRST := spark,cli,jre
+EXTRAS := dev,docs,connect,kafka,amqp,s3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-kernels check fix conformance docs bench clean
@@ -13,9 +16,10 @@ help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
 		printf 'make %-12s %s\n' "$$name" "$$what"; done
 
-demo: $(READY) ## capture the sample messages into a trail and show it
-	@$(BIN)/trailgate warm
+demo: $(MADE) ## capture the sample messages into a trail and show it
 	@$(BIN)/trailgate demo
+	@echo "# Compiling the loops for this machine, which larger captures would wait for:"
+	@$(BIN)/trailgate warm
 
 test: $(READY) ## all tests, the ones on a real Spark too
 	@$(BIN)/trailgate warm
@@ -56,7 +60,7 @@ clean: ## remove .venv and the tools' caches
 
 # Debian keeps ensurepip in a package of its own. Without it, pip of the system (python3-pip)
 # installs into the environment from outside; without that too, say which package is missing.
-$(READY): pyproject.toml constraints.txt
+$(MADE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed: make PYTHON=python3.11 ..." >&2; exit 1; }
 	@rm -rf $(VENV)
@@ -69,5 +73,9 @@ $(READY): pyproject.toml constraints.txt
 		echo "This Python has neither ensurepip nor pip. On Debian: apt install python3-venv" >&2; \
 		exit 1; \
 	fi
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	$(INSTALL) -e '.[$(FIRST)]'
+	@touch $(MADE)
+
+$(READY): $(MADE)
+	$(INSTALL) -e '.[$(FIRST),$(EXTRAS)]'
 	@touch $(READY)

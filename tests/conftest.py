@@ -7,10 +7,13 @@ examples, for the inner loop; ``make test`` and continuous integration try all.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from laws import FAST, FULL
+from s3_server import Bucket, S3Server, serving
 from trailgate.columnar.kernels import compiled
 
 # At a desk each run tries other examples; continuous integration tries the same ones again, so that a change is
@@ -30,3 +33,16 @@ if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
     setattr(compiled, "INTERPRETED", -1)  # noqa: B010  a constant to all but this run
 
 os.environ["COLUMNS"] = "140"  # tables are printed for this width, whatever the terminal is
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """Give a server of S3's protocol, which runs while the tests do."""
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3_server: S3Server) -> Bucket:
+    """Give a bucket of the test's own."""
+    return Bucket(s3_server)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.jobs.receive.feeds import Part
+from trailgate.messages.capture import MessageBatch
 from trailgate.messages.received import RECEIVED, as_messages
 
 NOW = 1_767_225_600_000_000  # 2026-01-01 UTC
@@ -39,25 +41,40 @@ class ListFeed:
     is_connected = True
     is_replayed = False  # nobody knows what was received before
 
-    def __init__(self, bodies: Sequence[str], sizes: Sequence[int]) -> None:
-        self._bodies, self._sizes, self._at = bodies, [*sizes], 0
+    def __init__(
+        self,
+        bodies: Sequence[str],
+        sizes: Sequence[int],
+        headers: Sequence[Mapping[str, str]] | None = None,
+        kept: int = 1 << 30,
+    ) -> None:
+        self._bodies, self._sizes, self._at, self._kept = bodies, [*sizes], 0, kept
+        self._headers = headers or [{}] * len(bodies)
         self.log: list[int] = []
+
+    def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
+        begin = max(0, number - min(count, self._kept))
+        if begin < number:
+            yield self._part(begin, number).messages
 
     def open(self, number: int | None) -> None:
         self._at = number or 0
 
-    def receive(self, seconds: float) -> Part | None:  # noqa: ARG002  there is nothing to wait for
+    def receive(self, seconds: float) -> Part | None:
         size = self._sizes.pop(0) if self._sizes else 1000
-        bodies = self._bodies[self._at : self._at + size]
-        if not bodies:
+        end = min(self._at + size, len(self._bodies))
+        if end == self._at:
+            time.sleep(min(seconds, 0.001))  # nothing will come
             return None
-        numbers = np.arange(self._at, self._at + len(bodies))
-        self._at += len(bodies)
+        part, self._at = self._part(self._at, end), end
+        return part
+
+    def _part(self, begin: int, end: int) -> Part:
+        bodies, numbers = self._bodies[begin:end], np.arange(begin, end)
         faults = [None if body else "no body" for body in bodies]
-        messages, problems = as_messages(
-            received(bodies, faults=faults), (0, numbers * 1000), "list"
-        )
-        return Part(messages, problems, numbers, self._at)
+        rows = received(bodies, headers=self._headers[begin:end], faults=faults)
+        messages, problems = as_messages(rows, (0, numbers * 1000), "list")
+        return Part(messages, problems, numbers, end)
 
     def lag(self, number: int) -> int:
         return len(self._bodies) - number

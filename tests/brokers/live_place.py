@@ -32,10 +32,12 @@ class LivePlace:
         self.log = folder / "log"
         self.seen: dict[str, int] = {}
         self.started: list[subprocess.Popen[str]] = []
+        self.enter: tuple[str, ...] = ()  # before a command: how it sees the disk of the trail
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start the command line in a process of its own."""
+    def start(self, *arguments: str, output: int = subprocess.PIPE) -> subprocess.Popen[str]:
+        """Start the command line in a process of its own; somebody must read its output, or it is to have none."""
         command = [
+            *self.enter,
             sys.executable,
             "-m",
             "trailgate",
@@ -48,7 +50,7 @@ class LivePlace:
             process = subprocess.Popen(
                 command,
                 env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-                stdout=subprocess.PIPE,
+                stdout=output,
                 stderr=log,
                 text=True,
             )

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from brokers.artemis import LOGIN, Artemis
+from brokers.cut_connection import Proxy
 from trailgate.brokers.address import parse_address
 from trailgate.brokers.receiver import Receiver, Window
 from trailgate.errors import BrokerRefusedError
@@ -132,3 +133,25 @@ def test_a_wrong_login_is_refused_at_once(artemis: Artemis) -> None:
     address = artemis.address("q", "amqp").replace(LOGIN[0] + ":", "nobody:")
     with opened(address) as receiver, pytest.raises(BrokerRefusedError):
         receiver.receive(5)
+
+
+def test_messages_keep_their_order_over_a_connection_that_goes_silent(artemis: Artemis) -> None:
+    proxy = Proxy(artemis.amqp)
+    send(artemis, "silent", *(proton.Message(f"{n}", id=f"{n}", durable=True) for n in range(2000)))
+    address = artemis.address("silent", "amqp", heart_beat=1, window=100)
+    found: dict[str, int] = {}
+    until = time.monotonic() + 100
+    with opened(address.replace(f":{artemis.amqp}/", f":{proxy.port}/")) as receiver:
+        while len(found) < 2000:
+            assert time.monotonic() < until, len(found)
+            window = receiver.receive(0.5)
+            if window is None:
+                continue
+            for one in window.messages.to_pylist():
+                found.setdefault(one["id"], int(one["body"]))
+            if 300 <= len(found) < 400:
+                proxy.silence()
+            receiver.acknowledge(window)
+    proxy.close()
+
+    assert list(found.values()) == [*range(2000)]

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,21 @@ def test_messages_of_a_jms_client_become_operations_with_their_jms_id(
 
     assert place.captured() == [(7, "W")]
     assert place.column("csn")[0].startswith("ID:")
+
+
+def test_ids_of_a_jms_client_of_activemq_have_one_length_and_ascend(
+    classic: Classic, place: LivePlace
+) -> None:
+    text = place.properties.read_text().replace("delim.seqid=*seqid", "delim.seqid=$jmsid")
+    place.properties.write_text(text + "jms.id=activemq\n")
+    classic.produce("ids", row(7, "W"), count=12)
+    reports = place.run("--from", classic.address("ids"))
+
+    ids = place.column("csn")
+    assert len(ids) == 12
+    assert len({len(own) for own in ids}) == 1
+    assert all(a < b for a, b in pairwise(ids))
+    assert sum(report["duplicates"] for report in reports) == 0
 
 
 def test_each_operation_is_captured_once_whatever_is_killed(

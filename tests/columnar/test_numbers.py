@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from trailgate.columnar.numbers import (
     check_number_text,
-    decimal_from_words,
     format_integers,
     parse_integers,
     words_from_decimal,
@@ -95,15 +94,15 @@ def test_formatting_and_parsing_are_inverse(units: list[int | None], scale: int)
     assert format_integers(found).to_pylist() == values
 
 
-def test_words_and_decimals_are_inverse() -> None:
-    words = np.array([-1, 0, 5, -(2**63), 2**63 - 1])
+@given(st.lists(st.integers(-(2**63), 2**64 - 1)), st.integers(0, 2))
+def test_the_words_of_a_decimal_are_its_unscaled_values(units: list[int], skipped: int) -> None:
+    values = [EXACT.scaleb(Decimal(unit), -3) for unit in units]
+    column = pa.array(values, pa.decimal128(20, 3)).slice(skipped)
 
-    column = decimal_from_words(words, 3)
+    words = words_from_decimal(column, signed=False)
 
-    assert column.to_pylist()[:3] == [Decimal("-0.001"), Decimal("0.000"), Decimal("0.005")]
-    assert words_from_decimal(column.slice(1)).tolist() == words[1:].tolist()
-    big = decimal_from_words(np.array([2**64 - 1], np.uint64), 1)
-    assert big.to_pylist() == [Decimal("1844674407370955161.5")]
+    assert words.tolist() == [unit % 2**64 for unit in units[skipped:]]
+    assert words_from_decimal(column).tolist() == words.view(np.int64).tolist()
 
 
 def test_a_row_of_a_slice_is_counted_within_the_slice() -> None:

@@ -17,6 +17,7 @@ FOLDER: Final = Path(__file__).parent
 PAGE: Final = FOLDER.parents[1] / "docs/conformance.md"
 ORDER: Final = (
     "adapter-guide",
+    "capture-properties",
     "event-publications",
     "xml-publications",
     "json-formatter",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trailgate.columnar.hexadecimal import LOWER, from_hex, to_hex
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column
-from trailgate.operations.values import formatter_for, parser_for, spark_type, typed_for
+from trailgate.operations.values import formatter_for, parser_for, typed_for
 
 RAW = Column("R", 64, 3, sub_type=4)
 REAL, DOUBLE = Column("F", 142, 4), Column("D", 143, 8)
@@ -42,7 +42,7 @@ def test_bytes_are_measured_and_given_in_upper_case() -> None:
     assert parse(pa.array(["00abFF", "", None])).to_pylist() == ["00ABFF", "", None]
     with pytest.raises(DecodeError, match=r"more than 3 bytes .record 1"):
         parse(pa.array(["00", "00112233"]))
-    assert (typed_for(RAW)[0], spark_type(RAW)) == (pa.string(), "string")
+    assert typed_for(RAW)[0] == pa.string()
 
 
 @given(st.lists(st.none() | st.floats(allow_nan=False)))
@@ -64,7 +64,7 @@ def test_floats_have_the_shortest_digits() -> None:
     found = parser_for(DOUBLE)(pa.array(["NaN", "-inf", "1e3"])).to_pylist()
     assert math.isnan(found[0])
     assert found[1:] == [-math.inf, 1000.0]
-    assert (spark_type(REAL), spark_type(DOUBLE)) == ("float", "double")
+    assert (typed_for(REAL)[0], typed_for(DOUBLE)[0]) == (pa.float32(), pa.float64())
 
 
 @pytest.mark.parametrize(("column", "text"), [(DOUBLE, "1e999"), (REAL, "1e39"), (REAL, "one")])
@@ -79,7 +79,7 @@ def test_a_time_with_a_zone_stays_text() -> None:
     assert ZONED.zoned
     assert not Column("T", 192, 29).zoned
     assert parser_for(ZONED)(pa.array([text])).to_pylist() == [text]
-    assert spark_type(ZONED) == "string"
+    assert typed_for(ZONED)[0] == pa.string()
 
 
 def test_an_interval_is_text_of_its_length() -> None:

@@ -11,7 +11,7 @@ from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TYPES, Family
 from trailgate.operations.operations_table import from_operations, to_operations
 from trailgate.operations.typed_shape import to_typed, typed_schema
-from trailgate.operations.values import CODECS, parser_for, spark_type
+from trailgate.operations.values import CODECS, parser_for, typed_for
 
 WIDE = Table(
     "A.B",
@@ -86,8 +86,9 @@ def test_the_typed_shape_takes_deletes_from_the_before_image() -> None:
     assert typed.schema == typed_schema(WIDE)
     assert typed.column("ID").to_pylist() == [1, 2]
     assert typed.column("_missing").to_pylist() == [[], ["AMT", "N", "D", "DD", "X"]]
-    types = [spark_type(column) for column in WIDE.columns]
-    assert types == ["bigint", "decimal(19,2)", "string", "timestamp_ntz", "date", "string"]
+    assert [typed_for(column)[0] for column in WIDE.columns] == [
+        pa.int64(), pa.decimal128(19, 2), pa.string(), pa.timestamp("us"), pa.date32(), pa.string(),
+    ]  # fmt: skip
 
 
 def test_a_bad_value_names_its_row_table_and_field() -> None:

@@ -12,21 +12,14 @@ from trailgate.spark.jobs.numbered_tasks import run_numbered
 COUNT = 8
 
 
-def test_work_is_done_once_a_number_and_given_in_order(spark: SparkSession) -> None:
-    assert run_numbered(spark, COUNT, lambda number: number * number) == [
-        0,
-        1,
-        4,
-        9,
-        16,
-        25,
-        36,
-        49,
-    ]
+def test_work_is_done_once_a_part_and_given_in_order(spark: SparkSession) -> None:
+    done = run_numbered(spark, "abcdefgh", lambda number, part: part * number)
+
+    assert done == ["", "b", "cc", "ddd", "eeee", "fffff", "gggggg", "hhhhhhh"]
 
 
 def test_modules_are_collected_as_garbage_after_no_task_but_the_first(spark: SparkSession) -> None:
-    found = run_numbered(spark, COUNT, lambda _: (os.getpid(), gc.get_freeze_count()))
+    found = run_numbered(spark, range(COUNT), lambda *_: (os.getpid(), gc.get_freeze_count()))
     exempt: dict[int, list[int]] = {}
     for worker, count in found:
         exempt.setdefault(worker, []).append(count)

@@ -71,6 +71,11 @@ OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
         "key": AddressOption("a file with the client's private key, if it is not in `cert`", _ALL),
         "prefetch": AddressOption("messages that the broker sends ahead, at most", _ALL, 1),
         "prefetch-bytes": AddressOption("bytes that Artemis sends ahead, at most", _STOMP, 1),
+        "heart-beat": AddressOption(
+            "seconds between heart-beats; a connection is lost after three that do not come",
+            _JMS,
+            1,
+        ),
         "window": AddressOption("messages that are worked on at once, at most", _ALL, 1),
         "partition": AddressOption("the partition that is received", _KAFKA, 0),
         "mechanism": AddressOption("how Kafka is logged in to, as SCRAM-SHA-512", _KAFKA),
@@ -126,9 +131,7 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
     scheme = parts.scheme.casefold()
     known = PROTOCOLS.get(scheme)
     if known is None or "://" not in text:
-        names = ", ".join(f"{name}://" for name in PROTOCOLS)
-        problem = f"messages cannot be received from {_shown(text)}"
-        raise OptionError(problem, hint=f"The protocols that can be spoken are {names}")
+        raise unknown_protocol(text)
     if not parts.hostname:
         raise OptionError(f"{_shown(text)} names no host", hint=_FORM)
     kind, destination = _destination(text, unquote(parts.path).removeprefix("/"))
@@ -142,6 +145,13 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
         password=password if parts.password is None else unquote(parts.password),
         options=_options(text, parts),
     )
+
+
+def unknown_protocol(text: str) -> OptionError:
+    """Return the error of an address whose protocol cannot be spoken."""
+    names = ", ".join(f"{name}://" for name in PROTOCOLS)
+    problem = f"messages cannot be received from {_shown(text) or 'an empty address'}"
+    return OptionError(problem, hint=f"The protocols that can be spoken are {names}")
 
 
 _FORM: Final = "Write an address as stomp://host:61613/queue/orders"

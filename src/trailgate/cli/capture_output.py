@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from trailgate.cli.output import as_cells, console, plain_table, printable, say
@@ -23,6 +22,7 @@ BEFORE: Final = {
     "skipped_files": "skipped: captured before (--again captures them once more)",
     "skipped_operations": "skipped: the trail has their sequence ids",
     "repeated_operations": "skipped: they came before in the same messages",
+    "duplicate_messages": "skipped: their message ids (jms.id) came before",
     "continued_files": "grown since captured: only the new lines were taken",
     "changed_files": "captured whole: captured before with other content under the same name",
     "copied_files": "captured whole: captured before under another name",
@@ -39,19 +39,6 @@ PLACES: Final = {
 }
 SHOWN: Final = 60  # characters of a bad value
 BESIDE: Final = "the trail's files hold none, so move it with them (--format-release 12.2 writes them into the files)"
-
-
-@contextmanager
-def progress_bar(ranges: int, *, show: bool) -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that moves a progress bar; None if there is no terminal to show it."""
-    if not show or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress  # noqa: PLC0415  only a terminal needs it
-
-    with Progress(console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("capturing", total=ranges)
-        yield lambda done: bar.update(task, completed=done)
 
 
 def print_ignored(loaded: Loaded) -> None:

@@ -201,15 +201,6 @@ def words_from_decimal(
     return words if signed else words.view(np.uint64)
 
 
-def decimal_from_words(
-    words: npt.NDArray[np.int64] | npt.NDArray[np.uint64],
-    scale: int,
-    nulls: npt.NDArray[np.bool_] | None = None,
-) -> pa.Array:
-    """Return unscaled values as decimal128(19, scale), or (20, scale) for unsigned words."""
-    return _as_decimal(words, scale, words.dtype.kind == "i", nulls)
-
-
 def _as_decimal(
     words: npt.NDArray[np.int64] | npt.NDArray[np.uint64],
     scale: int,

@@ -46,7 +46,7 @@ def as_messages(
         offsets=offsets,
         headers=HeaderColumns(received["headers"]),
         source=source,
-        received=received["received"][0].as_py() if count else None,
+        received=np.asarray(received["received"]),
     )
     faults = received["fault"]
     if faults.null_count == count:

@@ -58,26 +58,6 @@ def typed_for(column: Column) -> tuple[pa.DataType, Convert]:
     return CODECS[column.family].typed(column)
 
 
-def spark_type(column: Column) -> str:
-    """Return the column's type in Spark's DDL."""
-    kind, _ = typed_for(column)
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return SPARK_TYPES[kind]
-
-
-SPARK_TYPES: Final[Mapping[pa.DataType, str]] = MappingProxyType(
-    {
-        pa.string(): "string",
-        pa.int64(): "bigint",
-        pa.float32(): "float",
-        pa.float64(): "double",
-        pa.date32(): "date",
-        pa.timestamp("us"): "timestamp_ntz",
-    }
-)
-
-
 def _unchanged(values: pa.Array) -> pa.Array:
     return values
 

@@ -20,7 +20,7 @@ def register(spark: SparkSession) -> None:
 
     sources = [TrailSource, MessageCaptureSource, CopybookSource]
     with suppress(ImportError):  # before PySpark 4.2 there is no admission control
-        from trailgate.spark.messages.jms_source import JmsSource  # noqa: PLC0415
+        from trailgate.spark.jms.source import JmsSource  # noqa: PLC0415
 
         sources.append(JmsSource)
     for source in sources:

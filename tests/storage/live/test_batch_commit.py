@@ -21,7 +21,9 @@ from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import StorageError, TransactionError
 from trailgate.jobs.checking.report import check_trail
 from trailgate.operations.operations_table import to_operations
-from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
+from trailgate.storage.files.manifest import QueryPosition, read_manifest
+from trailgate.storage.live.batch import Batch, BatchPart
+from trailgate.storage.live.batch_commit import commit_batch
 from trailgate.storage.live.disk import Disk
 from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.storage.writing.table_writing import (
@@ -64,7 +66,7 @@ class Query:
             chain = Chain()
             stem = f"{part}-{next(STEPS)}"
             done = write_part(target, stem, [rows], chain)
-            begin = len(target.writer(stem).header)
+            begin = len(target.begin())
             staged.append(BatchPart(done.segments, begin, chain.ends))
         return commit_batch(target, Batch(self.name, number, self.max_age), staged, disk)
 
@@ -108,6 +110,23 @@ def test_any_cutting_gives_the_same_operations(
     assert query.ids() == ALL
     report = check_trail(str(query.prefix))
     assert report.whole, list(report.findings)
+
+
+def test_the_manifest_has_where_each_query_is(tmp_path: Path) -> None:
+    query, other = Query(tmp_path), Query(tmp_path, "other")
+    first, second = cut(ROWS, 1)
+    query.commit(0, [first])
+    (before,) = read_manifest(str(query.prefix)).positions.values()  # type: ignore[union-attr]
+    other.commit(0, [second, ROWS.slice(0, 0)])
+    query.commit(1, [ROWS.slice(0, 0)])
+
+    manifest = read_manifest(str(query.prefix))
+    assert manifest is not None
+    last = ROWS["seq_id"][-1].as_py() or ROWS["csn"][-1].as_py()
+    size = (tmp_path / "ot000000000").stat().st_size
+    assert manifest.positions["q"] == before
+    assert manifest.positions["other"] == QueryPosition(last, 0, size)
+    assert manifest.queries == {"q": 1, "other": 0}
 
 
 def test_small_batches_are_gathered_in_one_file(tmp_path: Path) -> None:

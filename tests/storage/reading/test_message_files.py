@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError, StorageError
 from trailgate.storage.reading.messages.batches import read_messages
+from trailgate.storage.reading.messages.file_list import MessageFile
 from trailgate.storage.reading.messages.files import (
     LEAST_BYTES,
     SHARED,
     SPLIT_BYTES,
     START,
-    MessageFile,
     MessageFiles,
     MessagePlace,
     find_messages,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,37 @@ def test_the_command_line_shows_and_counts_open_transactions(
     assert len(capsys.readouterr().out.splitlines()) == 3
     assert run(["check", str(growing), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["open_transactions"] == 1
+
+
+@pytest.mark.parametrize("options", [{"open_transactions": "show"}, {"records": "all"}])
+def test_a_record_that_is_not_whole_is_logged_with_its_place(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, options: dict[str, Any]
+) -> None:
+    prefix = write_files(tmp_path / "ot", [inserts([1, 2, 3])])
+    path = Path(f"{prefix}000000000")
+    size, last = path.stat().st_size, len(inserts([1, 2, 3])[2])
+    os.truncate(path, size - 1)
+    assert read_trail(prefix, **options).read_all().num_rows == 2
+    messages = [record.getMessage() for record in caplog.records]
+    assert any(
+        f"{path}, byte {size - last}: the file ends inside a record" in text for text in messages
+    )
+
+
+@pytest.mark.parametrize("records", ["operations", "all"])
+def test_a_file_shorter_than_its_header_states_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, records: str
+) -> None:
+    demo = tmp_path / "demo"
+    assert run(["demo", "--no-spark", "--dir", str(demo)]) == 0
+    path = demo / "dirdat" / "ot000000000"
+    for other in path.parent.iterdir():
+        if other not in (path, path.with_name("ot.def")):
+            other.unlink()
+    size = path.stat().st_size
+    os.truncate(path, size - 1)
+    read_trail(path, records=records).read_all()  # type: ignore[arg-type]
+    assert f"the header states {size} bytes, and the file has {size - 1}" in caplog.text
 
 
 def test_tables_that_nothing_defines_are_logged_once(

@@ -15,7 +15,7 @@ from laws import examples
 from raw_trail import LITTLE, abend, definition, inserts, restart_ok, write_files
 from trailgate.errors import DecodeError, TruncatedError
 from trailgate.storage.reading.trail import splits as trail_splits
-from trailgate.storage.reading.trail.restarts import find_abandoned
+from trailgate.storage.reading.trail.restarts import Abandoned
 from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
 
 ONE, TWO, THREE = inserts([1], tx=1), inserts([2, 3, 4], tx=2), inserts([5, 6], tx=3)
@@ -77,7 +77,11 @@ def test_what_is_left_out_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING):
         list(read_trail(trail))
 
-    assert [(Path(one.path).name, one.records) for one in find_abandoned(trail)] == [
+    left_out: list[Any] = [
+        record.args[0] for record in caplog.records if isinstance(record.args, tuple)
+    ]
+    assert all(isinstance(one, Abandoned) for one in left_out)
+    assert [(Path(one.path).name, one.records) for one in left_out] == [
         ("ot000000000", 2),
         ("ot000000001", 1),
     ]

@@ -12,19 +12,32 @@ from trailgate.brokers.address import TOPIC, BrokerAddress
 from trailgate.brokers.amqp.messages import received_messages
 from trailgate.brokers.receiver import Window
 from trailgate.brokers.reconnecting import Reconnecting
+from trailgate.brokers.tls_files import check_tls_files
 from trailgate.errors import BrokerError, BrokerRefusedError, MissingDependencyError, Where
 
 WINDOW: Final = 1000  # messages that are accepted at once, at most
 AHEAD: Final = 1000  # messages that the broker sends ahead
 CONNECT_SECONDS: Final = 10.0
 GATHER_SECONDS: Final = 0.005  # of silence that end a window
-HEARTBEAT: Final = 10.0  # seconds
+HEARTBEAT: Final = 10  # seconds
+SILENT: Final = "idle-timeout"  # in the library's error where nothing came for so long
+OWNED_SECONDS: Final = (
+    61.0  # after which a broker gives up that does not announce it: Artemis by default
+)
 REFUSALS: Final = (
     "amqp:unauthorized-access",
     "amqp:not-found",
     "amqp:not-allowed",
     "amqp:invalid-field",
+    # OpenSSL's reasons; others, as an end in the middle, may be a broker that is being stopped.
+    "certificate verify failed",
+    "bad certificate",
+    "certificate required",
+    "unknown ca",
+    "wrong version number",
 )
+NO_TLS: Final = "Does the broker speak TLS at this port?"
+BY_NAME: Final = "The certificate must be signed by one in the file of ?ca=, and name the host: AMQP's library knows names only, no addresses"
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
@@ -41,10 +54,12 @@ class AmqpReceiver(Reconnecting):
 
     def __init__(self, address: BrokerAddress) -> None:
         super().__init__()
+        check_tls_files(address)
         self._proton = _library()
         self._address, self._where = address, Where(source=str(address))
         self._limit = address.number("window", WINDOW)
         self._link: _Link | None = None
+        self._was_subscribed = False
 
     @property
     def is_connected(self) -> bool:
@@ -126,7 +141,7 @@ class AmqpReceiver(Reconnecting):
             connection = utils.BlockingConnection(
                 f"{'amqps' if address.tls else 'amqp'}://{address.host}:{address.port}",
                 timeout=CONNECT_SECONDS,
-                heartbeat=HEARTBEAT,
+                heartbeat=float(address.number("heart-beat", HEARTBEAT)),
                 ssl_domain=self._domain(),
                 allowed_mechs="PLAIN" if login else "ANONYMOUS",
                 **login,
@@ -144,10 +159,12 @@ class AmqpReceiver(Reconnecting):
         except self._proton.ProtonException as error:
             with suppress(self._proton.ProtonException):
                 connection.close()
-            raise self._error("the subscription fails", error, refused=True) from error
+            # A broker that accepted it before may be starting up, or still have the consumer that was lost.
+            refused = isinstance(error, utils.LinkDetached) and not self._was_subscribed
+            raise self._error("the subscription fails", error, refused=refused) from error
         product = (connection.conn.remote_properties or {}).get("product", "unnamed")
         _LOG.info("receiving from %s (%s)", address, product)
-        self._link = _Link(connection, receiver)
+        self._link, self._was_subscribed = _Link(connection, receiver), True
         self._backoff.reached()
         return self._link
 
@@ -211,14 +228,28 @@ class AmqpReceiver(Reconnecting):
         text = str(error).strip() or type(error).__name__
         refused = refused or any(name in text for name in REFUSALS)
         kind = BrokerRefusedError if refused else BrokerError
-        return kind(f"{problem}: {text}", where=self._where)
+        hint = ""
+        if self._address.tls:
+            hint = BY_NAME if "verify failed" in text else NO_TLS if "timed out" in text else ""
+        return kind(f"{problem}: {text}", where=self._where, hint=hint)
 
     def _lost(self, error: BrokerError) -> None:
         _LOG.warning("%s", error)
         link, self._link = self._link, None
         if link is not None:
+            if SILENT in str(error):
+                self._backoff.lost(_owned_until(link.connection.conn.transport))
             with suppress(self._proton.ProtonException, OSError):
                 link.connection.close()
+
+
+def _owned_until(transport: Any) -> float:
+    """Return until when a broker may take a silent consumer for alive, as a moment of ``time.monotonic``.
+
+    It announces half of the time after which it gives up (AMQP 1.0, 2.4.5).
+    """
+    announced = float(getattr(transport, "remote_idle_timeout", 0.0) or 0.0)
+    return time.monotonic() + (2 * announced + 1 if announced else OWNED_SECONDS)
 
 
 def _library() -> Any:

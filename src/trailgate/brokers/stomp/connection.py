@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import socket
 import ssl
@@ -19,8 +20,9 @@ from trailgate.errors import BrokerError, BrokerRefusedError, Where
 CONNECT_SECONDS: Final = 10.0
 WINDOW_BYTES: Final = 4 << 20  # bytes that are received before a window is made of them
 SEND_SECONDS: Final = 30.0  # a broker that takes no bytes for so long is lost
-BEAT: Final = 10.0  # seconds between heart-beats, both ways, as they are offered
+BEAT: Final = 10  # seconds between heart-beats, both ways, as they are offered
 GRACE: Final = 3.0  # heart-beats of the broker that may be missing before it is taken for dead
+_ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
 
 
 class StompConnection:
@@ -33,6 +35,7 @@ class StompConnection:
         self._sending, self._closed = threading.Lock(), threading.Event()
         self._last_sent = self.last_received = time.monotonic()
         self._silence, self.is_closed_by_broker = 0.0, False
+        self._offered = float(address.number("heart-beat", BEAT))
         try:
             self.server, beat = self._log_in(address)
         except BaseException:
@@ -64,7 +67,7 @@ class StompConnection:
             if left <= 0:
                 return None
             self._check_silence()
-            self._wait(min(left, BEAT))
+            self._wait(min(left, self._offered))
 
     def close(self) -> None:
         """Close the socket; the broker gives what was not acknowledged to somebody again."""
@@ -76,7 +79,7 @@ class StompConnection:
 
         It has closed the connection itself, or waits for two heart-beats that do not come.
         """
-        return 0.0 if self.is_closed_by_broker else self._last_sent + 2 * BEAT + 1
+        return 0.0 if self.is_closed_by_broker else self._last_sent + 2 * self._offered + 1
 
     def error(self, problem: str, *, refused: bool = False, hint: str = "") -> BrokerError:
         """Return an error of this connection."""
@@ -85,7 +88,7 @@ class StompConnection:
 
     def _log_in(self, address: BrokerAddress) -> tuple[str, float]:
         """Return who the server is, and after how many seconds a heart-beat is due."""
-        beat = str(int(BEAT * 1000))
+        beat = str(int(self._offered * 1000))
         headers = {"accept-version": "1.2", "host": address.host, "heart-beat": f"{beat},{beat}"}
         if address.user is not None:
             headers |= {"login": address.user, "passcode": address.password or ""}
@@ -102,8 +105,8 @@ class StompConnection:
             problem = f"the broker speaks STOMP {known.get('version', '1.0')}, not 1.2"
             raise self.error(problem, refused=True)
         ours, theirs = _beats(known.get("heart-beat", "0,0"))
-        self._silence = GRACE * max(BEAT, ours) if ours else 0.0
-        return known.get("server", ""), max(BEAT, theirs) / 2 if theirs else 0.0
+        self._silence = GRACE * max(self._offered, ours) if ours else 0.0
+        return known.get("server", ""), max(self._offered, theirs) / 2 if theirs else 0.0
 
     def _fill(self) -> None:
         """Receive what is there without waiting, up to what one window may hold."""
@@ -116,7 +119,9 @@ class StompConnection:
             except ConnectionError:
                 size = 0
             except OSError as error:
-                raise self.error(f"the connection is lost: {error}") from error
+                # TLS 1.3: that the client's certificate is refused comes with the first answer.
+                refused = isinstance(error, ssl.SSLError) and _ALERT.search(str(error)) is not None
+                raise self.error(f"the connection is lost: {error}", refused=refused) from error
             if not size:
                 self.is_closed_by_broker = True  # what it sent before, as an ERROR frame, counts
                 return
@@ -189,8 +194,15 @@ def _connected(address: BrokerAddress) -> socket.socket:
         opened.setblocking(False)
     except (OSError, ValueError) as error:
         plain.close()
-        raise BrokerRefusedError(f"no encrypted connection: {error}", where=where) from error
+        kind = BrokerError if _may_help(error) else BrokerRefusedError
+        raise kind(f"no encrypted connection: {error}", where=where) from error
     return opened
+
+
+def _may_help(error: Exception) -> bool:
+    """Return whether trying again may help where an encrypted connection fails: the broker may be being stopped."""
+    ended = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+    return isinstance(error, ended) or not isinstance(error, (ssl.SSLError, ValueError))
 
 
 def _encrypted(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:

@@ -11,18 +11,21 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.brokers.address import BrokerAddress
+from trailgate.brokers.address import QUEUE, BrokerAddress
 from trailgate.brokers.receiver import Window
 from trailgate.brokers.reconnecting import Reconnecting
 from trailgate.brokers.stomp.connection import CONNECT_SECONDS, StompConnection, reported
+from trailgate.brokers.stomp.consumers import ConsumerWatch
 from trailgate.brokers.stomp.dialects import subscription
 from trailgate.brokers.stomp.frames import Frames
 from trailgate.brokers.stomp.kernels import frames as kernels
 from trailgate.brokers.stomp.messages import received_messages
+from trailgate.brokers.tls_files import check_tls_files
 from trailgate.errors import BrokerError
 
 WINDOW: Final = 4096  # messages that are acknowledged at once, at most
 CLOSE_SECONDS: Final = 5.0
+TOO_SLOW: Final = "AMQ229014"  # Artemis missed heart-beats, which is about the moment
 _BYE: Final = "disconnected"
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
@@ -40,12 +43,15 @@ class StompReceiver(Reconnecting):
 
     def __init__(self, address: BrokerAddress) -> None:
         super().__init__()
+        check_tls_files(address)
         self._address = address
         self._connection: StompConnection | None = None
         self._limit = address.number("window", WINDOW)
         self._receipts = 0
+        self._reported, self._was_subscribed = False, False
         self._unconfirmed: set[str] = set()
         self._waiting: deque[Window] = deque()
+        self._watch: ConsumerWatch | None = None
 
     @property
     def is_connected(self) -> bool:
@@ -80,6 +86,8 @@ class StompReceiver(Reconnecting):
 
     def close(self) -> None:
         """Disconnect; see ``Receiver``."""
+        if self._watch is not None:
+            self._watch.close()
         connection, self._connection = self._connection, None
         if connection is None:
             return
@@ -125,6 +133,7 @@ class StompReceiver(Reconnecting):
             if kind == kernels.RECEIPT:
                 self._unconfirmed.discard(found.headers(at).get("receipt-id", ""))
             elif kind == kernels.ERROR:
+                self._reported = True
                 raise connection.error(f"the broker reports an error: {reported(found, at)}")
             else:
                 raise connection.error("the broker sent a frame that no subscriber gets")
@@ -132,6 +141,10 @@ class StompReceiver(Reconnecting):
     def _subscribed(self) -> StompConnection:
         """Return a new connection that is subscribed."""
         connection = StompConnection(self._address)
+        self._reported = False
+        if self._watch is None and self._address.kind == QUEUE:
+            self._watch = ConsumerWatch(self._address)
+            self._watch.wait()  # the broker tells of those that come later, with the number of all
         try:
             headers = subscription(connection.dialect, self._address)
             connection.send("SUBSCRIBE", {**headers, "receipt": "subscribed"})
@@ -140,7 +153,7 @@ class StompReceiver(Reconnecting):
             connection.close()
             raise
         _LOG.info("receiving from %s (%s)", self._address, connection.server or "unnamed")
-        self._connection = connection
+        self._connection, self._was_subscribed = connection, True
         self._backoff.reached()
         return connection
 
@@ -150,7 +163,9 @@ class StompReceiver(Reconnecting):
             answered = self._take(connection, CONNECT_SECONDS)
         except BrokerError as error:
             problem = f"the subscription fails: {error.problem}"
-            raise connection.error(problem, refused=True) from error
+            # A broker that accepted it before may be starting up, or still have the consumer that was lost.
+            refused = self._reported and not self._was_subscribed and TOO_SLOW not in problem
+            raise connection.error(problem, refused=refused) from error
         if not answered:
             raise connection.error("the broker does not answer to SUBSCRIBE")
 

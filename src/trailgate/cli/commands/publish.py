@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated, Any
@@ -15,6 +12,7 @@ import typer
 from trailgate.cli.capture_output import counts_table, many
 from trailgate.cli.options import DefinitionsFile, TrailPath
 from trailgate.cli.output import console, done_already, say
+from trailgate.cli.progress import progress_bar
 from trailgate.errors import OptionError
 from trailgate.jobs.publishing.job import publish_trail
 from trailgate.jobs.publishing.options import PublishSummary
@@ -70,7 +68,7 @@ def command(  # noqa: PLR0913  one argument an option
     ] = False,
 ) -> None:
     """Publish the operations of a trail as messages."""
-    with _progress(show=not as_json) as progress:
+    with progress_bar("publishing", unit="operations", show=not as_json) as progress:
         summary = publish_trail(
             trail,
             target,
@@ -100,19 +98,6 @@ def _named(options: list[str]) -> dict[str, Any]:
             raise OptionError(f"expected NAME=VALUE, found {text!r}")
         found[name.strip().replace("-", "_")] = value
     return found
-
-
-@contextmanager
-def _progress(*, show: bool) -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that shows how many operations are done; None if there is no terminal for it."""
-    if not show or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress  # noqa: PLC0415  only a terminal needs it
-
-    with Progress(console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("publishing", total=None)
-        yield lambda done: bar.update(task, description=f"publishing {done:,} operations")
 
 
 def _print(summary: PublishSummary) -> None:

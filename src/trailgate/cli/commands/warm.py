@@ -5,17 +5,23 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from time import perf_counter
+from typing import Final
 
 import trailgate
-from trailgate.columnar.kernels.compiled import Kernel
+from trailgate.cli.progress import progress_bar
+from trailgate.columnar.kernels.compiled import Cached, Kernel
+
+FEW: Final = 8  # loops that one process compiles sooner than several start
 
 
 def command() -> None:
     """Compile all loops for this machine, and print where they are kept."""
     begin = perf_counter()
-    states = [kernel.cached() for kernel in kernels()]
+    states = _compiled([(kernel.function.__module__, kernel.__name__) for kernel in kernels()])
     seconds = perf_counter() - begin
     compiled = sum(not state.hit for state in states)
     print(
@@ -45,3 +51,27 @@ def kernel_modules() -> list[str]:
         for module in every
         if module.name.endswith("kernels") or ".kernels." in module.name
     ]
+
+
+def _compiled(names: Sequence[tuple[str, str]]) -> list[Cached]:
+    """Return where the kernels of modules are kept; a process for each processor compiles them."""
+    processes = min(os.cpu_count() or 1, len(names) // FEW)
+    if processes < 2:
+        return [_kept(*name) for name in names]
+    states = []
+    context = get_context("spawn")  # a fork would share the threads that libraries have begun
+    with (
+        ProcessPoolExecutor(processes, context) as pool,
+        progress_bar("compiling loops", len(names)) as progress,
+    ):
+        for done in as_completed([pool.submit(_kept, *name) for name in names]):
+            states.append(done.result())
+            if progress is not None:
+                progress(len(states))
+    return states
+
+
+def _kept(module: str, name: str) -> Cached:
+    kernel = getattr(importlib.import_module(module), name)
+    assert isinstance(kernel, Kernel)
+    return kernel.cached()

@@ -6,34 +6,33 @@ A run that did not finish is repeated with its time, so that its bytes are the s
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from trailgate.jobs.capture.learning import learnt
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.recognising import Recognised, recognised
 from trailgate.jobs.capture.sequence_ids import IdRule
 from trailgate.messages.capture import Capture
+from trailgate.messages.parsing.message_ids import MessageIdRule
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import absolute
-from trailgate.storage.files.definitions_file import trail_definitions
-from trailgate.storage.files.durable import write_whole, writing
+from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.found_files import Addresses
-from trailgate.storage.files.manifest import Manifest, read_captured, read_manifest, write_manifest
+from trailgate.storage.reading.messages.file_list import FileList
 from trailgate.storage.reading.messages.files import (
     MessageFiles,
     MessageRange,
     find_messages,
     plan_ranges,
 )
+from trailgate.storage.writing.places.place import Place
 from trailgate.storage.writing.target import (
     Target,
     check_tables,
     check_trail,
     file_header,
-    writable_prefix,
+    place_of,
 )
 
 
@@ -42,7 +41,8 @@ class CaptureJob:
     """All that a worker needs to run any of the ranges; it can be pickled.
 
     ``done`` is what an interrupted run of the same input had published; then there are no ranges. ``recognised`` is what
-    the trail knows of the input, and ``ids`` what its sequence ids are compared with, if the messages give them.
+    the trail knows of the input, and ``ids`` what its sequence ids are compared with, if the messages give them. ``message_ids``
+    is how the messages' own ids are compared, where they have them; they are read in one range then.
     """
 
     capture: Capture
@@ -53,18 +53,23 @@ class CaptureJob:
     done: CaptureSummary | None = None
     recognised: Recognised | None = None
     ids: IdRule | None = None
+    message_ids: MessageIdRule | None = None
 
     def anywhere(self) -> CaptureJob:
-        """Return the job with absolute paths: its ranges are run in other working folders."""
-        files = tuple(replace(file, path=absolute(file.path)) for file in self.source.files)
+        """Return the job as workers take it: with absolute paths, as they run in other folders, and without what publishing alone needs."""
+        files = FileList(replace(file, path=absolute(file.path)) for file in self.source.files)
         ids = self.ids
         if ids is not None:
             ids = replace(ids, prefix=absolute(ids.prefix))
-        return replace(self, source=replace(self.source, files=files), ids=ids)
+        source = replace(self.source, files=files)
+        return replace(self, source=source, ids=ids, recognised=None)
 
 
 def prepare(
-    capture: Capture, path: Addresses, target: str | Path, options: CaptureOptions | None = None
+    capture: Capture,
+    path: Addresses,
+    target: Address | Place,
+    options: CaptureOptions | None = None,
 ) -> CaptureJob:
     """Return a job over the messages at ``path``, one address or several, into the trail ``target``.
 
@@ -72,26 +77,30 @@ def prepare(
     A run that did not finish and had the same input is resumed with its time, so that
     its bytes are the same. Raises StorageError where the trail must not be written.
     """
-    options, prefix = options or CaptureOptions(), writable_prefix(target)
-    manifest = read_manifest(prefix)
-    check_trail(prefix, manifest, options)
+    options = options or CaptureOptions()
+    place = place_of(target) if isinstance(target, str | os.PathLike) else target
+    if options.dry_run:
+        manifest = place.manifest()
+    else:
+        place, manifest = place.opened()
+    prefix = place.prefix
+    check_trail(place, manifest, options)
     found = find_messages(path, options.message_per_line, cutter=capture.cutter)
-    captured = read_captured(prefix, manifest.captured) if manifest and not options.again else ()
+    captured = place.captured(manifest.captured) if manifest and not options.again else ()
     known = recognised(found, captured)
     source = known.files
-    capture = learnt(capture, found, trail_definitions(prefix))
-    definitions = _merged(prefix, capture)
+    existing = place.definitions()
+    capture = learnt(capture, found, existing)
+    definitions = _merged(existing, capture)
     check_tables(definitions, options)
-    staging = Path(prefix).absolute().with_name(f".{Path(prefix).name}.staging")
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
-    now, run, done = time.time_ns() // 1000, "", None
+    now, run, done, staging = time.time_ns() // 1000, "", None, place.staging("staging")
     if not options.dry_run:
-        now = _staged(staging, fingerprint, now)
+        staging, now = place.begin_run(fingerprint, now)
         run = f"{fingerprint}-{now}"
-        if manifest is None:
-            write_manifest(prefix, Manifest())
-        elif manifest.last_run == run:
+        place.begun()
+        if manifest is not None and manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
     process = capture.rules.surroundings.group
     header = file_header(prefix, options.seq_digits, now, process)
@@ -99,36 +108,22 @@ def prepare(
     if capture.options.gives_ids:
         last = None if manifest is None or options.again else manifest.last_id or None
         ordered, by_id = not options.unordered_ids, capture.options.by_id
-        ids = IdRule(prefix, last, ordered, by_id)
+        ids = IdRule(place.address, last, ordered, by_id)
+    message_ids = None
+    if capture.options.compares_message_ids and any(file.json for file in source.files):
+        message_ids = MessageIdRule(
+            capture.options.message_id, not options.unordered_ids, options.remembered_ids
+        )
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
-    apart = not capture.options.by_id
+    apart = not capture.options.by_id and message_ids is None
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
-    staged = Target(prefix, staging, run, header, definitions, options)
-    return CaptureJob(capture, source, staged, options, ranges, done, known, ids)
+    staged = Target(place, staging, run, header, definitions, options)
+    return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
 
 
-def _merged(prefix: str, capture: Capture) -> Definitions:
+def _merged(known: Definitions | None, capture: Capture) -> Definitions:
     """Return the trail's definitions with those of the tables that are captured."""
     wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
-    known = trail_definitions(prefix)
     if known is None:
         return Definitions(tuple(wanted), capture.definitions.database)
     return known.merged(wanted)
-
-
-def _staged(staging: Path, fingerprint: str, now: int) -> int:
-    """Begin a staging folder; return the time of an unfinished run of the same input, or now."""
-    record = staging / "run.json"
-    try:
-        earlier = json.loads(record.read_bytes())
-        if earlier["fingerprint"] == fingerprint:
-            now = int(earlier["now"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        pass
-    with writing(staging):
-        staging.mkdir(parents=True, exist_ok=True)
-    write_whole(record, json.dumps({"fingerprint": fingerprint, "now": now}).encode())
-    for path in staging.iterdir():
-        if path != record:
-            path.unlink()
-    return now

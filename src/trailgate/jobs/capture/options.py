@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from trailgate.errors import OptionError
+from trailgate.messages.parsing.message_ids import REMEMBERED
 from trailgate.storage.reading.messages.files import SPLIT_BYTES
 from trailgate.storage.writing.options import WriteOptions
 
@@ -17,6 +18,7 @@ class CaptureOptions(WriteOptions):
 
     With more than ``max_bad`` bad messages nothing is published.
     ``again`` captures what was captured before too. With ``unordered_ids`` sequence ids that fall or repeat are captured.
+    Of messages whose ids ``jms.id`` selects, ``remembered_ids`` are known when they come again.
     """
 
     on_error: str = "stop"
@@ -25,6 +27,7 @@ class CaptureOptions(WriteOptions):
     message_per_line: bool = False
     again: bool = False
     unordered_ids: bool = False
+    remembered_ids: int = REMEMBERED
     max_bad: int | None = None
 
     def __post_init__(self) -> None:
@@ -41,7 +44,7 @@ class CaptureSummary:
     What was captured before: ``skipped_files`` and ``skipped_operations`` were left out; of ``continued_files`` only the new
     end was captured. Captured whole were ``changed_files``, which had other content then, ``copied_files``, which had another
     name, and ``late_operations``, whose sequence ids are lower than the trail's highest. ``repeated_operations`` came twice in the
-    messages, and were captured once.
+    messages, and were captured once; so were ``duplicate_messages``, by the ids that ``jms.id`` selects.
     ``reasons`` count the bad messages, the most frequent first; ``problems`` are these messages, in a dry run.
     """
 
@@ -63,6 +66,7 @@ class CaptureSummary:
     copied_files: int = 0
     late_operations: int = 0
     repeated_operations: int = 0
+    duplicate_messages: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Mapping[str, Any], ...] = ()
 

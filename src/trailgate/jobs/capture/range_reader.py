@@ -17,6 +17,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
+from trailgate.messages.parsing.message_ids import MessageIds
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.reading.messages.batches import ReadMessages, read_messages
 from trailgate.storage.reading.messages.files import MessageFiles, MessagePlace, MessageRange
@@ -44,11 +45,18 @@ class RangeReader:
     """Reads what a range owns, once. ``start`` and ``end``: its first stretch's and the next one's.
 
     They are known when all batches are taken; ``start`` stays None where the range owns nothing. ``last`` is where the last
-    message that was read begins.
+    message that was read begins. Messages whose ids came before, by ``ids``, are left out; ``duplicates`` counts them.
     """
 
-    def __init__(self, capture: Capture, files: MessageFiles, own: MessageRange) -> None:
-        self._capture, self._files, self._own = capture, files, own
+    def __init__(
+        self,
+        capture: Capture,
+        files: MessageFiles,
+        own: MessageRange,
+        ids: MessageIds | None = None,
+    ) -> None:
+        self._capture, self._files, self._own, self._ids = capture, files, own, ids
+        self.duplicates = 0
         self._begun = own.start == files.start  # nothing is before the input
         # What is before a range's first stretch is another range's: it is not judged here.
         self._state = TransactionState(broken=not self._begun)
@@ -69,7 +77,8 @@ class RangeReader:
             if after and not self._continues():
                 self.end = place_of(batch, 0)
                 return
-            parsed = self._capture.parse(batch, self._state, read.problems)
+            batch, problems = self._screened(read)
+            parsed = self._capture.parse(batch, self._state, problems)
             self._state, self.notes = parsed.state, self.notes | parsed.notes
             begin = 0 if self._begun else _first(parsed.opens)
             stop = _first(parsed.opens) if after else len(batch)
@@ -81,6 +90,14 @@ class RangeReader:
         self.end = self._files.end
         if self._begun:
             yield from self._at_end()
+
+    def _screened(self, read: ReadMessages) -> tuple[MessageBatch, tuple[Problem, ...]]:
+        """Return the messages that did not come before, and what is wrong with them."""
+        if self._ids is None:
+            return read.messages, read.problems
+        screened = self._ids.screen(read.messages)
+        self.duplicates += screened.duplicates
+        return screened.applied(read.messages, read.problems)
 
     def _continues(self) -> bool:
         return self._begun and self._capture.spans_messages

@@ -50,6 +50,7 @@ class RangeReport:
     skipped: int = 0
     repeated: int = 0
     late: int = 0
+    duplicates: int = 0
     bad: BadMessages = NONE_BAD
 
 
@@ -205,6 +206,7 @@ class RangeRun:
             skipped=0 if self._ids is None else self._ids.skipped,
             repeated=0 if self._ids is None else self._ids.repeated,
             late=0 if self._ids is None else self._ids.late,
+            duplicates=self._owned.duplicates,
             bad=BadMessages.of(self._bad, len(self._quarantined), listed=self._writer is None),
         )
 

@@ -14,7 +14,8 @@ from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import LOCAL, locate, name_of
 from trailgate.storage.files.manifest import CapturedFile
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.reading.messages.files import MessageFile, MessageFiles
+from trailgate.storage.reading.messages.file_list import FileList, MessageFile
+from trailgate.storage.reading.messages.files import MessageFiles
 
 END: Final = (
     64 << 10
@@ -53,7 +54,7 @@ def recognised(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Reco
     remembered: list[CapturedFile] = []
     counts = dict.fromkeys(("skipped", "continued", "changed", "copied"), 0)
     for file, own in zip(messages.files, _described(messages.files), strict=True):
-        same_name = known[own.name]
+        same_name = known.get(own.name, ())
         if any(_is_same(file, own, one) for one in same_name):
             counts["skipped"] += 1
             continue
@@ -63,7 +64,7 @@ def recognised(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Reco
         counts["continued"] += begin > 0
         counts["changed"] += not begin and bool(same_name)
         counts["copied"] += not same_name and (own.size, own.digest) in contents and own.size > 0
-    kept = replace(messages, files=tuple(left))
+    kept = replace(messages, files=FileList(left))
     return Recognised(kept, tuple(remembered), **counts)
 
 
@@ -126,6 +127,8 @@ def _begin(messages: MessageFiles, file: MessageFile, known: Sequence[CapturedFi
 
     Only what is appended as whole lines can be captured alone.
     """
+    if not known:
+        return 0
     shorter = sorted((one for one in known if 0 < one.size < file.size), key=lambda one: -one.size)
     grown = next((one for one in shorter if _digest(file, one.size) == one.digest), None)
     if grown is None:

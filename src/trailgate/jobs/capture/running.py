@@ -19,10 +19,11 @@ from trailgate.jobs.capture.options import CaptureSummary
 from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.jobs.capture.range_run import RangeReport, RangeRun
 from trailgate.jobs.capture.sequence_ids import IdCheck, check_spans
+from trailgate.messages.parsing.message_ids import MessageIds
 from trailgate.storage.files.manifest import captured_lines
-from trailgate.storage.reading.messages.files import MessagePlace
+from trailgate.storage.reading.messages.files import MessagePlace, MessageRange
 from trailgate.storage.reading.threads import in_order, thread_count
-from trailgate.storage.writing.counts import Counts, added
+from trailgate.storage.writing.counts import summed
 from trailgate.storage.writing.publishing import Staged
 from trailgate.storage.writing.publishing import publish as publish_staged
 
@@ -31,14 +32,23 @@ KNOWN: Final = ("skipped", "continued", "changed", "copied")  # of what was capt
 
 def run_range(job: CaptureJob, index: int) -> RangeReport:
     """Capture one range into the staging folder; an error is part of the report."""
+    return run_part(job, index, job.ranges[index])
+
+
+def run_part(job: CaptureJob, index: int, part: MessageRange) -> RangeReport:
+    """Capture a range by its number, as ``run_range`` does; the job need not have it."""
     stem = f"{index:06d}-{uuid.uuid4().hex[:8]}"
-    writer = None if job.options.dry_run else job.target.writer(stem)
     # A copy has a parser of its own, which no other thread uses.
-    owned = RangeReader(replace(job.capture), job.source, job.ranges[index])
+    message_ids = None if job.message_ids is None else MessageIds(job.message_ids)
+    owned = RangeReader(replace(job.capture), job.source, part, message_ids)
     stop = job.options.on_error == "stop"
     ids = None if job.ids is None else IdCheck(job.ids, job.source)
-    run = RangeRun(owned, job.source, writer, job.target.encoding(), stop=stop, ids=ids)
-    return run.run(index)
+    encoding = job.target.encoding()
+    if job.options.dry_run:
+        return RangeRun(owned, job.source, None, encoding, stop=stop, ids=ids).run(index)
+    with job.target.filling() as folder:
+        writer = job.target.writer(folder, stem)
+        return RangeRun(owned, job.source, writer, encoding, stop=stop, ids=ids).run(index)
 
 
 def run_local(
@@ -52,13 +62,14 @@ def run_local(
     """
     ranges = range(len(job.ranges))
     many = max(1, min(thread_count(threads), len(ranges)))
-    reports = []
+    reports, bad = [], 0
     try:
         for report in in_order(lambda index: (run_range(job, index),), ranges, many):
             reports.append(report)
             if progress is not None:
                 progress(len(reports))
-            if report.error is not None or _too_many(job, reports):
+            bad += report.quarantined
+            if report.error is not None or _too_many(job, bad):
                 break
         return publish(job, reports)
     except WriteError:
@@ -105,11 +116,9 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
 
 
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
-    counts: Counts = {}
+    counts = summed(report.counts for report in reports)
     known = job.recognised
-    notes: frozenset[str] = frozenset()
-    for report in reports:
-        counts, notes = added(counts, report.counts), notes | report.notes
+    notes = frozenset[str]().union(*(report.notes for report in reports))
     prefix, options = job.target.prefix, job.options
     bad = together(report.bad for report in reports)
     return CaptureSummary(
@@ -125,24 +134,24 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         skipped_operations=sum(report.skipped for report in reports),
         repeated_operations=sum(report.repeated for report in reports),
         late_operations=sum(report.late for report in reports),
+        duplicate_messages=sum(report.duplicates for report in reports),
         reasons=ranked(bad),
         problems=tuple(map(as_values, bad.errors)),
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
     )
 
 
-def _too_many(job: CaptureJob, reports: Sequence[RangeReport]) -> bool:
+def _too_many(job: CaptureJob, bad: int) -> bool:
     """Return whether the run is over, since more messages are bad than may be; a dry run counts all."""
     most = job.options.max_bad
-    bad = sum(report.quarantined for report in reports)
     return most is not None and bad > most and not job.options.dry_run
 
 
 def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     """Raise DecodeError where more messages are bad than may be."""
-    if _too_many(job, reports):
-        bad = together(report.bad for report in reports)
-        raise too_many(bad, sum(report.quarantined for report in reports), job.options.max_bad or 0)
+    count = sum(report.quarantined for report in reports)
+    if _too_many(job, count):
+        raise too_many(together(report.bad for report in reports), count, job.options.max_bad or 0)
 
 
 def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:

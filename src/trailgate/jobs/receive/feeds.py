@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
+
+import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.messages.capture import MessageBatch, Problem
@@ -26,6 +29,32 @@ class Part:
         return len(self.numbers)
 
     @property
+    def size(self) -> int:
+        """Return the bytes of the bodies."""
+        return int(self.messages.ends[-1] - self.messages.starts[0]) if len(self) else 0
+
+    @staticmethod
+    def joined(parts: Sequence[Part]) -> Part:
+        """Return parts that follow one another as one."""
+        filled = [part for part in parts if len(part)]
+        if len(parts) == 1 or not filled:
+            return replace(parts[-1], repeated=sum(part.repeated for part in parts))
+        problems: list[Problem] = []
+        before = 0
+        for part in filled:
+            problems += [
+                replace(problem, message=problem.message + before) for problem in part.problems
+            ]
+            before += len(part)
+        return Part(
+            MessageBatch.joined([part.messages for part in filled]),
+            tuple(problems),
+            np.concatenate([part.numbers for part in filled]),
+            parts[-1].end,
+            sum(part.repeated for part in parts),
+        )
+
+    @property
     def sent(self) -> int | None:
         """Return when the last message was sent, in milliseconds since 1970 UTC, None where that is not known."""
         if not len(self):
@@ -40,6 +69,10 @@ class Feed(Protocol):
     @property
     def name(self) -> str:
         """Return what numbers belong to, as the trail's commit has it."""
+        ...
+
+    def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
+        """Yield messages before a number that are still there, ``count`` at most; called before ``open``."""
         ...
 
     def open(self, number: int | None) -> None:

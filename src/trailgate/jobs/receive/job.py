@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from trailgate.brokers.address import BrokerAddress, Family
+from trailgate.errors import TrailgateError
+from trailgate.jobs.receive.ahead import ReceivingAhead
 from trailgate.jobs.receive.feeds import Feed
 from trailgate.jobs.receive.journal_feed import JournalFeed
 from trailgate.jobs.receive.kafka_feed import KafkaFeed
 from trailgate.jobs.receive.options import ReceiveOptions
+from trailgate.jobs.receive.receivers import receiver_of
 from trailgate.jobs.receive.run import LiveCapture
 from trailgate.messages.capture import Capture
+from trailgate.messages.parsing.message_ids import JMS_MESSAGE_ID, message_id_kind
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
 
@@ -24,17 +29,9 @@ def journal_folder(prefix: str) -> Path:
     return Path(f"{prefix}.journal")
 
 
-def _stomp(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
-    from trailgate.brokers.stomp.receiver import StompReceiver  # noqa: PLC0415  one protocol a run
-
-    return JournalFeed(address, StompReceiver(address), journal_folder(prefix), options.journal)
-
-
-def _amqp(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
-    from trailgate.brokers.amqp.receiver import AmqpReceiver  # noqa: PLC0415  an extra
-
-    receiver = AmqpReceiver(address)
-    return JournalFeed(address, receiver, journal_folder(prefix), options.journal)
+def _journalled(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
+    folder, needed = journal_folder(prefix), options.needed_header
+    return JournalFeed(address, receiver_of(address), folder, options.journal, needed)
 
 
 def _kafka(address: BrokerAddress, _prefix: str, _options: ReceiveOptions) -> Feed:
@@ -46,7 +43,7 @@ def _kafka(address: BrokerAddress, _prefix: str, _options: ReceiveOptions) -> Fe
 
 
 FEEDS: Final[Mapping[Family, Callable[[BrokerAddress, str, ReceiveOptions], Feed]]] = (
-    MappingProxyType({Family.STOMP: _stomp, Family.AMQP: _amqp, Family.KAFKA: _kafka})
+    MappingProxyType({Family.STOMP: _journalled, Family.AMQP: _journalled, Family.KAFKA: _kafka})
 )
 
 
@@ -58,11 +55,17 @@ def opened(
 
     Raises StorageError where another run holds the trail, or the trail is not one that was received from this kind of source.
     """
+    if capture.options.needs_message_ids:
+        header = message_id_kind(capture.options.message_id).header
+        options = replace(options, needed_header=header if header == JMS_MESSAGE_ID else None)
     wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
     definitions = Definitions(tuple(wanted), capture.definitions.database)
     with TrailAppender(prefix, definitions, options.append) as appender:
-        feed = FEEDS[address.family](address, prefix, options)
+        feed = ReceivingAhead(FEEDS[address.family](address, prefix, options))
         try:
             yield LiveCapture(capture, feed, appender, prefix, options)
-        finally:
-            feed.close()
+        except BaseException:
+            with suppress(TrailgateError):  # what ended the run is reported
+                feed.close()
+            raise
+        feed.close()

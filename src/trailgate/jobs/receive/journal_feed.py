@@ -9,26 +9,52 @@ from typing import Final
 import numpy as np
 
 from trailgate.brokers.address import BrokerAddress
-from trailgate.brokers.receiver import Receiver
+from trailgate.brokers.receiver import Receiver, Window
+from trailgate.errors import BrokerRefusedError, Where
 from trailgate.jobs.receive.feeds import Part
+from trailgate.messages.capture import MessageBatch
+from trailgate.messages.parsing.header_columns import HeaderColumns
 from trailgate.messages.received import as_messages
 from trailgate.storage.files.journal.journal import Journal, JournalOptions, Stored
 
 SETTLE_SECONDS: Final = 5.0
+NO_ID: Final = (
+    "Artemis gives the JMS message ids of most messages by AMQP only: receive from amqp://HOST/QUEUE, or let jms.id name a header "
+    "that the sender sets. The messages are still with the broker"
+)
 
 
 class JournalFeed:
-    """Messages of a queue or topic: stored in the journal, then acknowledged, then given."""
+    """Messages of a queue or topic: stored in the journal, then acknowledged, then given.
+
+    ``needed`` is a header that every message must have: what lacks it stays with the broker, and BrokerRefusedError is raised.
+    """
 
     name = "journal"
 
     def __init__(
-        self, address: BrokerAddress, receiver: Receiver, folder: Path, options: JournalOptions
+        self,
+        address: BrokerAddress,
+        receiver: Receiver,
+        folder: Path,
+        options: JournalOptions,
+        needed: str | None = None,
     ) -> None:
         self._address, self._receiver = str(address), receiver
+        self._needed = needed
         self._journal = Journal(folder, options)
         self._stored: Iterator[Stored] = iter(())
         self.is_replayed = False
+
+    def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
+        """Yield what the journal still has from before a message; see ``Feed``."""
+        begin = max(self._journal.first, number - count)
+        if begin < number:
+            for stored in self._journal.read(begin):
+                if stored.number >= number:
+                    return
+                part = self._part(stored, 0)
+                yield part.messages.slice(0, min(len(part), number - stored.number))
 
     def open(self, number: int | None) -> None:
         """Begin with what the journal has from a message on; see ``Feed``."""
@@ -49,6 +75,7 @@ class JournalFeed:
         window = self._receiver.receive(seconds)
         if window is None:
             return None
+        self._check(window)
         stored = self._journal.append(window.messages)
         self._receiver.acknowledge(window)
         return self._part(stored, len(window.messages) - len(stored.messages))
@@ -69,6 +96,14 @@ class JournalFeed:
             self._receiver.close()
         finally:
             self._journal.close()
+
+    def _check(self, window: Window) -> None:
+        """Raise BrokerRefusedError where a message lacks the header that is needed."""
+        if self._needed is None:
+            return
+        if HeaderColumns(window.messages["headers"]).values(self._needed).null_count:
+            problem = f"messages come without {self._needed}, which jms.id or $jmsid needs"
+            raise BrokerRefusedError(problem, where=Where(source=self._address), hint=NO_ID)
 
     def _part(self, stored: Stored, repeated: int) -> Part:
         numbers = np.arange(stored.number, stored.end)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 import numpy as np
 
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.kafka.receiver import KafkaReceiver
 from trailgate.errors import BrokerError
 from trailgate.jobs.receive.feeds import Part
+from trailgate.messages.capture import MessageBatch
 from trailgate.messages.received import as_messages
+
+EARLIER_SECONDS: Final = 5.0
 
 
 class KafkaFeed:
@@ -16,7 +22,7 @@ class KafkaFeed:
 
     def __init__(self, address: BrokerAddress, receiver: KafkaReceiver) -> None:
         self._address, self._receiver = address, receiver
-        self._high = 0
+        self._high = self._end = 0
         self.is_replayed = False
 
     @property
@@ -24,10 +30,23 @@ class KafkaFeed:
         """Return topic and partition."""
         return f"kafka topic {self._address.destination}, partition {self._receiver.partition}"
 
+    def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
+        """Yield what the broker still has from before an offset; see ``Feed``."""
+        begin = max(self._receiver.bounds()[0], number - count)
+        if begin >= number:
+            return
+        self._receiver.open(begin)
+        while self._receiver.next < number:
+            part = self.receive(EARLIER_SECONDS)
+            if part is None:  # what is there are not messages
+                return
+            yield part.messages.slice(0, int(np.searchsorted(part.numbers, number)))
+
     def open(self, number: int | None) -> None:
         """Begin at an offset; see ``Feed``."""
         self._receiver.open(number)
-        self._high = self._receiver.bounds()[1]
+        self._high = self._end = self._receiver.bounds()[1]
+        self.is_replayed = False
 
     @property
     def is_connected(self) -> bool:
@@ -43,6 +62,7 @@ class KafkaFeed:
         window = self._receiver.receive(seconds)
         if window is None:
             return None
+        self._end = self._receiver.known_end()
         numbers = np.array(window.token, np.int64)
         zeros = np.zeros(len(numbers), np.int64)
         messages, problems = as_messages(window.messages, (numbers, zeros), str(self._address))
@@ -50,7 +70,7 @@ class KafkaFeed:
 
     def lag(self, number: int) -> int:
         """Return how many messages the partition has from an offset on, as far as is known; see ``Feed``."""
-        return max(0, self._receiver.known_end() - number)
+        return max(0, self._end - number)
 
     def captured(self, number: int) -> None:
         """Do nothing: the broker keeps messages as long as it is set to."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+from trailgate.jobs.receive.compared_ids import ComparedIds
 from trailgate.jobs.receive.feeds import Feed, Part
 from trailgate.jobs.receive.options import BatchReport, ReceiveOptions
 from trailgate.jobs.receive.position import SourcePosition, read_position
+from trailgate.jobs.receive.repairing import interrupted
 from trailgate.jobs.receive.units import Taken, Units
 from trailgate.messages.capture import Capture, TransactionState
+from trailgate.messages.parsing.message_ids import MessageIdRule
 from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.recovery import Skipped
@@ -37,21 +41,40 @@ class LiveCapture:
         self._quarantine = Path(f"{prefix}.quarantine.jsonl")
         recovered = appender.recovered
         position = read_position(recovered.source_position, feed.name, prefix)
+        if position is not None and position.pending is not None:
+            if recovered.transactions or recovered.abandoned:
+                raise interrupted(prefix)
+            position = replace(position, pending=None)  # none of these was added
         self._committed = position
         self._held = 0 if position is None else position.quarantine
+        self._repaired = 0 if position is None else position.repaired
         self._skipped = Skipped(recovered)
         reason = None if position is None else position.reason
-        self._units = Units(appender.encoded, stop=options.on_error == "stop", reason=reason)
+        self._units = Units(
+            appender.encoded,
+            Path(prefix).parent,
+            stop=options.on_error == "stop",
+            reason=reason,
+            limit=options.held_bytes,
+        )
         length = None
         if capture.options.gives_ids and recovered.last is not None and recovered.last.csn:
             length = len(recovered.last.csn)
+        compares = capture.options.compares_message_ids
+        rule = MessageIdRule(
+            capture.options.message_id, not options.unordered_ids, options.journal.remembered
+        )
+        self._ids = ComparedIds(rule if compares else None)
         self._state = TransactionState(broken=reason is not None, id_length=length)
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[BatchReport]:
         """Yield a report of each batch until there is a reason to stop; raises the first bad message's error in stop mode."""
         if self._quarantine.exists() or self._held:
             append_lines(self._quarantine, self._held, ())
-        self._feed.open(None if self._committed is None else self._committed.number)
+        begun = self._committed
+        number = None if begun is None else begun.number
+        self._ids.begin(self._feed, number, None if begun is None else begun.last_id)
+        self._feed.open(number)
         busy = time.monotonic()
         while not stopped():
             part = self._feed.receive(POLL_SECONDS)
@@ -71,7 +94,8 @@ class LiveCapture:
         error = self._capture.finish(self._state)
         return None if error is None else error.problem
 
-    def _take(self, part: Part) -> BatchReport:
+    def _take(self, received: Part) -> BatchReport:
+        part, duplicates = self._ids.screened(received)
         taken = Taken((), (), self._units.next_number(part.end), self._units.reason)
         if len(part):
             parsed = self._capture.parse(part.messages, self._state, part.problems)
@@ -84,7 +108,8 @@ class LiveCapture:
         self._commit(taken)
         if taken.error is not None:
             raise taken.error
-        return self._report(part, taken, counts, transactions)
+        report = self._report(received, taken, counts, transactions)
+        return replace(report, duplicates=duplicates)
 
     def _append(self, taken: Taken) -> tuple[Counts, int]:
         """Append what the trail does not have yet; return operations by table and kind, and transactions."""
@@ -100,7 +125,10 @@ class LiveCapture:
         return counts, transactions
 
     def _commit(self, taken: Taken) -> None:
-        position = SourcePosition(self._feed.name, taken.number, self._held, taken.reason)
+        last = self._ids.before(taken.number)
+        position = SourcePosition(
+            self._feed.name, taken.number, self._held, taken.reason, last, self._repaired
+        )
         if position == self._committed:
             return
         self._appender.commit(position.encoded())
@@ -115,6 +143,7 @@ class LiveCapture:
             operations=sum(count for kinds in counts.values() for count in kinds.values()),
             transactions=transactions,
             repeated=part.repeated,
+            duplicates=0,
             quarantined=len(taken.lines),
             lag_messages=self._feed.lag(taken.number),
             lag_seconds=None if sent is None else round(time.time() - sent / 1000, 3),

@@ -21,6 +21,7 @@ from trailgate.messages.json_text.kernels.same import MANY, code_texts
 from trailgate.messages.json_text.records import document_records
 from trailgate.messages.json_text.scanner import Scanner
 from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
 from trailgate.model.tables import Table
@@ -31,7 +32,7 @@ _KEPT: Final = 256  # schemas, of which some make the next ones likely
 _NO_SCHEMA: Final = b""
 
 
-class DebeziumFormat:
+class DebeziumFormat(MessageFormat[DebeziumRecords]):
     """Reads change events by one set of options; what these and a schema decide is made once and kept."""
 
     def __init__(self, options: DebeziumOptions) -> None:
@@ -39,11 +40,6 @@ class DebeziumFormat:
         self._scanner = Scanner(_LEVELS, _SCHEMA)
         self._schemas: dict[bytes, Schema | None] = {_NO_SCHEMA: None}
         self._converters: dict[tuple[str, bytes], tuple[ConvertValues, ...]] = {}
-
-    @property
-    def has_befores(self) -> bool:
-        """Return whether records of updates may have before values."""
-        return True
 
     def records(self, messages: MessageBatch) -> DebeziumRecords:
         """Return the change events of the messages; raises BadMessagesError."""
@@ -95,10 +91,6 @@ class DebeziumFormat:
                 group.check_images(nodes, name, wanted=True)
             images.append(group.image(nodes, converters, keyed=needed))
         return images[0], images[1]
-
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end, from the notes of all its records."""
-        return notes
 
     def _converters_of(
         self, records: DebeziumRecords, table: Table, row: int

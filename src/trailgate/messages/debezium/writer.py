@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -11,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.grouping import grouped
 from trailgate.messages.debezium.event_keys import event_keys, transaction_keys
 from trailgate.messages.debezium.transaction_events import (
     Bounds,
@@ -23,7 +23,6 @@ from trailgate.messages.debezium.transaction_events import (
 from trailgate.messages.debezium.writer_options import ERROR, PLACEHOLDER, DebeziumPublishOptions
 from trailgate.messages.debezium.written_columns import EventColumn, event_columns, event_schema
 from trailgate.messages.json_text.images_text import (
-    check_sizes,
     operation_error,
     refuse_image,
 )
@@ -35,7 +34,7 @@ from trailgate.messages.json_text.objects import (
     literal,
     measure,
 )
-from trailgate.messages.publishing.bodies import bodies_of
+from trailgate.messages.json_text.written_messages import measured_alike, table_numbers, written
 from trailgate.messages.publishing.messages import NO_MESSAGES, Messages
 from trailgate.model.changes import (
     DELETE,
@@ -77,15 +76,12 @@ class DebeziumWriter:
             begins, opening = begin_events(bounds)
             ends, closing = end_events(bounds)
         own = rows + np.searchsorted(begins, rows, side="right") + np.searchsorted(ends, rows)
-        for block in batch.blocks:
-            for _, places in grouped(block.op_type.astype(np.int64)):
-                alike = block if len(places) == len(block) else block.take(places)
-                objects = self._measured(alike, bounds)
-                check_sizes(alike, objects.sizes, self.options.max_message_bytes)
-                measured.append((own[alike.order], objects))
-                own_keys = event_keys(alike, self.options.prefix, schemas=self.options.schemas)
-                if own_keys is not None:
-                    keys.append((own[alike.order], own_keys))
+        most = self.options.max_message_bytes
+        for alike, objects in measured_alike(batch, partial(self._measured, bounds=bounds), most):
+            measured.append((own[alike.order], objects))
+            own_keys = event_keys(alike, self.options.prefix, schemas=self.options.schemas)
+            if own_keys is not None:
+                keys.append((own[alike.order], own_keys))
         if bounds is not None:
             measured += [(own[begins] - 1, opening), (own[ends] + 1, closing)]
             for rows_of, slots in ((begins, own[begins] - 1), (ends, own[ends] + 1)):
@@ -94,7 +90,7 @@ class DebeziumWriter:
         order = np.empty(count, np.int64)
         order[own], order[own[begins] - 1], order[own[ends] + 1] = rows, begins, ends
         topics = self._topics(batch, own, count)
-        return Messages(_joined(measured, count), order, {"topic": topics}, _joined(keys, count))
+        return Messages(written(measured, count), order, {"topic": topics}, written(keys, count))
 
     def finish(self) -> Messages:
         """Return no event: none is held back."""
@@ -104,9 +100,8 @@ class DebeziumWriter:
         """Return the topic of each event, as Debezium names them."""
         prefix = self.options.prefix
         names = [f"{prefix}.transaction", *(f"{prefix}.{b.table.name}" for b in batch.blocks)]
-        codes = np.zeros(count, np.int32)
-        for number, block in enumerate(batch.blocks):
-            codes[own[block.order]] = number + 1
+        codes = np.zeros(count, np.int64)
+        codes[own] = table_numbers(batch) + 1
         return pa.array(names, pa.string()).take(pa.array(codes))
 
     def _measured(self, block: ChangeBlock, bounds: Bounds | None) -> MeasuredObjects:
@@ -206,21 +201,6 @@ class DebeziumWriter:
         yield Piece(b',"data_collection_order":', order, BARE, without)
         yield Piece(b"}", missing=without)
         yield Piece(b',"transaction":null', missing=~without)
-
-
-def _joined(parts: list[tuple[Longs, MeasuredObjects]], count: int) -> pa.LargeBinaryArray:
-    """Return ``count`` texts, each part's at its own slots; null where no part has one."""
-    sizes = np.zeros(count, np.int64)
-    for slots, objects in parts:
-        sizes[slots] = objects.sizes
-    places = np.concatenate([[0], np.cumsum(sizes)])
-    out = np.empty(int(places[-1]), np.uint8)
-    for slots, objects in parts:
-        objects.write(places[slots], out)
-    texts = bodies_of(out, places)
-    if sizes.all():
-        return texts
-    return pc.if_else(pa.array(sizes > 0), texts, pa.scalar(None, texts.type))
 
 
 def _names(block: ChangeBlock) -> tuple[str | None, str, str]:

@@ -20,6 +20,7 @@ from trailgate.messages.delimited.record_images import ImageReader
 from trailgate.messages.delimited.records import DelimitedRecords
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
@@ -27,7 +28,7 @@ from trailgate.model.tables import Table
 MakeValues = Callable[[Octets, Fields, DelimitedOptions], FieldValues]
 
 
-class DelimitedFormat:
+class DelimitedFormat(MessageFormat[DelimitedRecords]):
     """Reads records by one set of options; what these decide is made once and kept.
 
     ``values`` makes what copies values, and ``images`` reads images, where a kind of delimited messages has its own.
@@ -98,7 +99,3 @@ class DelimitedFormat:
     ) -> tuple[Image, Image]:
         """Return before and after of alike records; what is wrong is added to the errors."""
         return self._images.images(records, table, kind, rows, errors)
-
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end, from the notes of all its records."""
-        return notes

@@ -30,18 +30,13 @@ READERS: Final[Mapping[str, Callable[[EventPublishingOptions], MessageFormat[Any
 )
 
 
-class EventPublishingFormat:
+class EventPublishingFormat(MessageFormat[Records]):
     """Reads publications by one set of options; the messages of a run are of one kind."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self.options = options
         self._readers: dict[str, MessageFormat[Any]] = {}
         self._reader = self._of(DELIMITED)
-
-    @property
-    def has_befores(self) -> bool:
-        """Return whether records of updates may have before values."""
-        return True
 
     def records(self, messages: MessageBatch) -> Records:
         """Return the records of the messages; raises BadMessagesError.

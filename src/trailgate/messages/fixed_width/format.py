@@ -19,6 +19,7 @@ from trailgate.messages.fixed_width.records import FixedWidthRecords
 from trailgate.messages.fixed_width.units import units_of
 from trailgate.messages.fixed_width.values import BINARY, FieldReader, as_it_is, text_reader
 from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Table
@@ -26,7 +27,7 @@ from trailgate.model.tables import Table
 _SHORT = "Is the header the right one, or is the record cut off?"
 
 
-class FixedWidthFormat:
+class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
     """Reads records by one set of options; how a table is read is decided once and kept."""
 
     def __init__(self, options: FixedWidthOptions) -> None:
@@ -111,10 +112,6 @@ class FixedWidthFormat:
         if name not in self._plans:
             self._plans[name] = planned(self._layouts[name], self.options)
         return self._plans[name]
-
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end, from the notes of all its records."""
-        return notes
 
 
 def _column(group: RecordGroup[FixedWidthRecords], reader: FieldReader) -> StateColumn:

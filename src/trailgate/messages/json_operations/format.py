@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
@@ -21,6 +20,7 @@ from trailgate.messages.json_text.maps import text_maps
 from trailgate.messages.json_text.records import JsonRecords, document_records
 from trailgate.messages.json_text.scanner import Scanner
 from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
 from trailgate.model.tables import Table
@@ -28,18 +28,24 @@ from trailgate.model.tables import Table
 _LEVELS: Final = 2  # a message's members, and those of its images and tokens
 
 
-class JsonFormat:
+@dataclass(frozen=True, slots=True)
+class JsonOperations(JsonRecords):
+    """Messages as records; ``token_member`` is the member that has their tokens."""
+
+    token_member: str = ""
+
+    def tokens(self) -> pa.Array | None:
+        """Return each record's tokens, null where it has none; raises BadMessagesError for what is not an object of texts."""
+        return text_maps(self, self.token_member)
+
+
+class JsonFormat(MessageFormat[JsonOperations]):
     """Reads messages by one set of options; what these decide is made once and kept."""
 
     def __init__(self, options: JsonOptions) -> None:
         self.options = options
         self._scanner = Scanner(_LEVELS)
         self._converters: dict[str, tuple[ConvertValues, ...]] = {}
-
-    @property
-    def has_befores(self) -> bool:
-        """Return whether records of updates may have before values."""
-        return True
 
     def records(self, messages: MessageBatch) -> JsonOperations:
         """Return the operations of the messages; raises BadMessagesError."""
@@ -55,15 +61,6 @@ class JsonFormat:
         )
         records.check_objects()
         return records
-
-    def layouts(
-        self,
-        records: JsonOperations,  # noqa: ARG002  columns are found by name
-        tables: Sequence[Table],  # noqa: ARG002
-        table_of: Longs,
-    ) -> Longs:
-        """Return the same number for all operations: each has the columns that are found."""
-        return np.zeros(len(table_of), np.int64)
 
     def images(
         self, records: JsonOperations, table: Table, kind: int, rows: Longs, errors: MessageErrors
@@ -104,24 +101,9 @@ class JsonFormat:
             images.append(group.image(nodes, converters, keyed=needed))
         return images[0], images[1]
 
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end, from the notes of all its records."""
-        return notes
-
     def _converters_of(self, table: Table) -> tuple[ConvertValues, ...]:
         if table.name not in self._converters:
             binary = self.options.binary
             made = tuple(converter_for(column, binary) for column in table.columns)
             self._converters[table.name] = made
         return self._converters[table.name]
-
-
-@dataclass(frozen=True, slots=True)
-class JsonOperations(JsonRecords):
-    """Messages as records; ``token_member`` is the member that has their tokens."""
-
-    token_member: str = ""
-
-    def tokens(self) -> pa.Array | None:
-        """Return each record's tokens, null where it has none; raises BadMessagesError for what is not an object of texts."""
-        return text_maps(self, self.token_member)

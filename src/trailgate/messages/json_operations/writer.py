@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.columnar.grouping import grouped
 from trailgate.columnar.hexadecimal import from_hex
 from trailgate.columnar.time_texts import ISO_T, format_times
 from trailgate.errors import EncodeError
@@ -19,7 +18,6 @@ from trailgate.messages.json_operations.writer_options import JsonPublishOptions
 from trailgate.messages.json_text.base64_text import to_base64
 from trailgate.messages.json_text.images_text import (
     WrittenColumn,
-    check_sizes,
     is_there,
     members,
     operation_error,
@@ -36,7 +34,7 @@ from trailgate.messages.json_text.objects import (
     map_members,
     measure,
 )
-from trailgate.messages.publishing.bodies import bodies_of
+from trailgate.messages.json_text.written_messages import measured_alike, table_numbers, written
 from trailgate.messages.publishing.messages import NO_MESSAGES, Messages
 from trailgate.model.changes import (
     DELETE,
@@ -68,20 +66,11 @@ class JsonWriter:
         """Return the messages of all operations; raises EncodeError for what the format cannot hold."""
         if not batch.rows:
             return NO_MESSAGES
-        sizes, measured = np.empty(batch.rows, np.int64), []
-        for block in batch.blocks:
-            for _, rows in grouped(block.op_type.astype(np.int64)):
-                own = block if len(rows) == len(block) else block.take(rows)
-                objects = self._measured(own)
-                sizes[own.order] = objects.sizes
-                measured.append((own, objects))
-        bounds = np.concatenate([[0], np.cumsum(sizes)])
-        out = np.empty(int(bounds[-1]), np.uint8)
-        for own, objects in measured:
-            check_sizes(own, objects.sizes, self.options.max_message_bytes)
-            objects.write(bounds[own.order], out)
-        names = _table_names(batch)
-        return Messages(bodies_of(out, bounds), np.arange(batch.rows), keys=names)
+        alike = measured_alike(batch, self._measured, self.options.max_message_bytes)
+        bodies = written(((block.order, objects) for block, objects in alike), batch.rows)
+        names = pa.array([block.table.name for block in batch.blocks], pa.string())
+        keys = names.take(pa.array(table_numbers(batch)))
+        return Messages(bodies, np.arange(batch.rows), keys=keys)
 
     def finish(self) -> Messages:
         """Return no message: none is held back."""
@@ -145,15 +134,6 @@ class JsonWriter:
             if column.name.casefold() in used:
                 problem = f"column {column.name} is named as a member of the metadata"
                 raise operation_error(block, 0, problem, "Publish with model=op")
-
-
-def _table_names(batch: ChangeBatch) -> pa.Array:
-    """Return the table of each operation."""
-    codes = np.empty(batch.rows, np.int32)
-    for number, block in enumerate(batch.blocks):
-        codes[block.order] = number
-    names = pa.array([block.table.name for block in batch.blocks], pa.string())
-    return names.take(pa.array(codes))
 
 
 @lru_cache(TABLES)

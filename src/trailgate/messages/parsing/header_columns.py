@@ -19,6 +19,11 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         self._headers = headers
         self._bounds = np.asarray(headers.offsets).astype(np.int64)
 
+    @staticmethod
+    def joined(parts: Sequence[HeaderColumns]) -> HeaderColumns:
+        """Return the headers of consecutive batches as one."""
+        return HeaderColumns(pa.concat_arrays([part._headers for part in parts]))  # noqa: SLF001  its own
+
     def __len__(self) -> int:
         return len(self._headers)
 

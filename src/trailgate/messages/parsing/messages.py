@@ -18,7 +18,7 @@ class MessageBatch:
 
     Bodies ascend and do not overlap. ``files`` and ``offsets`` are the place of each: the
     number of its source file and its byte offset there. ``headers`` is None where the source
-    has none. ``received`` is when they came, in microseconds since 1970 UTC, None where a run's own time counts.
+    has none. ``received`` is when each came, in microseconds since 1970 UTC, None where a run's own time counts.
     """
 
     data: pa.Buffer
@@ -28,7 +28,7 @@ class MessageBatch:
     offsets: Longs
     headers: tuple[Mapping[str, str], ...] | HeaderColumns | None = None
     source: str = ""
-    received: int | None = None
+    received: Longs | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -44,7 +44,7 @@ class MessageBatch:
             offsets=self.offsets[part],
             headers=None if self.headers is None else self.headers[part],
             source=self.source,
-            received=self.received,
+            received=None if self.received is None else self.received[part],
         )
 
     def only(self, kept: Longs) -> MessageBatch:
@@ -71,7 +71,7 @@ class MessageBatch:
             offsets=self.offsets[kept],
             headers=None if headers is None else tuple(headers[at] for at in kept.tolist()),
             source=self.source,
-            received=self.received,
+            received=None if self.received is None else self.received[kept],
         )
 
     @staticmethod
@@ -85,17 +85,16 @@ class MessageBatch:
             parts.append(memoryview(batch.data)[begin:end])
             moved.append(size - begin)
             size += end - begin + 1
-        headers = [batch.headers for batch in batches]
+        times = [batch.received for batch in batches if batch.received is not None]
         return MessageBatch(
             data=pa.py_buffer(b"\n".join(parts)),
             starts=np.concatenate([b.starts + by for b, by in zip(batches, moved, strict=True)]),
             ends=np.concatenate([b.ends + by for b, by in zip(batches, moved, strict=True)]),
             files=np.concatenate([batch.files for batch in batches]),
             offsets=np.concatenate([batch.offsets for batch in batches]),
-            headers=None
-            if any(own is None for own in headers)
-            else tuple(one for own in headers for one in own or ()),
+            headers=_joined_headers([batch.headers for batch in batches]),
             source=batches[0].source,
+            received=np.concatenate(times) if len(times) == len(batches) else None,
         )
 
     def apart(self, between: bytes) -> MessageBatch:
@@ -120,6 +119,17 @@ class MessageBatch:
     def place(self, message: int) -> tuple[str | None, int]:
         """Return the source's name and the byte offset of a message, for error texts."""
         return self.source or f"file {int(self.files[message])}", int(self.offsets[message])
+
+
+def _joined_headers(
+    parts: Sequence[tuple[Mapping[str, str], ...] | HeaderColumns | None],
+) -> tuple[Mapping[str, str], ...] | HeaderColumns | None:
+    """Return the headers of consecutive batches, None where one of them has none."""
+    columns = [part for part in parts if isinstance(part, HeaderColumns)]
+    if len(columns) == len(parts):
+        return HeaderColumns.joined(columns)
+    known = [part for part in parts if part is not None]
+    return tuple(one for part in known for one in part) if len(known) == len(parts) else None
 
 
 def _header(headers: Mapping[str, str], name: str) -> str | None:

@@ -18,8 +18,9 @@ from trailgate.columnar.rows import distinct, text_view
 from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, parse_timestamps
 from trailgate.errors import DecodeError
 from trailgate.messages.parsing.bad_messages import errors_by_row
+from trailgate.messages.parsing.message_ids import message_id_kind, message_ids
 from trailgate.messages.parsing.records import Records
-from trailgate.messages.properties.metadata import MetadataOptions
+from trailgate.messages.properties.metadata import TIME, MetadataOptions
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import ValueSource
 
@@ -31,19 +32,6 @@ HEADERS_HINT: Final = (
 _READ: Final = (SourceKind.FIELD, SourceKind.HEADER, SourceKind.MESSAGE_ID)
 
 CUT_TIMES: Final = "commit times have microseconds in a trail: further digits were dropped"
-
-# jms.id names the header that holds the message id; "ogg" and the providers' words are aliases.
-MESSAGE_ID_HEADERS: Final = {
-    "ogg": "GG_ID",
-    "wmq": "JMSMessageID",
-    "activemq": "JMSMessageID",
-}
-
-
-def message_id_header(name: str | None) -> str:
-    """Return the header that ``$jmsid`` stands for, by the value of ``jms.id``."""
-    name = name or "JMSMessageID"
-    return MESSAGE_ID_HEADERS.get(name.casefold(), name)
 
 
 class MetadataValues:
@@ -99,24 +87,30 @@ class MetadataValues:
         if source.kind is SourceKind.LITERAL:
             return pa.repeat(pa.scalar(source.name, pa.string()), len(self.records.message))
         if source.kind in (SourceKind.HEADER, SourceKind.MESSAGE_ID):
-            if source.kind is SourceKind.MESSAGE_ID and self.options.message_id == "time":
+            if source.kind is SourceKind.MESSAGE_ID and self.options.message_id == TIME:
                 return generated
-            header = self.records.messages.header(self._header(source))
-            return header.take(pa.array(self.records.message))
+            return self._of_message(source).take(pa.array(self.records.message))
         return generated
+
+    def _of_message(self, source: ValueSource) -> pa.Array:
+        """Return a header of each message, or its id."""
+        if source.kind is SourceKind.MESSAGE_ID:
+            return message_ids(self.records.messages, self.options.message_id)
+        return self.records.messages.header(source.name)
 
     def _header(self, source: ValueSource) -> str:
         if source.kind is SourceKind.MESSAGE_ID:
-            return message_id_header(self.options.message_id)
+            return message_id_kind(self.options.message_id).header
         return source.name
 
     def times(self) -> Longs:
         """Return each record's commit time in microseconds since 1970 UTC."""
         source = self.options.timestamp
         if source.kind is SourceKind.TIMESTAMP:
-            received = self.records.messages.received
-            now = self.now if received is None else received
-            return np.full(len(self.records.message), now, np.int64)
+            message, received = self.records.message, self.records.messages.received
+            if received is None:
+                return np.full(len(message), self.now, np.int64)
+            return received[message]
         known = self.records.times()
         if known is not None:
             return known

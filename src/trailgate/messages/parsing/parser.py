@@ -5,9 +5,10 @@ A format finds records, their header fields and their images; the header's value
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -36,25 +37,31 @@ from trailgate.model.tables import Definitions, Table
 R = TypeVar("R", bound=Records)
 
 
-class MessageFormat(Protocol[R]):
+class MessageFormat(ABC, Generic[R]):
     """One kind of messages: what their bytes are."""
 
     @property
     def has_befores(self) -> bool:
         """Return whether records of updates may have before values, which those of inserts do not have."""
-        ...
+        return True
 
+    @abstractmethod
     def records(self, messages: MessageBatch) -> R:
         """Return the records of the messages, each with its whole header.
 
         Raises BadMessagesError for the bad messages that one check finds.
         """
-        ...
 
-    def layouts(self, records: R, tables: Sequence[Table], table_of: Longs) -> Longs:
+    def layouts(
+        self,
+        records: R,  # noqa: ARG002  where columns are found by name all records lie alike
+        tables: Sequence[Table],  # noqa: ARG002  as above
+        table_of: Longs,
+    ) -> Longs:
         """Return a number for each record; those of one table that have the same lie alike."""
-        ...
+        return np.zeros(len(table_of), np.int64)
 
+    @abstractmethod
     def images(
         self, records: R, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
@@ -62,11 +69,10 @@ class MessageFormat(Protocol[R]):
 
         Where updates have no before values, inserts may be among them.
         """
-        ...
 
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all its records."""
-        ...
+        return notes
 
 
 class MessageParser:

@@ -10,7 +10,7 @@ _JVM: Final = "no Java runs here"
 _JNDI: Final = "messages come from files or a broker, not over JNDI"
 _LOGGING: Final = "the run's own logging applies"
 _BROKER: Final = "a capture from a broker uses it, where --from names none"
-_REPORT: Final = "the run prints its own summary"
+_REPORT: Final = "a capture from a broker obeys it; of files the run prints its own summary"
 
 CONNECTION: Final[tuple[PropertyRow, ...]] = (
     idle_row("gg.log", "logging implementation", _LOGGING),
@@ -35,7 +35,7 @@ CONNECTION: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "jms.id",
         ValueKind.TEXT,
-        "what `$jmsid` is: `ogg`, `time`, `wmq`, `activemq`, or the name of a message header",
+        "what `$jmsid` is: `ogg`, `time`, `wmq`, `activemq`, or the name of a message header; such ids are compared",
         "capture properties §2.1",
     ),
     PropertyRow(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from trailgate.columnar.datetime_formats import DateFormat
@@ -13,6 +13,7 @@ from trailgate.messages.properties.values import Lookup, ValueSource
 
 OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
 TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
+TIME: Final = "time"  # a jms.id that is generated: the position of the message
 NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
 
 
@@ -60,9 +61,28 @@ class MetadataOptions:
         return self.txind is not None or self.by_id
 
     @property
+    def message_id_values(self) -> frozenset[str]:
+        """Return the names of the values that are ``$jmsid``."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        sources = {name: one for name, one in values.items() if isinstance(one, ValueSource)}
+        return frozenset(n for n, one in sources.items() if one.kind is SourceKind.MESSAGE_ID)
+
+    @property
+    def needs_message_ids(self) -> bool:
+        """Return whether ids have to come with the messages: ``jms.id`` selects them, or a value is ``$jmsid``."""
+        given = self.message_id is not None or bool(self.message_id_values)
+        return given and self.message_id != TIME
+
+    @property
+    def compares_message_ids(self) -> bool:
+        """Return whether the ids of messages are compared: ``jms.id`` selects them, or they are the sequence ids."""
+        given = self.message_id is not None or "seqid" in self.message_id_values
+        return given and self.message_id != TIME
+
+    @property
     def gives_ids(self) -> bool:
         """Return whether sequence ids come from the messages; others are generated."""
-        by_message = self.seqid.kind is SourceKind.MESSAGE_ID and self.message_id != "time"
+        by_message = self.seqid.kind is SourceKind.MESSAGE_ID and self.message_id != TIME
         return by_message or self.seqid.kind in (SourceKind.FIELD, SourceKind.HEADER)
 
 

@@ -24,6 +24,7 @@ from trailgate.model.tables import Table
 
 T = TypeVar("T")
 _NO_FIELDS: Final = HeaderFields()
+MESSAGE_ID_WORDS: Final = ("ogg", "time", "wmq", "activemq")  # capture properties §2.1
 _JAVA_CLASS: Final = re.compile(r"[a-z_][\w$]*(\.[\w$]+)*\.[A-Z][\w$]*")
 
 
@@ -127,7 +128,7 @@ class PropertyReader:
             raise error.located(source=self.properties.source or None) from None
 
     def message_id(self) -> str | None:
-        """Return the value of ``jms.id``, or None."""
+        """Return the value of ``jms.id``, or None; its own words in small letters."""
         entry = self.properties.get("jms.id")
         if entry is None:
             return None
@@ -135,7 +136,8 @@ class PropertyReader:
             hint = "Take ogg, time, wmq, activemq or the name of a message header"
             problem = "jms.id names a Java class, and no Java runs here"
             raise self.properties.error(problem, entry, hint)
-        return entry.value
+        word = entry.value.casefold()
+        return word if word in MESSAGE_ID_WORDS else entry.value
 
     def parsed(self, entry: Entry, parse: Callable[[str], T]) -> T:
         """Return what ``parse`` makes of a property; its OptionError is placed there."""

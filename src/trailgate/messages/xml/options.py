@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles
 from trailgate.messages.properties.file import Properties
-from trailgate.messages.properties.metadata import MetadataOptions
+from trailgate.messages.properties.metadata import TIME, MetadataOptions
 from trailgate.messages.properties.reader import PropertyReader
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
@@ -23,6 +23,8 @@ from trailgate.model.tables import Definitions
 
 _LETTERS: Final = {"optype": "IUDT", "txind": "BMEW"}
 _GENERATED: Final = (SourceKind.TIMESTAMP, SourceKind.TX_ID, SourceKind.SEQ_ID)
+_MESSAGE_ID: Final = ValueSource(SourceKind.MESSAGE_ID)
+_POSITIONS: Final = {"seqid": SourceKind.SEQ_ID, "txid": SourceKind.TX_ID}
 Chain = tuple[Rule, ...]
 
 
@@ -43,6 +45,12 @@ class XmlOptions(MetadataOptions):
         """Return whether a transaction may span messages: rules read an indicator."""
         return any("txind" in rule.values for rule in self.all_rules())
 
+    @property
+    def message_id_values(self) -> frozenset[str]:
+        """Return the names of the values that are ``$jmsid`` in a rule."""
+        pairs = [pair for rule in self.all_rules() for pair in rule.values.pairs]
+        return frozenset(name for name, value in pairs if value == _MESSAGE_ID)
+
     def all_rules(self) -> tuple[Rule, ...]:
         """Return all rules in the order of their numbers."""
         return tuple(rule for top in self.rules for rule in top.all())
@@ -58,6 +66,8 @@ def xml_options(properties: Properties) -> XmlOptions:
     read = PropertyReader(properties, "xml")
     message_id = read.message_id()
     rules = read_rules(properties)
+    if message_id == TIME:
+        rules = tuple(map(_by_position, rules))
     chains = tuple(_chains(rules, ()))
     sources = _Sources(properties, chains)
     for chain in chains:
@@ -87,6 +97,16 @@ def xml_options(properties: Properties) -> XmlOptions:
         txind_values=_letters("txind"),
         message_id=message_id,
     )
+
+
+def _by_position(rule: Rule) -> Rule:
+    """Return a rule whose ids are generated where they are ``$jmsid``, and its subrules."""
+    pairs = (
+        (name, ValueSource(_POSITIONS[name]) if value == _MESSAGE_ID else value)
+        for name, value in rule.values.pairs
+    )
+    subrules = tuple(map(_by_position, rule.subrules))
+    return replace(rule, values=Lookup(tuple(pairs)), subrules=subrules)
 
 
 def _field(name: str) -> ValueSource:

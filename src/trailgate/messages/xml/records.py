@@ -14,8 +14,8 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.columnar.rows import distinct, strings_of
 from trailgate.errors import DecodeError
+from trailgate.messages.parsing.message_ids import message_ids
 from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.parsing.metadata_values import message_id_header
 from trailgate.messages.parsing.records import Records
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
@@ -263,10 +263,11 @@ class XmlRecords(Records):
         """Return a value that is not in the document."""
         if source.kind is SourceKind.LITERAL:
             return pa.scalar(source.name, pa.string())
-        name = source.name
         if source.kind is SourceKind.MESSAGE_ID:
-            name = message_id_header(self.options.message_id)
-        return self.messages.header(name).take(pa.array(self.message))
+            values = message_ids(self.messages, self.options.message_id)
+        else:
+            values = self.messages.header(source.name)
+        return values.take(pa.array(self.message))
 
     def _table_names(self) -> pa.Array:
         whole, _ = self._resolved("schemaandtable")

@@ -6,6 +6,7 @@ Only the DataFrame API is used, so a session over Spark Connect will do.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 from trailgate.jobs.capture.job import CaptureJob
 from trailgate.jobs.capture.options import CaptureSummary
 from trailgate.jobs.capture.range_run import RangeReport
-from trailgate.jobs.capture.running import publish, run_range
+from trailgate.jobs.capture.running import publish, run_part
 from trailgate.spark.jobs.numbered_tasks import on_session, run_numbered
 
 
@@ -33,4 +34,4 @@ def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
 
 def run_ranges(spark: SparkSession, job: CaptureJob) -> list[RangeReport]:
     """Return the reports of all ranges in their order; one task a range."""
-    return run_numbered(spark, len(job.ranges), lambda number: run_range(job, number))
+    return run_numbered(spark, job.ranges, partial(run_part, replace(job, ranges=())))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from trailgate.spark.local_session import session
 
+Part = TypeVar("Part")
 Report = TypeVar("Report")
 REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])
 
@@ -35,18 +36,24 @@ def on_session(spark: SparkSession | str) -> Iterator[SparkSession]:
             made.stop()
 
 
-def run_numbered(spark: SparkSession, count: int, work: Callable[[int], Report]) -> list[Report]:
-    """Return what ``work`` gives for the numbers below ``count``, in their order; one task each.
+def run_numbered(
+    spark: SparkSession, parts: Sequence[Part], work: Callable[[int, Part], Report]
+) -> list[Report]:
+    """Return what ``work`` gives for each part and its number, in their order; one task each.
 
     An error that is about the input is to be part of what it gives: a failed task would be tried again.
     """
-    if not count:
+    if not parts:
         return []
+    count = len(parts)
+    # Every task is sent all parts, and makes objects of its own one alone.
+    packed = [pickle.dumps(part) for part in parts]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                report = pickle.dumps(work(number))
+                part = pickle.loads(packed[number])  # noqa: S301  our own driver's
+                report = pickle.dumps(work(number, part))
                 _exempt_modules()
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([number]), pa.array([report])], schema=REPORTS

@@ -73,7 +73,8 @@ def _messages(frame: DataFrame) -> DataFrame:
 def _check(frame: DataFrame, parser: Capture) -> None:
     if parser.spans_messages:
         problem = "transactions that span messages (txind) cannot be taken from a DataFrame"
-        raise OptionError(problem, hint="Capture their files, or into a trail first")
+        hint = 'Let the format "jms" make the operations (option properties), or capture into a trail first'
+        raise OptionError(problem, hint=hint)
     if not any(name in frame.columns for name in BODIES):
         problem = "there is no column body, and none that Kafka calls value"
         raise OptionError(problem, hint="One row is one message")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -20,26 +21,36 @@ from trailgate.storage.reading.messages.files import MessageFiles, MessageRange
 LOG: Final = logging.getLogger(__name__)
 
 
-class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
-    """A range of messages, and all that is needed to parse them."""
+@dataclass(frozen=True, slots=True)
+class MessageReading:
+    """What messages are read by, and where they are: what all tasks need."""
 
-    def __init__(self, capture: Capture, source: MessageFiles, own: MessageRange) -> None:
+    options: MessageOptions
+    capture: Capture
+    source: MessageFiles
+
+    def rows(self, own: MessageRange, schema: StructType) -> Iterator[pa.RecordBatch]:
+        """Yield the operations of a range in exactly the schema that Spark expects."""
+        projection = self.options.projection(self.capture)
+        changes = owned_changes(self.capture, self.source, own)
+        batches = (projection.rows(batch) for batch in changes)
+        return as_expected((batch for batch in batches if batch.num_rows), schema)
+
+
+class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
+    """A range of messages. All else is the reader's: it is sent once, and not with every partition."""
+
+    def __init__(self, own: MessageRange) -> None:
         super().__init__(None)
-        self.capture = capture
-        self.source = source
         self.own = own
 
 
-def read_partition(
-    partition: InputPartition | None, options: MessageOptions, schema: StructType
-) -> Iterator[pa.RecordBatch]:
-    """Yield a partition's operations in exactly the schema that Spark expects."""
-    if not isinstance(partition, MessagePartition):
-        return  # Spark asks once with None where there are no partitions
-    projection = options.projection(partition.capture)
-    changes = owned_changes(partition.capture, partition.source, partition.own)
-    batches = (projection.rows(batch) for batch in changes)
-    yield from as_expected((batch for batch in batches if batch.num_rows), schema)
+class TailPartition(MessagePartition):
+    """A range of a batch's messages, and what it is read by: a stream's reader is sent before its batches are known."""
+
+    def __init__(self, reading: MessageReading, own: MessageRange) -> None:
+        super().__init__(own)
+        self.reading = reading
 
 
 def owned_changes(

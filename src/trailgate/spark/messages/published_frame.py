@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -67,9 +68,10 @@ def publish(  # noqa: PLR0913  one parameter an option
         raise OptionError("there is no active Spark session", hint="Make one before publishing")
     trail = find_trail(source, definitions)
     patterns = None if tables is None else TablePatterns(_names(tables))
-    # Each task unpickles its own part only.
+    # Each task unpickles its own part only; the definitions are sent once.
+    tables_known, last, files_only = trail.definitions, trail.end.number, trail.undefined()
     parts = [
-        pickle.dumps((trail.window(s.start.number, min(s.end.number + AHEAD, trail.end.number)), s))
+        pickle.dumps((files_only.window(s.start.number, min(s.end.number + AHEAD, last)), s))
         for s in plan(trail, after, split_bytes)
     ]
 
@@ -77,6 +79,7 @@ def publish(  # noqa: PLR0913  one parameter an option
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 files, split = pickle.loads(parts[number])  # noqa: S301  our own parts
+                files = replace(files, definitions=tables_known)
                 whole = WholeTransactions(writer_for(format, own))
                 for changes in read_changes(files, [split], after, patterns):
                     yield from map(_row_batch, whole.write(changes))

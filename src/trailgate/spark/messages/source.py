@@ -22,7 +22,7 @@ from trailgate.errors import MissingDependencyError
 from trailgate.jobs.capture.learning import learnt
 from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.messages.options import MessageOptions
-from trailgate.spark.messages.partitions import MessagePartition, read_partition
+from trailgate.spark.messages.partitions import MessagePartition, MessageReading
 from trailgate.spark.options import kept_in, with_kept
 from trailgate.storage.reading.messages.files import find_messages, plan_ranges
 
@@ -46,7 +46,7 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
-        return MessageReader(self._options(schema), schema)
+        return MessageReader(_planned(self._options(schema)), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
@@ -62,24 +62,30 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
         return replace(given, columns=tuple(schema.names))
 
 
+def _planned(options: MessageOptions) -> MessageReading:
+    """Return what is read, with the tables that are learnt of it."""
+    capture = options.capture()
+    source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
+    return MessageReading(options, learnt(capture, source), source)
+
+
 @with_brief_errors
 class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Reads ranges of messages in parallel. There is no ``pushFilters``, as for trails."""
 
-    def __init__(self, options: MessageOptions, schema: StructType) -> None:
-        self._options = options
-        self._schema = schema
+    def __init__(self, reading: MessageReading, schema: StructType) -> None:
+        self._reading, self._schema = reading, schema
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files split, small ones packed together."""
-        options = self._options
-        capture = options.capture()
-        source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
-        capture = learnt(capture, source)
-        apart = not capture.options.by_id
-        ranges = plan_ranges(source, options.split_bytes, apart=apart)
-        return [MessagePartition(capture, source, own) for own in ranges]
+        reading = self._reading
+        apart = not reading.capture.options.by_id
+        ranges = plan_ranges(reading.source, reading.options.split_bytes, apart=apart)
+        return [MessagePartition(own) for own in ranges]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield a partition's operations in exactly the schema that Spark expects."""
-        return read_partition(partition, self._options, self._schema)
+        if isinstance(
+            partition, MessagePartition
+        ):  # Spark asks once with None where there are none
+            yield from self._reading.rows(partition.own, self._schema)

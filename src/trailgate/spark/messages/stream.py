@@ -25,11 +25,16 @@ from trailgate.jobs.capture.learning import learnt
 from trailgate.messages.capture import Capture
 from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.messages.options import MessageOptions
-from trailgate.spark.messages.partitions import MessagePartition, read_partition
+from trailgate.spark.messages.partitions import MessageReading, TailPartition
 from trailgate.spark.options import one_path
 from trailgate.storage.files.found_files import FoundFile, find_growing
 from trailgate.storage.reading.batch_limit import NO_LIMIT, BatchLimit
-from trailgate.storage.reading.messages.files import messages_of, plan_ranges
+from trailgate.storage.reading.messages.files import (
+    MessageFiles,
+    MessageRange,
+    messages_of,
+    plan_ranges,
+)
 from trailgate.storage.reading.messages.stream import BEGIN, MessageOffset, MessageStream
 
 Offset = dict[str, Any]
@@ -86,11 +91,21 @@ class MessageTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         source = messages_of(found, options.message_per == "line", cutter=capture.cutter)
         capture = learnt(capture, source)
         ranges = plan_ranges(source, options.split_bytes)
-        return [MessagePartition(capture, source, own) for own in ranges]
+        return [self._partition(capture, source, own) for own in ranges]
+
+    def _partition(
+        self, capture: Capture, source: MessageFiles, own: MessageRange
+    ) -> InputPartition:
+        """Return a range with its own files alone: transactions do not span messages."""
+        first = own.start.file
+        capture = replace(capture, first_file=capture.first_file + first)
+        reading = MessageReading(self._options, capture, source.window(own))
+        return TailPartition(reading, own.moved(first))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a partition's operations."""
-        return read_partition(partition, self._options, self._schema)
+        if isinstance(partition, TailPartition):  # Spark asks with None where there are none
+            yield from partition.reading.rows(partition.own, self._schema)
 
 
 def check_stream(capture: Capture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -20,6 +21,7 @@ from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.options import kept_in, with_kept
 from trailgate.spark.trail.options import TrailOptions
 from trailgate.spark.trail.partitions import partitions_of, read_partition
+from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.trail.trails import plan_reading
 
 
@@ -41,7 +43,7 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
     def reader(self, schema: StructType) -> TrailReader:
         """Return the batch reader."""
         options = TrailOptions.of(with_kept(self.options, schema), self.folder)
-        return TrailReader(options.with_columns(schema), schema)
+        return TrailReader(options.with_columns(schema), schema, options.trails())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
@@ -80,19 +82,27 @@ class TrailReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types ar
     There is no ``pushFilters``: Spark 4.3 gives wrong rows where one relation is scanned twice.
     """
 
-    def __init__(self, options: TrailOptions, schema: StructType) -> None:
+    def __init__(
+        self, options: TrailOptions, schema: StructType, trails: tuple[TrailFiles, ...]
+    ) -> None:
         self._options = options
         self._schema = schema
+        self._trails = trails
+        self._definitions = tuple(trail.definitions for trail in trails)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what tasks need: each is sent its own files with its partition, and the definitions with the reader."""
+        return {**self.__dict__, "_trails": ()}
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files split, small ones put together."""
         options = self._options
         found = []
-        for trail in options.trails():
+        for number, trail in enumerate(self._trails):
             splits = plan_reading(trail, options.reading, options.split_bytes)
-            found += partitions_of(trail, splits, options.reading)
+            found += partitions_of(trail, splits, options.reading, number)
         return found
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield a partition's batches."""
-        return read_partition(partition, self._options.reading, self._schema)
+        return read_partition(partition, self._options.reading, self._schema, self._definitions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from posixpath import splitext
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -25,7 +25,7 @@ def codec_of(path: str) -> str | None:
 
     Raises StorageError for an archive, or a compression that is not read.
     """
-    suffix = PurePosixPath(path).suffix.lower()
+    suffix = splitext(path)[1].lower()  # not by pathlib: a folder may have very many files
     if suffix in _NOT_READ:
         problem = f"files of the kind {suffix} are not read"
         hint = f"Unpack it first, or compress it as {', '.join(CODECS)}"

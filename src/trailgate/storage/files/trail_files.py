@@ -86,6 +86,10 @@ class TrailFiles:
         files = self.files[first - start : last + 1 - start]
         return replace(self, files=files, cut_off=last < self.files[-1].number or self.cut_off)
 
+    def undefined(self) -> TrailFiles:
+        """Return the files without the definitions, for tasks that are sent those once."""
+        return replace(self, definitions=NO_DEFINITIONS)
+
     def until(self, end: TrailPlace) -> TrailFiles:
         """Return the trail as if it ended at a place, where a record ends."""
         files = self.files[: end.number + (end.offset > 0) - self.files[0].number]

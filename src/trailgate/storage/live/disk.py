@@ -13,7 +13,7 @@ class WrittenFile:
     """One file that is written in place; it is made where it is not there."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self._is_named = path, False
         with writing(path):
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
 
@@ -34,7 +34,9 @@ class WrittenFile:
         """Return when bytes and name last."""
         with writing(self.path):
             os.fsync(self._handle)
-            sync_folder(self.path.parent)
+            if not self._is_named:
+                sync_folder(self.path.parent)
+                self._is_named = True
 
     def close(self) -> None:
         """Close the file."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
@@ -26,9 +28,15 @@ def counted(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
 
 def added(one: Counts, other: Counts) -> Counts:
     """Return two counts together."""
-    total = {table: dict(kinds) for table, kinds in one.items()}
-    for table, kinds in other.items():
-        into = total.setdefault(table, {})
-        for kind, count in kinds.items():
-            into[kind] = into.get(kind, 0) + count
+    return summed((one, other))
+
+
+def summed(parts: Iterable[Counts]) -> Counts:
+    """Return many counts together, in the order in which tables are first counted."""
+    total: Counts = {}
+    for part in parts:
+        for table, kinds in part.items():
+            into = total.setdefault(table, {})
+            for kind, count in kinds.items():
+                into[kind] = into.get(kind, 0) + count
     return total

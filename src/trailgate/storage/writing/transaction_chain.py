@@ -36,10 +36,14 @@ def _problem(*, begins: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The transactions that a part continues and leaves open, by their ids; None where it begins or ends between two."""
+    """The transactions that a part continues and leaves open, by their ids; None where it begins or ends between two.
+
+    ``seq_id`` is the last operation's sequence id, that of its transaction where it has none of its own.
+    """
 
     continues: str | None
     leaves: str | None
+    seq_id: str | None = None
 
 
 class Chain:
@@ -62,13 +66,21 @@ class Chain:
             inside = self.ends.leaves is not None
         inside = inside_after(indicators, inside=inside, row=self._rows)
         leaves = _tx_id(batch, batch.rows - 1) if inside else None
-        self.ends = Ends(self.ends.continues, leaves)
+        self.ends = Ends(self.ends.continues, leaves, _seq_id(batch) or self.ends.seq_id)
         self._rows += batch.rows
 
 
 def _tx_id(batch: ChangeBatch, order: int) -> str:
     block, row = batch.find(order)
     return str(block.tx_id[row].as_py())
+
+
+def _seq_id(batch: ChangeBatch) -> str | None:
+    block, row = batch.find(batch.rows - 1)
+    for column in (block.seq_id, block.csn):
+        if column is not None and column[row].is_valid:
+            return str(column[row].as_py())
+    return None
 
 
 def chained(open_transaction: str | None, parts: list[Ends]) -> str | None:

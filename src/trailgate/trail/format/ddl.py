@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.errors import DecodeError, EncodeError, Where
+from trailgate.errors import DecodeError, Where
 
 # Code and name in the order in which a printed record has them; then those that it lacks.
 FIELDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -43,14 +43,11 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "C1": "statement",
     }
 )
-_CODES: Final[Mapping[str, str]] = MappingProxyType({name: code for code, name in FIELDS.items()})
 
 _BEGIN: Final = re.compile(r"[\s,]*([A-Z][0-9]{1,2})='")
 # A quote ends a value only where another field or the end follows: statements hold quotes too.
 _END: Final = re.compile(r"'(?=[\s,]*\x00*\Z|\s*,[\s,]*[A-Z][0-9]{1,2}=')")
 _ESCAPED: Final = re.compile(r"\\([\\',=()])")
-_SPECIAL: Final = re.compile(r"([\\',=()])")
-_CODE: Final = re.compile(r"[A-Z][0-9]{1,2}")
 
 
 def read_ddl(text: bytes) -> dict[str, str]:
@@ -82,17 +79,3 @@ def _end(text: str, start: int) -> int | None:
         if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
             return found.start()
     return None
-
-
-def ddl_text(fields: Mapping[str, str]) -> bytes:
-    """Return fields as the text of a DDL record, in its order; raises EncodeError for an unknown name."""
-    codes = {_CODES.get(name, name): value for name, value in fields.items()}
-    for code in codes:
-        if not _CODE.fullmatch(code):
-            raise EncodeError(f"{code!r} is not a field of a DDL record", where=Where(field=code))
-    order = [code for code in FIELDS if code in codes] + [c for c in codes if c not in FIELDS]
-    return "".join(f",{code}='{_SPECIAL.sub(_escape, codes[code])}'," for code in order).encode()
-
-
-def _escape(found: re.Match[str]) -> str:
-    return "\\" + found[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -361,8 +361,3 @@ def _decode_group(
 def _bad(view: memoryview, offset: int, problem: str, hint: str = "") -> DecodeError:
     raw = bytes(view[offset : offset + 64])
     return DecodeError(problem, where=Where(offset=offset, raw=raw), hint=hint)
-
-
-def field_names() -> dict[str, tuple[str, ...]]:
-    """Return the fields of every group, for tests that the field tables are complete."""
-    return {group.name: tuple(f.name for f in fields(group.kind)) for group in GROUPS}

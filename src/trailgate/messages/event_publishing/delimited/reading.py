@@ -31,6 +31,7 @@ from trailgate.messages.event_publishing.options import (
     EventPublishingOptions,
 )
 from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.messages.transactions.borders import AUTO, NO_NUMBER, Borders
 from trailgate.messages.transactions.bounds import POINT
@@ -152,7 +153,7 @@ class PublicationRecords(DelimitedRecords):
             yield name, (own, list(numbers))
 
 
-class DelimitedPublications:
+class DelimitedPublications(MessageFormat[PublicationRecords]):
     """Reads delimited publications by one set of options."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
@@ -168,11 +169,6 @@ class DelimitedPublications:
 
     def _values(self, data: Octets, fields: Fields, options: DelimitedOptions) -> PageValues:
         return PageValues(data, fields, options, self._page, self.options.undecodable)
-
-    @property
-    def has_befores(self) -> bool:
-        """Return whether records of updates may have before values."""
-        return True
 
     def records(self, messages: MessageBatch) -> PublicationRecords:
         """Return the records of the messages, each with all header fields; raises BadMessagesError."""
@@ -232,10 +228,6 @@ class DelimitedPublications:
                 for i, column in enumerate(after)
             )
         return before, after
-
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end."""
-        return self._engine.said(notes)
 
 
 class _PublicationImages(ImageReader):

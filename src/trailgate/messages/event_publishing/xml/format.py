@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
 from trailgate.arrays import Longs
 from trailgate.messages.event_publishing.options import UTF_8, EventPublishingOptions
 from trailgate.messages.event_publishing.xml.bodies import as_utf8
@@ -14,13 +10,14 @@ from trailgate.messages.event_publishing.xml.images import PublicationImageReade
 from trailgate.messages.event_publishing.xml.reading import PublicationReader
 from trailgate.messages.event_publishing.xml.records import XmlPublicationRecords
 from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.messages.properties.values import Lookup
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 
 
-class XmlPublications:
+class XmlPublications(MessageFormat[XmlPublicationRecords]):
     """Reads XML publications by one set of options."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
@@ -31,23 +28,9 @@ class XmlPublications:
         self._reader = PublicationReader(words, options.definitions)
         self._images = PublicationImageReader()
 
-    @property
-    def has_befores(self) -> bool:
-        """Return whether records of updates may have before values."""
-        return True
-
     def records(self, messages: MessageBatch) -> XmlPublicationRecords:
         """Return the rows of the messages; raises BadMessagesError."""
         return self._reader.records(as_utf8(messages, self._page))
-
-    def layouts(
-        self,
-        records: XmlPublicationRecords,  # noqa: ARG002  columns are found by name
-        tables: Sequence[Table],  # noqa: ARG002
-        table_of: Longs,
-    ) -> Longs:
-        """Return the same number for all rows: each has the columns that are found."""
-        return np.zeros(len(table_of), np.int64)
 
     def images(
         self,

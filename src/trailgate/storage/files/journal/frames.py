@@ -39,29 +39,55 @@ def encode_frame(number: int, batch: pa.RecordBatch) -> tuple[bytes, Any]:
     return MAGIC + checked + _SUM.pack(total), payload
 
 
-def read_frames(path: Path) -> Iterator[Frame]:
-    """Yield the frames of a segment up to the first that is not whole; raises StorageError where whole ones follow it."""
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        problem = f"cannot open the journal: {error.strerror}"
-        raise StorageError(problem, where=Where(source=str(path))) from error
-    with file:
-        begin = 0
+def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[Frame]:
+    """Yield the frames of a segment from a byte on, where one begins, up to the first that is not whole.
+
+    With ``check`` raises StorageError where whole ones follow it.
+    """
+    with _opened(path) as file:
         while (frame := _read(file, begin)) is not None:
             yield frame
             begin = frame.end
-        _check_torn(file, path, begin)
+        if check:
+            _check_torn(file, path, begin)
 
 
-def _read(file: BinaryIO, begin: int) -> Frame | None:
-    """Return the frame at a place, None where there is none that is whole."""
+def walk_heads(path: Path, begin: int = 0) -> Iterator[tuple[int, int, int]]:
+    """Yield of each frame from a byte on its first message's number, where it begins and where it ends; nothing is checked but heads."""
+    with _opened(path) as file:
+        while (found := _head(file, begin)) is not None:
+            number, size, _ = found
+            if size > _left(file):
+                return
+            yield number, begin, begin + HEAD + size
+            begin += HEAD + size
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        problem = f"cannot open the journal: {error.strerror}"
+        raise StorageError(problem, where=Where(source=str(path))) from error
+
+
+def _head(file: BinaryIO, begin: int) -> tuple[int, int, bytes] | None:
+    """Return the number, the size and the bytes of a frame's head, None where there is none."""
     file.seek(begin)
     head = file.read(HEAD)
     if len(head) < HEAD or head[: len(MAGIC)] != MAGIC:
         return None
+    size, number = _CHECKED.unpack(head[len(MAGIC) : len(MAGIC) + _CHECKED.size])
+    return number, size, head
+
+
+def _read(file: BinaryIO, begin: int) -> Frame | None:
+    """Return the frame at a place, None where there is none that is whole."""
+    found = _head(file, begin)
+    if found is None:
+        return None
+    number, size, head = found
     checked = head[len(MAGIC) : len(MAGIC) + _CHECKED.size]
-    size, number = _CHECKED.unpack(checked)
     if size > _left(file):
         return None
     payload = file.read(size)

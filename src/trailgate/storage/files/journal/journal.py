@@ -33,6 +33,7 @@ from trailgate.storage.files.lock import locked
 
 SEGMENT_BYTES: Final = 64 << 20
 REMEMBERED: Final = 200_000  # messages: many times what brokers send ahead
+LEAST_REMEMBERED: Final = 10_000  # fewer are not many times that
 ID_ONLY: Final = pa.schema([RECEIVED.field("id")])
 
 
@@ -78,15 +79,18 @@ class Stored:
 
 
 class Journal:
-    """A journal that is written; one process holds it at a time."""
+    """A journal that is written; one process holds it at a time, and ``wait`` seconds are waited for another one to end."""
 
-    def __init__(self, folder: Path, options: JournalOptions | None = None) -> None:
+    def __init__(
+        self, folder: Path, options: JournalOptions | None = None, wait: float = 0.0
+    ) -> None:
         self.folder, self._options = folder, options or JournalOptions()
         self._known = KnownIds(self._options.remembered)
         self._firsts: dict[int, int] = {}  # of each segment, its first message's number
+        self._ids: dict[int, list[pa.Array]] = {}  # of segments that were written now
         self.next = 0
         with ExitStack() as held:
-            held.enter_context(locked(str(folder)))
+            held.enter_context(locked(str(folder), wait, "journal"))
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             self._open(held)
@@ -126,6 +130,7 @@ class Journal:
         stored = Stored(self.next, self._growing.number, self._growing.size, messages)
         self._growing.append(*encode_frame(self.next, messages))
         self._known.add(names)
+        self._note_ids(messages["id"])
         self.next = stored.end
         return stored
 
@@ -148,9 +153,11 @@ class Journal:
             if self._firsts[segment + 1] > number:
                 break
             path = file_path(self.folder, segment, SEGMENT)
-            ids = [frame.batch.select(["id"]) for frame in read_frames(path)]
-            table = pa.Table.from_batches(ids, ID_ONLY).combine_chunks()
-            head, payload = encode_frame(self._firsts[segment], table.to_batches()[0])
+            ids = self._ids.pop(segment, None)
+            if ids is None:
+                ids = [frame.batch["id"] for frame in read_frames(path)]
+            batch = pa.RecordBatch.from_arrays([pa.concat_arrays(ids)], schema=ID_ONLY)
+            head, payload = encode_frame(self._firsts[segment], batch)
             write_whole(file_path(self.folder, segment, IDS), head + payload.to_pybytes())
             with writing(path):
                 path.unlink()
@@ -198,6 +205,16 @@ class Journal:
             self._known.add(frame.batch["id"].to_pylist())
             self.next, end = frame.number + len(frame.batch), frame.end
         return end
+
+    def _note_ids(self, ids: pa.Array) -> None:
+        """Keep ids for the release of their segment, as many as are remembered anyway; others are read again then."""
+        number = self._growing.number
+        if number in self._ids or self._firsts[number] == self.next:
+            self._ids.setdefault(number, []).append(ids)
+        while len(self._ids) > 1 and (
+            self.next - self._firsts[min(self._ids)] > self._options.remembered
+        ):
+            del self._ids[min(self._ids)]
 
     def _begin_segment(self, number: int) -> None:
         growing = GrowingSegment(self.folder, number, 0)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.journal.frames import read_frames
-from trailgate.storage.files.journal.segments import SEGMENT, journal_files
+from trailgate.storage.files.journal.frames import read_frames, walk_heads
+from trailgate.storage.files.journal.journal import Stored
+from trailgate.storage.files.journal.segments import IDS, SEGMENT, file_path, journal_files
 
 
 class Held(NamedTuple):
@@ -20,50 +21,130 @@ class Held(NamedTuple):
     end: int
 
 
-def held_in(folder: Path) -> Held:
-    """Return which messages a journal has, of which the last segment alone is read through."""
-    files = journal_files(folder)
-    if not files:
-        return Held(0, 0)
-    end = 0
-    for file in reversed(files):
-        ends = [frame.number + len(frame.batch) for frame in read_frames(file.path)]
-        if ends:
-            end = ends[-1]
-            break
-    for file in files:
-        if file.kind == SEGMENT:
-            first = next((frame.number for frame in read_frames(file.path)), None)
-            if first is not None:
-                return Held(first, end)
-    return Held(end, end)
+class FramePlace(NamedTuple):
+    """Where a frame begins: the number of its first message, its segment, and its bytes there."""
+
+    number: int
+    segment: int
+    begin: int
+    end: int
 
 
-def segments_between(folder: Path, begin: int, end: int) -> list[Path]:
-    """Return the segments that have messages of [begin, end); raises StorageError where some were removed."""
-    first = held_in(folder).first
-    if begin < first and begin < end:
-        problem = (
-            f"messages {begin} to {first - 1} were removed from the journal before they were read"
-        )
-        hint = "A capture into a trail removes what its trail has: give the stream a journal of its own"
-        raise StorageError(problem, where=Where(source=str(folder)), hint=hint)
-    found: list[Path] = []
-    for file in reversed(journal_files(folder)):
-        number = next((f.number for f in read_frames(file.path)), None)
-        if file.kind != SEGMENT or number is None or number >= end:
-            continue
-        found.append(file.path)
-        if number <= begin:
-            break
-    return found[::-1]
+@dataclass(frozen=True, slots=True)
+class JournalRange:
+    """The messages of [begin, end), of which the first is in the frame at a byte of a segment."""
+
+    folder: Path
+    segment: int
+    offset: int
+    begin: int
+    end: int
+
+    def read(self) -> Iterator[Stored]:
+        """Yield the messages, of whatever segments; raises StorageError where they are not all there."""
+        number, segment, offset = self.begin, self.segment, self.offset
+        while number < self.end:
+            path = file_path(self.folder, segment, SEGMENT)
+            for frame in read_frames(path, offset):
+                if frame.number + len(frame.batch) <= number:
+                    continue
+                stored = Stored(frame.number, segment, frame.begin, frame.batch).after(number)
+                surplus = stored.end - self.end
+                if surplus > 0:
+                    kept = stored.messages.slice(0, len(stored.messages) - surplus)
+                    stored = replace(stored, messages=kept)
+                if stored.number != number:
+                    problem = f"message {stored.number} follows {number - 1} in the journal"
+                    where = Where(source=str(path), offset=frame.begin)
+                    raise StorageError(problem, where=where)
+                yield stored
+                number = stored.end
+                if number >= self.end:
+                    return
+            segment, offset = segment + 1, 0
 
 
-def messages_between(path: Path, begin: int, end: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield a segment's messages of [begin, end), each batch with its first number."""
-    for frame in read_frames(path):
-        if frame.number >= end:
-            return
-        start, stop = max(begin - frame.number, 0), min(end - frame.number, len(frame.batch))
-        if start < stop:
-            yield frame.number + start, frame.batch.slice(start, stop - start)
+@dataclass(slots=True)
+class JournalIndex:
+    """Where the frames of a journal are, which is looked up once for each frame as the journal grows."""
+
+    folder: Path
+    _frames: list[FramePlace] = field(default_factory=list)
+    _end: int = 0
+
+    def held(self) -> Held:
+        """Return which messages the journal has now."""
+        files = journal_files(self.folder)
+        segments = [file.number for file in files if file.kind == SEGMENT]
+        self._forget(segments[0] if segments else None)
+        for number in segments:
+            if not self._frames or number >= self._frames[-1].segment:
+                self._look_through(number)
+        if not self._frames:
+            self._end = max(self._end, _end_of_ids(files[-1].path)) if files else 0
+            return Held(self._end, self._end)
+        return Held(self._frames[0].number, self._end)
+
+    def _forget(self, first: int | None) -> None:
+        """Forget the frames of segments that were removed."""
+        if first is None:
+            self._frames.clear()
+        elif self._frames and self._frames[0].segment < first:
+            self._frames = [frame for frame in self._frames if frame.segment >= first]
+
+    def _look_through(self, segment: int) -> None:
+        """Note the frames of a segment that are not known yet; the last one is read, for its end."""
+        path = file_path(self.folder, segment, SEGMENT)
+        if not path.exists():
+            return  # removed since the files were listed
+        known = self._frames[-1] if self._frames and self._frames[-1].segment == segment else None
+        begin = 0 if known is None else known.end
+        found = [
+            FramePlace(number, segment, start, end)
+            for number, start, end in walk_heads(path, begin)
+        ]
+        while found:
+            last = next(read_frames(path, found[-1].begin, check=False), None)
+            if last is not None:
+                self._frames += found
+                self._end = last.number + len(last.batch)
+                return
+            found.pop()  # its bytes are not all written
+
+    def range(self, begin: int, end: int) -> JournalRange:
+        """Return a range of messages; raises StorageError where some were removed, or never there."""
+        held = self.held()
+        if begin >= end:
+            return JournalRange(self.folder, 0, 0, begin, begin)
+        if begin < held.first:
+            problem = f"messages {begin} to {held.first - 1} were removed from the journal before they were read"
+            hint = "A capture into a trail removes what its trail has: give the stream a journal of its own"
+            raise StorageError(problem, where=Where(source=str(self.folder)), hint=hint)
+        if end > held.end:
+            problem = f"the journal ends before message {held.end}, and messages up to {end - 1} are asked for"
+            hint = "It is not the journal that belongs to the stream's checkpoint: restore that one"
+            raise StorageError(problem, where=Where(source=str(self.folder)), hint=hint)
+        frame = self._frames[self._at(begin)]
+        return JournalRange(self.folder, frame.segment, frame.begin, begin, end)
+
+    def _at(self, number: int) -> int:
+        return bisect_right(self._frames, number, key=lambda frame: frame.number) - 1
+
+    def cuts(self, begin: int, end: int, size: int) -> list[int]:
+        """Return numbers between which about ``size`` bytes of messages of [begin, end) are."""
+        found: list[int] = []
+        gathered = 0
+        for frame in self._frames[max(0, self._at(begin)) :]:
+            if frame.number >= end:
+                break
+            if gathered >= size and frame.number > begin:
+                found.append(frame.number)
+                gathered = 0
+            gathered += frame.end - frame.begin
+        return found
+
+
+def _end_of_ids(path: Path) -> int:
+    """Return the number after the last message whose id a file of ids has."""
+    last = next(read_frames(path), None) if path.suffix == f".{IDS}" else None
+    return 0 if last is None else last.number + len(last.batch)

@@ -15,7 +15,8 @@ from trailgate.messages.capture import MessageBatch, Problem
 from trailgate.storage.files.compressed_file import CompressedFile
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.quarantine import read_line
-from trailgate.storage.reading.messages.files import START, MessageFile, MessageFiles, MessagePlace
+from trailgate.storage.reading.messages.file_list import MessageFile
+from trailgate.storage.reading.messages.files import START, MessageFiles, MessagePlace
 
 BATCH_MESSAGES: Final = 1 << 14  # messages of a batch, where each is a file
 NEWLINE: Final = 10

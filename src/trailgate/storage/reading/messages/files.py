@@ -5,8 +5,8 @@ A message belongs to the range in which its first byte lies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -14,6 +14,7 @@ from trailgate.messages.parsing.cutting import MessageCutter
 from trailgate.storage.files.compressed_file import codec_of
 from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.found_files import Addresses, FoundFile, find_files
+from trailgate.storage.reading.messages.file_list import FileList, MessageFile
 
 SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
 LEAST_BYTES: Final = 16 << 20  # of a range: a task's start costs as much as a shorter one
@@ -33,28 +34,13 @@ START: Final = MessagePlace(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class MessageFile:
-    """A message file: its address, its size when it was found, and whether it is JSON lines.
-
-    ``begin``: the messages before this byte are left out. ``codec``: Arrow's name of its compression; its messages then
-    have places in what is unpacked.
-    """
-
-    path: str
-    size: int
-    json: bool = False
-    begin: int = 0
-    codec: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class MessageFiles:
     """Message files in order; ``per_line``: each line of a file is a message.
 
     A file that is one message of more than ``cut_from`` bytes is cut, if there is a ``cutter``.
     """
 
-    files: tuple[MessageFile, ...]
+    files: Sequence[MessageFile]
     per_line: bool = False
     longest: int = LONGEST
     cutter: MessageCutter | None = None
@@ -75,6 +61,10 @@ class MessageFiles:
         """Return the bytes of all files."""
         return sum(file.size for file in self.files)
 
+    def window(self, own: MessageRange) -> MessageFiles:
+        """Return the files that a range begins in, up to the one that it ends in: all that it needs where messages are not read on after it."""
+        return replace(self, files=self.files[own.start.file : own.end.file + 1])
+
     def lined(self, number: int) -> bool:
         """Return whether a file holds more than one message."""
         return self.per_line or self.files[number].json
@@ -90,6 +80,13 @@ class MessageRange:
 
     start: MessagePlace
     end: MessagePlace
+
+    def moved(self, files: int) -> MessageRange:
+        """Return the range where files are numbered from another one on."""
+        start, end = self.start, self.end
+        return MessageRange(
+            start._replace(file=start.file - files), end._replace(file=end.file - files)
+        )
 
 
 def find_messages(
@@ -113,7 +110,7 @@ def messages_of(
     cutter: MessageCutter | None = None,
 ) -> MessageFiles:
     """Return files that were found as message files."""
-    files = tuple(_file(file.path, file.size) for file in found)
+    files = FileList(_file(file.path, file.size) for file in found)
     return MessageFiles(files, per_line, longest, cutter)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from trailgate.storage.files.trail_files import TrailFile
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.writing.trail_format import RELEASES
 
@@ -18,6 +19,8 @@ HELD: Final = (
     "%s, byte %d: the last operation of an open transaction is left out, since more of it may follow "
     "(--open-transactions show gives it)"
 )
+UNFINISHED: Final = "%s, byte %d: the file ends inside a record, which is left out: it is still being written, or the file was cut"
+CUT: Final = "%s: the header states %d bytes, and the file has %d: its end is missing (trailgate check lists what is whole)"
 UNPAIRED: Final = "%s, byte %d: the last update is left out: its after image is not written yet"
 NEWER: Final = "%s: the trail is of level %d, and levels up to %d are known: what is new in it may be read wrongly"
 UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
@@ -36,10 +39,15 @@ class Notices:
             self._given.add(text)
             LOG.warning(text, *values)
 
-    def of_header(self, path: str, header: FileHeader | None) -> None:
-        """Log where a file is of a level that is not known."""
-        if header is not None and is_newer(header):
-            self.once(NEWER, path, header.trail.compatibility, HIGHEST_LEVEL)
+    def of_header(self, file: TrailFile, header: FileHeader | None) -> None:
+        """Log where a file is of a level that is not known, or shorter than its header states."""
+        if header is None:
+            return
+        if is_newer(header):
+            self.once(NEWER, file.path, header.trail.compatibility, HIGHEST_LEVEL)
+        stated = header.trail.file_size
+        if stated is not None and stated > file.size:
+            self.once(CUT, file.path, stated, file.size)
 
     def of_undefined(self, path: str, names: list[str]) -> None:
         """Log where nothing defines tables."""

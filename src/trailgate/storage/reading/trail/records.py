@@ -9,7 +9,7 @@ import pyarrow as pa
 from trailgate.arrays import PORTION
 from trailgate.errors import TruncatedError
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
-from trailgate.storage.reading.trail.notices import Notices
+from trailgate.storage.reading.trail.notices import UNFINISHED, Notices
 from trailgate.storage.reading.trail.splits import TrailSplit
 from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.storage.reading.trail.transaction_spans import record_begin
@@ -30,8 +30,9 @@ def read_records(
         if TrailPlace(file.number, start) >= split.end:
             return
         with TrailFileReader(file) as reader:
-            for batch in _records(reader, start, _limit(file, split.end), trail.may_grow(file)):
-                notices.of_header(file.path, reader.header)
+            limit, may_grow = _limit(file, split.end), trail.may_grow(file)
+            for batch in _records(reader, start, limit, may_grow, notices):
+                notices.of_header(file, reader.header)
                 yield batch
 
 
@@ -40,7 +41,7 @@ def _limit(file: TrailFile, end: TrailPlace) -> int:
 
 
 def _records(
-    reader: TrailFileReader, start: int, limit: int, may_grow: bool
+    reader: TrailFileReader, start: int, limit: int, may_grow: bool, notices: Notices
 ) -> Iterator[pa.RecordBatch]:
     try:
         place = max(start, reader.begin)
@@ -55,6 +56,8 @@ def _records(
         data = reader.read(place, PORTION)
         at_end = place + len(data) >= reader.file.size
         view = reader.view(data, place, finish=at_end and not may_grow)
+        if at_end and place + view.end < limit:
+            notices.once(UNFINISHED, reader.file.path, place + view.end)
         own = int((place + view.offsets < limit).sum())
         if not own:
             return

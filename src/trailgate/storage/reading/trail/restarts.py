@@ -18,7 +18,6 @@ from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.trail.transaction_spans import (
     Bounds,
     Stretch,
-    forwards,
     is_abandoned,
 )
 from trailgate.trail.records.record_view import RecordView
@@ -39,14 +38,6 @@ class Abandoned:
             f"{self.path}, byte {self.offset}: {self.records} records of a transaction that its "
             "writer left unfinished are left out; after a restart record they come again"
         )
-
-
-def find_abandoned(trail: TrailFiles) -> list[Abandoned]:
-    """Return everything that readers of a trail leave out; only the records' heads are looked at."""
-    restarts = Restarts(trail)
-    for stretch in forwards(trail, trail.begin):
-        restarts.remaining(stretch)
-    return restarts.found
 
 
 class Restarts:

@@ -19,8 +19,8 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_schema import undatable
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_cuts import even_cuts
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
-from trailgate.storage.reading.trail.notices import HELD, UNDATABLE, UNPAIRED, Notices
+from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
+from trailgate.storage.reading.trail.notices import HELD, UNDATABLE, UNFINISHED, UNPAIRED, Notices
 from trailgate.storage.reading.trail.restarts import Restarts
 from trailgate.storage.reading.trail.tables import EarlierTables
 from trailgate.storage.reading.trail.trail_file import LONGEST, TrailFileReader, usual_charset
@@ -148,7 +148,7 @@ class SplitReader:
         place = self._place(reader, begin)
         if place is None:
             return True
-        self._notices.of_header(file.path, reader.header)
+        self._notices.of_header(file, reader.header)
         earlier = EarlierTables(reader, place)
         charset = self._charset or usual_charset(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
@@ -176,6 +176,8 @@ class SplitReader:
                 self._note(file.path, decoded.batch)
                 yield decoded.batch
             left = decoded.consumed < stretch.view.end
+            if at_end and not last:
+                self._note_end(file, place + stretch.view.end)
             if last or at_end:
                 if left and not last:
                     _check_end(stretch, file.path)
@@ -214,6 +216,11 @@ class SplitReader:
             self._notices.once(UNDATABLE, path)
         names = {block.table.name for block in batch.blocks if block.table.guessed}
         self._notices.of_undefined(path, sorted(names - self._announced))
+
+    def _note_end(self, file: TrailFile, end: int) -> None:
+        """Log where a file ends inside a record, if the split goes so far."""
+        if end < file.size and TrailPlace(file.number, end) < self._split.end:
+            self._notices.once(UNFINISHED, file.path, end)
 
     def _room(self, size: int) -> Octets:
         """Return memory for a portion, in place of the one before: columns hold copies, and fresh memory costs as much as reading."""

@@ -1,0 +1,1 @@
+"""What a live capture does, as it is seen from outside: totals, reports and metrics."""

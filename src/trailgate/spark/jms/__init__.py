@@ -1,0 +1,1 @@
+"""The format ``jms``: messages of a broker, or their operations, through a journal."""
