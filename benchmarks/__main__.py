@@ -159,6 +159,12 @@ def streams(quick: bool) -> list[Figure]:
     return run(quick=quick)
 
 
+def stores(quick: bool) -> list[Figure]:
+    from benchmarks.stores import run  # noqa: PLC0415
+
+    return run(quick=quick)
+
+
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     function.__name__: function
     for function in (
@@ -185,6 +191,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         live,
         scaling,
         streams,
+        stores,
     )
 }
 
