@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import pickle
 import shutil
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from functools import partial
@@ -22,6 +25,7 @@ from trailgate.jobs.capture.job import prepare
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import publish, run_local, run_range
 from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.stores.s3_upload import MIN_PART
 from trailgate.trail.format.file_header import decode_header
 
 SMALL = CaptureOptions(on_error="quarantine", split_bytes=20, max_bytes=1200)
@@ -46,6 +50,24 @@ def test_the_records_are_those_of_a_trail_on_a_disk(place: StoredPlace) -> None:
     assert [key[7:] for key in place.contents("ot000")] == [path.name for path in other.files("ot")]
     assert place.bucket.get("dirdat/ot.def") == (local / "ot.def").read_bytes()
     assert place.left() == []
+
+
+def test_long_files_are_the_same_too(place: StoredPlace) -> None:
+    place.write("".join(row(i % 9000) for i in range(90_000)))
+    lines = CaptureOptions(message_per_line=True, max_bytes=7_000_000)
+    place.run("ot", lines)
+    local = place.folder / "local"
+    local.mkdir()
+    other = Place(local)
+    shutil.rmtree(other.messages)
+    other.run("ot", lines, place.messages)
+
+    sizes = [len(data) for data in place.contents("ot000").values()]
+    assert len(sizes) > 1
+    assert max(sizes) > MIN_PART
+    assert place.body("ot") == other.body("ot")
+    first = decode_header(place.bucket.get("dirdat/ot000000000"))[0].trail
+    assert first.file_size == sizes[0]
 
 
 def test_headers_name_the_file_and_its_home(place: StoredPlace) -> None:
@@ -258,3 +280,20 @@ def test_a_job_can_be_pickled_and_run_elsewhere(place: StoredPlace) -> None:
     assert place.names("ot") == [f"name {i}" for i in range(5)]
     assert place.left() == []
     assert find_trail(place.url("ot")).files[0].path == f"{place.url('ot')}000000000"
+
+
+@pytest.mark.slow
+def test_killed_processes_are_run_again(tmp_path: Path, bucket: Bucket) -> None:
+    program = Path(__file__).parents[2] / "killed_store_captures.py"
+    paths = os.pathsep.join(str(Path(__file__).parents[3] / name) for name in ("src", "tests"))
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path / "work"), bucket.url, "12"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.startswith("killed ")
+    assert "killed 0 " not in done.stdout

@@ -69,15 +69,15 @@ def absolute(address: Address, base: Address | None = None) -> str:
         return text
     folder = str(Path.cwd()) if base is None else absolute(base)
     inside = text.removeprefix("./")
-    return folder if inside in ("", ".") else below(folder, inside)
+    return folder if inside in ("", ".") else address_in(folder, inside)
 
 
-def below(folder: str, inside: str) -> str:
+def address_in(folder: str, inside: str) -> str:
     """Return the address of what is in a folder, which may be an address with parameters after its path."""
     if not is_stored(folder):
         return f"{folder.rstrip('/')}/{inside}"
     path, mark, parameters = folder.partition("?")
-    return f"{path.rstrip('/')}/{quote(inside)}{mark}{parameters}"
+    return f"{path.rstrip('/')}/{quote(inside, safe='/*')}{mark}{parameters}"
 
 
 def read_whole(address: Address, what: str = "file") -> bytes:
