@@ -34,6 +34,7 @@ BENCHMARKS: Final = (
     "live",
     "scaling",
     "streams",
+    "stores",
 )
 
 

@@ -83,7 +83,7 @@ def write_holes(folder: Path, tasks: int) -> None:
 
 def _stand_in(job: CaptureJob, number: int) -> RangeReport:
     """Return a report as a task makes it, of one trail file without records."""
-    name, begin = f"{number:06d}-stand-in.0", job.target.writer("").header
+    name, begin = f"{number:06d}-stand-in.0", job.target.writer(job.target.staging, "").header
     (job.target.staging / name).write_bytes(begin)
     csn, at = f"{number:040d}", 1_700_000_000_000_000 + number
     own = job.ranges[number]

@@ -7,10 +7,13 @@ examples, for the inner loop; ``make test`` and continuous integration try all.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from laws import FAST, FULL
+from s3_server import Bucket, S3Server, serving
 from trailgate.columnar.kernels import compiled
 
 # At a desk each run tries other examples; continuous integration tries the same ones again, so that a change is
@@ -29,4 +32,19 @@ if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
     # Bounds are checked in compiled loops: none is interpreted, however few its bytes are.
     setattr(compiled, "INTERPRETED", -1)  # noqa: B010  a constant to all but this run
 
+# Java that starts quickly, and compiles little of what runs for seconds: for the programs that tests start too.
+os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ["COLUMNS"] = "140"  # tables are printed for this width, whatever the terminal is
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """Give a server of S3's protocol, which runs while the tests do."""
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3_server: S3Server) -> Bucket:
+    """Give a bucket of the test's own."""
+    return Bucket(s3_server)

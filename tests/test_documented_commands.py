@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
-from typing import Final
+from typing import Any, Final, cast
 
 import pytest
 
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
+from trailgate.storage.stores.kinds import writable_store
 
 ROOT: Final = Path(__file__).parents[1]
 DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -151,12 +152,27 @@ def json_messages() -> None:
     Path("messages/1.txt").unlink()
 
 
+def stores() -> None:
+    """A bucket that has the sample, and a file of records."""
+    unpack(Path("sample"))
+    store = cast("Any", writable_store("s3://shop", "a test")[0])
+    store.bucket.call("create_bucket")
+    store.delete(key for key, _ in store.listed(""))
+    for path in Path("sample").rglob("*"):
+        if path.is_file():
+            key = path.relative_to("sample").as_posix()
+            store.bucket.call("put_object", key, Body=path.read_bytes())
+    store.bucket.call("put_object", "dirprm/account.cpy", Body=ACCOUNT.encode())
+    store.bucket.call("put_object", "data/accounts.dat", Body="1234NAMED ".encode("cp037"))
+
+
 GIVEN: Final[dict[str, Callable[[], None]]] = {
     "README.md": readme,
     "copybook.md": copybook,
     "json.md": json_messages,
     "logdump.md": logdump,
     "publications.md": publications,
+    "stores.md": stores,
 }
 
 
@@ -164,6 +180,12 @@ def write(name: str, content: str | bytes) -> None:
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def in_reach(path: Path, request: pytest.FixtureRequest) -> None:
+    """Start the server that a document's addresses name."""
+    if "s3://" in "".join(shell_blocks(path)):
+        request.getfixturevalue("s3_server")
 
 
 def run_document(path: Path, capsys: pytest.CaptureFixture[str], *, on_spark: bool) -> None:
@@ -180,9 +202,14 @@ def run_document(path: Path, capsys: pytest.CaptureFixture[str], *, on_spark: bo
     "path", [path for path in DOCUMENTS if shell_blocks(path)], ids=lambda path: path.name
 )
 def test_commands_of_a_document_run(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    in_reach(path, request)
     run_document(path, capsys, on_spark=False)
 
 
@@ -194,9 +221,14 @@ def test_commands_of_a_document_run(
     ids=lambda path: path.name,
 )
 def test_commands_of_a_document_run_on_spark(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    in_reach(path, request)
     run_document(path, capsys, on_spark=True)
 
 

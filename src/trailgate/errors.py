@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
+
+# A login in an address. A secret key of S3 may have slashes in it, and should not; a bucket's name has no colon.
+LOGIN: Final = re.compile(r"(?i)(?<=\bs3://)[^\s/:@]*:[^\s@]*@|(?<=://)[^\s/:@'\"]*:[^\s/@'\"]*@")
+
+
+def masked(text: str) -> str:
+    """Return a text with addresses in it, without the logins of these: ``s3://***@bucket/...``."""
+    return LOGIN.sub("***@", text) if "@" in text else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,7 @@ class TrailgateError(Exception):
 
     def __str__(self) -> str:
         text = f"{self.problem} ({self.where})" if self.where != Where() else self.problem
-        return f"{text}. {self.hint}" if self.hint else text
+        return masked(f"{text}. {self.hint}" if self.hint else text)
 
     def located(self, **place: object) -> Self:
         """Return the same error with the parts of its place that were still unknown filled in."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from brokers.real_brokers import Process, fetched_jars, free_ports, one_at_a_time, run
@@ -34,16 +36,23 @@ auto.create.topics.enable=false
 
 
 class Kafka:
-    """A broker at ``port``."""
+    """A broker at ``port``. ``listeners`` are further ones: a security protocol for each port; ``more`` are properties of theirs."""
 
-    def __init__(self, jars: Path, folder: Path) -> None:
+    def __init__(
+        self,
+        jars: Path,
+        folder: Path,
+        listeners: Mapping[str, int] = MappingProxyType({}),
+        more: str = "",
+    ) -> None:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415  an extra
 
         self.port, controller = free_ports(2)
         properties = folder / "server.properties"
-        properties.write_text(
-            PROPERTIES.format(broker=self.port, controller=controller, folder=folder)
-        )
+        text = PROPERTIES.format(broker=self.port, controller=controller, folder=folder)
+        also = "".join(f",{name}://127.0.0.1:{port}" for name, port in listeners.items())
+        text = re.sub("(?m)^(listeners|advertised.listeners)=.*$", rf"\g<0>{also}", text)
+        properties.write_text(text + more)
         self._java = ["java", "-Xms128m", "-Xmx384m", "-cp", f"{jars}/*"]
         storage = [*self._java, "kafka.tools.StorageTool"]
         number = run([*storage, "random-uuid"]).split()[-1]
@@ -114,11 +123,13 @@ class Kafka:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Kafka]:
+def running(
+    folder: Path, listeners: Mapping[str, int] = MappingProxyType({}), more: str = ""
+) -> Iterator[Kafka]:
     """Yield a running broker."""
     jars = fetched_jars(*COORDINATES)
     with one_at_a_time():
-        broker = Kafka(jars, folder)
+        broker = Kafka(jars, folder, listeners, more)
         try:
             yield broker
         finally:

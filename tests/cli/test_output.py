@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trailgate.cli.commands.demo import unpack
+from trailgate.cli.main import run as run_here
 
 CAPTURE = "capture --properties dirprm/shop.properties --from messages --to dirdat/ot"
 FULL = "error: the output cannot be written: No space left on device\n"
@@ -75,7 +76,7 @@ def test_a_capture_whose_summary_cannot_be_printed_is_done(more: str) -> None:
     ],
 )
 def test_an_output_that_is_full_is_one_line_and_3(arguments: str) -> None:
-    run(CAPTURE)
+    assert run_here(CAPTURE.split()) == 0
     code, errors = run(arguments, "> /dev/full")
     assert (code, errors.replace(" (dirdat/ot000000000)", "")[-len(FULL) :]) == (3, FULL)
     assert "Traceback" not in errors

@@ -12,14 +12,13 @@ from pyspark.sql import SparkSession
 from trailgate.spark.local_session import session
 
 ROOT = Path(__file__).parents[2]
-# Quick to start, which is what tests want; not for throughput.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test of this folder, and pass over warnings from inside Spark.
 
-    Where tests run in several processes, one of them runs all tests on Spark.
+    Where tests run in several processes, one of them runs all tests of the session that they share. Tests that start a Spark of
+    their own run in any.
     """
     for item in items:
         if Path(__file__).parent in item.path.parents:
@@ -30,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                     "ignore:unclosed:pytest.PytestUnraisableExceptionWarning"
                 )
             )
-        if item.get_closest_marker("spark"):
+        if "spark" in getattr(item, "fixturenames", ()) and item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
@@ -39,7 +38,6 @@ def spark() -> Iterator[SparkSession]:
     """Return a session of two cores whose workers import the sources of this tree."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
     os.environ["PYTHONPATH"] = path
-    os.environ["JDK_JAVA_OPTIONS"] = QUICK
     made = session("local[2]", "trailgate-tests", **{"spark.sql.shuffle.partitions": "2"})
     yield made
     made.stop()

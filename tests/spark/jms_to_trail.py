@@ -6,7 +6,6 @@ killed, is started again.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -17,7 +16,6 @@ from pyspark.sql.streaming import StreamingQuery
 
 from trailgate.spark.local_session import session
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 BUSY = {"spark.python.authenticate.socketTimeout": "300s"}  # a machine that does other things too
 NO_MESSAGES_SECONDS = 0.2
 
@@ -34,7 +32,6 @@ def started(spark: SparkSession, folder: Path, url: str, *, to_the_end: bool) ->
 
 
 def main(folder: Path, url: str) -> None:
-    os.environ["JDK_JAVA_OPTIONS"] = QUICK
     spark = session("local[2]", "jms-to-trail", **BUSY)
     while not (folder / "stop").exists():
         query = started(spark, folder, url, to_the_end=False)

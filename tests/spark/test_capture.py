@@ -33,7 +33,7 @@ def published(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files}
 
 
-@pytest.mark.parametrize("size", [150, 1_000_000])
+@pytest.mark.parametrize("size", [300, 1_000_000])
 def test_spark_writes_the_same_bytes(spark: SparkSession, tmp_path: Path, size: int) -> None:
     options = CaptureOptions(split_bytes=size, message_per_line=True, max_bytes=4000)
     job = job_over(tmp_path, indicated([1, 4, 1, 7, 2, 1, 5]), INDICATED, options)

@@ -15,7 +15,6 @@ import pytest
 from capture_place import Place, row
 
 ROOT = Path(__file__).parents[2]
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 COPYBOOK = "01 R.\n   05 ID PIC 9(4).\n"
 SAME = {
     "captured": 3,
@@ -44,7 +43,6 @@ def whole_way(folder: Path, kind: str) -> dict[str, Any]:
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")]),
         "PYSPARK_PYTHON": sys.executable,
-        "JDK_JAVA_OPTIONS": QUICK,
     }
     program = [sys.executable, str(Path(__file__).with_name("whole_way.py")), kind]
     done = subprocess.run(

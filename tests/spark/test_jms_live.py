@@ -192,7 +192,7 @@ def test_each_operation_is_in_the_trail_once_whatever_process_of_spark_is_killed
     place = LivePlace(tmp_path)
     wanted = transactions(chance, OPERATIONS * ROUNDS)
     bodies = list(messages(chance, wanted))
-    queue = "s.killed"
+    queue = "killed.spark"
     driver = Driver(place, artemis.address(queue))
     killed: list[str] = []
     try:

@@ -14,6 +14,7 @@ from trailgate.errors import OptionError
 from trailgate.options import Options
 from trailgate.spark.copybook.source import ON_SPARK as COPYBOOK
 from trailgate.spark.copybook.source import CopybookSource
+from trailgate.spark.jms.options import OPTIONS as BROKERS
 from trailgate.spark.messages.options import OPTIONS as MESSAGES
 from trailgate.spark.messages.source import MessageCaptureSource
 from trailgate.spark.trail.options import READING
@@ -58,6 +59,7 @@ def test_a_writer_names_the_option_nearest_to_an_unknown_one() -> None:
         ("spark.md", "## Options", READING),
         ("spark.md", "## Writing", STREAMING),
         ("spark.md", "## Messages", MESSAGES),
+        ("spark.md", "## Messages of a broker", BROKERS),
         ("copybook.md", "All of them take these options", COPYBOOK),
     ],
 )

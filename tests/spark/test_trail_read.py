@@ -41,7 +41,7 @@ def _with_maps(row: dict[str, object]) -> dict[str, object]:
     return {name: dict(value) if isinstance(value, list) else value for name, value in row.items()}
 
 
-@pytest.mark.parametrize("size", ["150", "300", "100000"])
+@pytest.mark.parametrize("size", ["300", "100000"])
 def test_how_it_is_split_changes_nothing(spark: SparkSession, prefix: str, size: str) -> None:
     frame = spark.read.format("trail").option("splitBytes", size).load(prefix)
 
@@ -62,7 +62,7 @@ def test_a_table_comes_in_its_types(spark: SparkSession, prefix: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("size", ["150", "100000"])
+@pytest.mark.parametrize("size", ["600", "100000"])
 def test_options_choose_as_in_the_library(spark: SparkSession, prefix: str, size: str) -> None:
     third = next(iter(read_trail(prefix)))["position"][2].as_py()
     for options in ({"tables": "my.n*"}, {"from_position": third}, {"to_csn": "1000"}):
@@ -75,7 +75,7 @@ def test_options_choose_as_in_the_library(spark: SparkSession, prefix: str, size
         assert 0 < len(got) < 6
 
 
-@pytest.mark.parametrize("size", ["150", "100000"])
+@pytest.mark.parametrize("size", ["600", "100000"])
 def test_records_come_as_the_library_reads_them(
     spark: SparkSession, prefix: str, size: str
 ) -> None:

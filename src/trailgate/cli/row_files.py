@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Final
 
@@ -12,34 +14,49 @@ import pyarrow as pa
 
 from trailgate.cli.row_output import Counted, limited, print_csv, print_json
 from trailgate.errors import OptionError, StorageError, Where
+from trailgate.storage.files.addresses import is_stored, is_there, locate
 from trailgate.storage.files.durable import writing
+from trailgate.storage.stores.kinds import writable_store
 
 GROUP_BYTES: Final = 64 << 20  # of Arrow columns in a row group
+COPIED: Final = 1 << 20
 Batches = Iterable[pa.RecordBatch]
 
 
-def write_rows(path: Path, batches: Batches, schema: pa.Schema, limit: int | None) -> int:
+def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | None) -> int:
     """Write rows, at most ``limit`` of them, to a new file, and return how many.
 
     Raises OptionError for an ending that is not known, and StorageError where a file is there already. Where reading or
     writing fails there is no file.
     """
-    write = WRITERS[ending_of(path)]
-    if path.exists():
-        hint = "Name another one: no file is overwritten"
-        raise StorageError("the file is there already", where=Where(source=str(path)), hint=hint)
+    write = WRITERS[ending_of(address)]
+    if is_there(address):
+        raise there_already(address)
     counted = Counted()
-    with _whole(path) as unfinished:
+    with _uploaded(address) if is_stored(address) else _whole(_path(address)) as unfinished:
         write(unfinished, counted.of(limited(batches, limit)), schema)
     return counted.rows
 
 
-def ending_of(path: Path) -> str:
-    """Return the ending of a file that can be written; raises OptionError for another one."""
-    ending = path.suffix.lower()
+def _path(address: str) -> Path:
+    return Path(locate(address)[1])
+
+
+def there_already(address: str) -> StorageError:
+    """Return the error of a file that would be overwritten."""
+    hint = "Name another one: no file is overwritten"
+    return StorageError("the file is there already", where=Where(source=address), hint=hint)
+
+
+def ending_of(address: str) -> str:
+    """Return the ending of a file that can be written; raises OptionError for another one, or a store that is not written to."""
+    place = address
+    if is_stored(address):
+        place = writable_store(address, "a file of rows")[1]
+    ending = Path(place).suffix.lower()
     if ending not in WRITERS:
         known = ", ".join(WRITERS)
-        raise OptionError(f"{path} has none of the endings {known}", hint="As orders.parquet")
+        raise OptionError(f"{address} has none of the endings {known}", hint="As orders.parquet")
     return ending
 
 
@@ -55,6 +72,22 @@ def _whole(path: Path) -> Iterator[Path]:
             unfinished.rename(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _uploaded(address: str) -> Iterator[Path]:
+    """Give a temporary file to write to, which becomes an object where nothing raises."""
+    store, key = writable_store(address, "a file of rows")
+    with TemporaryDirectory(prefix="trailgate-") as folder:
+        path = Path(folder) / "rows"
+        yield path
+        upload = store.begin(key)
+        try:
+            with writing(path), path.open("rb") as file:
+                shutil.copyfileobj(file, upload.file, COPIED)
+            upload.finish()
+        finally:
+            upload.abort()
 
 
 def _parquet(path: Path, batches: Batches, schema: pa.Schema) -> None:

@@ -18,7 +18,7 @@ from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.jobs.capture.running import publish, run_local, run_range
 from trailgate.storage.files.lock import locked
 from trailgate.storage.reading.trail.trails import read_trail
-from trailgate.storage.writing import publishing
+from trailgate.storage.writing.places import local_place
 from trailgate.trail.format.file_header import decode_header
 
 
@@ -152,17 +152,17 @@ def test_a_killed_run_runs_again_to_the_same_bytes(
     place = begun()
     job = place.job("ot", options)
     monkeypatch.setattr(time, "time_ns", lambda: 1_777_777_777 * 10**9)
-    real = getattr(publishing, step)
+    real = getattr(local_place, step)
 
     def dies(*arguments: object) -> object:
         if after:
             real(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(publishing, step, dies)
+    monkeypatch.setattr(local_place, step, dies)
     with pytest.raises(KeyboardInterrupt):
         run_local(job)
-    monkeypatch.setattr(publishing, step, real)
+    monkeypatch.setattr(local_place, step, real)
     published = after and step == "write_manifest"
     assert len(place.names("ot")) == (5 if published else 1)
     summary = place.run("ot", options)

@@ -33,7 +33,7 @@ def planned(folder: Path, tasks: int) -> CaptureJob:
 
 def stand_in(job: CaptureJob, number: int) -> RangeReport:
     """Return a report as a task makes it, of a trail file without records."""
-    name, begin = f"{number:06}.0", job.target.writer("").header
+    name, begin = f"{number:06}.0", job.target.writer(job.target.staging, "").header
     (job.target.staging / name).write_bytes(begin)
     own = job.ranges[number]
     segment = Segment(name, len(begin), 1, str(number), str(number), number, number)

@@ -17,8 +17,8 @@ from failing_disk import FailingDisk, KilledError
 from received_messages import ListFeed
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.receive.ahead import ReceivingAhead
-from trailgate.jobs.receive.feeds import Feed
+from trailgate.jobs.receive.feeds.ahead import ReceivingAhead
+from trailgate.jobs.receive.feeds.feed import Feed
 from trailgate.jobs.receive.options import ReceiveOptions
 from trailgate.jobs.receive.run import LiveCapture
 from trailgate.model.tables import Definitions

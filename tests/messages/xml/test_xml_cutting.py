@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from trailgate.errors import DecodeError
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.messages.capture import Capture, TransactionState
@@ -103,7 +104,7 @@ def test_a_message_that_is_cut_gives_the_operations_of_the_whole(text: str, size
 
 
 @given(DOCUMENTS, st.integers(1, 300), st.sampled_from(["utf-16", "utf-16-be", "iso-8859-1"]))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_any_encoding_is_cut(text: str, size: int, encoding: str) -> None:
     capture = xml_capture(RULES)
     inner = text.removeprefix("\ufeff").removeprefix("<?xml version='1.0' encoding='utf-8'?>\n")

@@ -71,6 +71,16 @@ def test_the_property_is_obeyed_whatever_is_declared() -> None:
     assert "not utf-8 text" in str(names(TEXT.encode("latin-1"), "xml.encoding=utf-8"))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be"])
+def test_what_is_not_text_is_named_with_its_line_and_column(encoding: str) -> None:
+    begin, end = "<?xml version='1.0'?>\n<t>\nüb".encode(encoding), "</t>".encode(encoding)
+    wrong = b"\xff" if encoding == "utf-8" else "\udc00".encode(encoding, "surrogatepass")[-2:]
+
+    (refused,) = names(begin + wrong + end.removeprefix(b"\xff\xfe"))
+
+    assert f"line 3, column 3, byte {len(begin)}" in str(refused)
+
+
 @pytest.mark.usefixtures("way")
 def test_a_mark_is_right_whatever_the_property_is() -> None:
     assert names(b"\xef\xbb\xbf" + TEXT.encode(), "xml.encoding=ISO-8859-1") == ["Grüße"]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from trailgate.errors import DecodeError, OptionError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.properties.file import parse_properties
@@ -246,7 +247,7 @@ def test_operations_of_several_messages(documents: list[str]) -> None:
     ),
     st.booleans(),
 )  # fmt: skip
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 def test_what_the_general_way_refuses_is_not_taken(
     documents: list[str], changes: list[tuple[int, bytes]], replaces: bool
 ) -> None:

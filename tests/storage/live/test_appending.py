@@ -29,6 +29,7 @@ from trailgate.storage.live import recovery
 from trailgate.storage.live.appender import AppendOptions, Recovery, TrailAppender
 from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.writing.places.local_place import LocalPlace
 from trailgate.storage.writing.target import check_trail
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
@@ -279,7 +280,7 @@ def test_a_live_trail_is_not_captured_into(prefix: Path) -> None:
     TrailAppender(prefix, DEFINITIONS).close()
 
     with pytest.raises(StorageError, match="without a manifest"):
-        check_trail(str(prefix), None, CaptureOptions())
+        check_trail(LocalPlace(str(prefix)), None, CaptureOptions())
 
 
 @pytest.mark.parametrize("mode", list(Recovery))

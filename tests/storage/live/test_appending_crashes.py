@@ -79,8 +79,7 @@ def broken_off(prefix: Path, options: AppendOptions, disk: FailingDisk, rows: in
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [0.0, 0.4])
-@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize(("rows", "part"), [(1, 0.4), (100, 0.0)])
 def test_a_writer_killed_at_any_step_goes_on(
     places: Iterator[Path], options: AppendOptions, part: float, rows: int
 ) -> None:

@@ -22,7 +22,8 @@ from trailgate.errors import StorageError, TransactionError
 from trailgate.jobs.checking.report import check_trail
 from trailgate.operations.operations_table import to_operations
 from trailgate.storage.files.manifest import QueryPosition, read_manifest
-from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
+from trailgate.storage.live.batch import Batch, BatchPart
+from trailgate.storage.live.batch_commit import commit_batch
 from trailgate.storage.live.disk import Disk
 from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.storage.writing.table_writing import (
@@ -65,7 +66,7 @@ class Query:
             chain = Chain()
             stem = f"{part}-{next(STEPS)}"
             done = write_part(target, stem, [rows], chain)
-            begin = len(target.writer(stem).header)
+            begin = len(target.begin())
             staged.append(BatchPart(done.segments, begin, chain.ends))
         return commit_batch(target, Batch(self.name, number, self.max_age), staged, disk)
 

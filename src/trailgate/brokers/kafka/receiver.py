@@ -9,10 +9,12 @@ from typing import Any, Final
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.kafka.messages import received_messages
 from trailgate.brokers.receiver import Window
+from trailgate.brokers.tls_files import check_tls_files
 from trailgate.errors import BrokerError, BrokerRefusedError, MissingDependencyError, Where
 
 WINDOW: Final = 4096  # messages of a batch, at most
 CONNECT_SECONDS: Final = 30.0
+FIRST_SECONDS: Final = 2.0  # of the first question, which is asked again
 ASK_SECONDS: Final = 5.0
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
@@ -21,11 +23,13 @@ class KafkaReceiver:
     """Receives one partition; its offsets are the positions, and nothing is acknowledged."""
 
     def __init__(self, address: BrokerAddress) -> None:
+        check_tls_files(address)
         self._address, self._where = address, Where(source=str(address))
         self._limit = address.number("window", WINDOW)
         self._kafka = _library()
         self._consumer: Any = None
         self._place: Any = None
+        self._refusal: str | None = None
         self.next = 0
 
     @property
@@ -35,7 +39,8 @@ class KafkaReceiver:
 
     def connect(self) -> None:
         """Find the partition; raises BrokerError."""
-        self._consumer = self._kafka.Consumer(_settings(self._address), logger=_LOG)
+        settings = {**_settings(self._address), "error_cb": self._note}
+        self._consumer = self._kafka.Consumer(settings, logger=_LOG)
         self._place = self._kafka.TopicPartition(self._address.destination, self._partition())
 
     def known_end(self) -> int:
@@ -91,10 +96,7 @@ class KafkaReceiver:
     def _partition(self) -> int:
         """Return the partition that is received; raises BrokerRefusedError where none is chosen among several."""
         topic = self._address.destination
-        try:
-            known = self._consumer.list_topics(topic, timeout=CONNECT_SECONDS).topics[topic]
-        except self._kafka.KafkaException as error:
-            raise self._error(error) from error
+        known = self._asked(topic)
         if known.error is not None:
             raise self._error(self._kafka.KafkaException(known.error))
         numbers = sorted(known.partitions)
@@ -108,6 +110,27 @@ class KafkaReceiver:
             problem = f"the topic has no partition {number}"
             raise BrokerRefusedError(problem, where=self._where)
         return number
+
+    def _asked(self, topic: str) -> Any:
+        """Return what the broker states of a topic; raises BrokerError, at once where the login or the certificate is refused."""
+        until = time.monotonic() + CONNECT_SECONDS
+        while True:
+            try:
+                return self._consumer.list_topics(topic, timeout=FIRST_SECONDS).topics[topic]
+            except self._kafka.KafkaException as error:
+                self._consumer.poll(0)  # calls _note
+                if self._refusal is not None:
+                    problem = f"Kafka: {self._refusal}"
+                    raise BrokerRefusedError(problem, where=self._where) from error
+                if time.monotonic() > until:
+                    raise self._error(error) from error
+
+    def _note(self, error: Any) -> None:
+        """Note why the broker is not reached: librdkafka tries again for ever, and only reports that it could not."""
+        codes, text = self._kafka.KafkaError, error.str()
+        distrust = error.code() == codes._SSL and "certificate" in text  # noqa: SLF001  the library's public name
+        if distrust or error.code() == codes._AUTHENTICATION:  # noqa: SLF001  as above
+            self._refusal = text
 
     def _fatal(self) -> frozenset[int]:
         """Return the codes of errors that trying again does not help."""

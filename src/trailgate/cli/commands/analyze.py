@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -12,7 +13,7 @@ import typer
 
 from trailgate.cli import output
 from trailgate.cli.paging import paged
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import OptionError, StorageError, Where, masked
 from trailgate.storage.files.listing import TrailFile, list_trail, stored_file
 from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.trail.annotation.elements import Damage, Element, problems
@@ -56,10 +57,10 @@ def command(
     with output.quiet_pipe(), paged():
         for file in files:
             if len(files) > 1 and not as_json:
-                print(f"# {file.path}")
+                print(f"# {masked(file.path)}")
             with TrailFileReader(file) as reader:
                 shown = _Limited(analyze(reader.read, file.size, begin), left)
-                name = file.path if len(files) > 1 else ""
+                name = masked(file.path) if len(files) > 1 else ""
                 damaged |= _print(shown, name, as_json=as_json)
             left = shown.left
             if left == 0:
@@ -73,7 +74,8 @@ def _files(path: str) -> tuple[TrailFile, ...]:
     try:
         return (stored_file(path),)
     except StorageError:
-        found = list_trail(path).files
+        listing = list_trail(path)
+        found = tuple(replace(file, path=listing.spell(file.path)) for file in listing.files)
         if not found:
             raise
         return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +14,7 @@ from trailgate.cli.row_output import plain_row, print_rows
 from trailgate.cobol.copybook.dialect import BinarySizes, Dialect, SourceFormat
 from trailgate.cobol.copybook.layouts import Field, Layout, Sign
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.storage.files.copybooks import copy_members, read_source
+from trailgate.storage.files.copybooks import copy_members, folder_of, read_source
 
 
 class LayoutFormat(StrEnum):
@@ -26,13 +25,13 @@ class LayoutFormat(StrEnum):
 
 
 def command(
-    path: Annotated[Path, typer.Argument(help="The copybook.", metavar="FILE")],
+    path: Annotated[str, typer.Argument(help="The copybook.", metavar="FILE")],
     *,
     format: Annotated[  # noqa: A002  the option's name
         LayoutFormat, typer.Option(help="JSON is one object an item, one a line.")
     ] = LayoutFormat.TABLE,
     copy_path: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(metavar="FOLDER", help="Where COPY members are searched; repeatable."),
     ] = None,
     source_format: Annotated[
@@ -45,9 +44,9 @@ def command(
 ) -> None:
     """Show the layout of a copybook's records."""
     dialect = Dialect(source_format=source_format, binary_sizes=binary_sizes)
-    folders = [*(copy_path or ()), path.parent]
+    folders = [*(copy_path or ()), folder_of(path)]
     layouts = read_copybook(
-        read_source(path), source=str(path), dialect=dialect, member=copy_members(folders)
+        read_source(path), source=path, dialect=dialect, member=copy_members(folders)
     )
     with output.quiet_pipe():
         if format is LayoutFormat.JSON:

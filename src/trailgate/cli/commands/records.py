@@ -11,7 +11,7 @@ from trailgate.cli.output import done_already
 from trailgate.cli.row_output import RowForm, print_batches
 from trailgate.cli.standard_input import kept_input
 from trailgate.cobol.records.decoding import Shape
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, masked
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.parquet import prepare_parquet, run_local
 from trailgate.jobs.record_files.reading import read_all_records
@@ -96,4 +96,4 @@ def _write(path: list[str], to: str, options: CopybookOptions, master: str | Non
 
         rows = run_parquet(master, job)
     with done_already():
-        print(f"{rows:,} records in {len(job.parts)} files: {to}")
+        print(f"{rows:,} records in {len(job.parts)} files: {masked(to)}")

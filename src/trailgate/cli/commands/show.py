@@ -6,7 +6,6 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -23,7 +22,7 @@ from trailgate.cli.options import (
 from trailgate.cli.output import done_already
 from trailgate.cli.row_files import ending_of, write_rows
 from trailgate.cli.row_output import print_batches
-from trailgate.errors import DefinitionError, OptionError
+from trailgate.errors import DefinitionError, OptionError, masked
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.reading.trail.options import ReadOptions
 from trailgate.storage.reading.trail.tables import defined_tables, find_table
@@ -72,7 +71,7 @@ def command(  # noqa: PLR0913  one parameter an option
     ] = Level.OPERATIONS,
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
     to: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE", help="Write the rows to a new file: .parquet, .csv or .jsonl."
         ),
@@ -140,7 +139,7 @@ def command(  # noqa: PLR0913  one parameter an option
             raise OptionError("--format is for printing", hint="The ending of --to is the format")
         count = write_rows(to, rows, rows.schema, limit)
         with done_already():
-            print(f"{count:,} rows: {to}")
+            print(f"{count:,} rows: {masked(to)}")
         return
     form = trail_output.FORMS[options.records is not None, wide]
     printed = print_batches(rows, rows.schema.names, form, format=format, limit=limit, wide=wide)

@@ -14,8 +14,7 @@ from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of
-from trailgate.storage.files.lock import locked
-from trailgate.storage.writing.target import writable_prefix
+from trailgate.storage.writing.target import place_of
 
 Runner = Callable[[CaptureJob], CaptureSummary]
 
@@ -49,9 +48,10 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     The properties are those of a file, or of the Extract parameter file that names them; ``definitions`` replaces the
     definitions file that they name. Relative paths, those inside these files too, are from ``base``, else from the working
     folder. The other options are those of ``trailgate capture`` (docs/cli.md). ``runner`` runs
-    the job: in this process, or on Spark (``trailgate.spark.capture_runner``).
+    the job: in this process, or on Spark (``trailgate.spark.capture_runner``). Messages and the files of the properties may be
+    at addresses of a store, and so may the trail (docs/stores.md).
 
-    Raises OptionError, DefinitionError, StorageError where another run holds the trail, and the first bad message's error
+    Raises OptionError, DefinitionError, StorageError where another run holds the trail or published to it first, and the first bad message's error
     unless ``on_error`` is quarantine.
     """
     if message_per not in ("file", "line"):
@@ -73,6 +73,6 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     )
     if base is not None:
         source, trail = [absolute(one, base) for one in addresses_of(source)], absolute(trail, base)
-    prefix = writable_prefix(trail)
-    with nullcontext() if dry_run else locked(prefix):
-        return runner(prepare(loaded.capture, source, prefix, options))
+    place = place_of(trail)
+    with nullcontext() if dry_run else place.held():
+        return runner(prepare(loaded.capture, source, place, options))

@@ -6,10 +6,9 @@ A run that did not finish is repeated with its time, so that its bytes are the s
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from trailgate.jobs.capture.learning import learnt
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
@@ -18,11 +17,8 @@ from trailgate.jobs.capture.sequence_ids import IdRule
 from trailgate.messages.capture import Capture
 from trailgate.messages.parsing.message_ids import MessageIdRule
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import absolute
-from trailgate.storage.files.definitions_file import trail_definitions
-from trailgate.storage.files.durable import write_whole, writing
+from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.found_files import Addresses
-from trailgate.storage.files.manifest import Manifest, read_captured, read_manifest, write_manifest
 from trailgate.storage.reading.messages.file_list import FileList
 from trailgate.storage.reading.messages.files import (
     MessageFiles,
@@ -30,12 +26,13 @@ from trailgate.storage.reading.messages.files import (
     find_messages,
     plan_ranges,
 )
+from trailgate.storage.writing.places.place import Place
 from trailgate.storage.writing.target import (
     Target,
     check_tables,
     check_trail,
     file_header,
-    writable_prefix,
+    place_of,
 )
 
 
@@ -69,7 +66,10 @@ class CaptureJob:
 
 
 def prepare(
-    capture: Capture, path: Addresses, target: str | Path, options: CaptureOptions | None = None
+    capture: Capture,
+    path: Addresses,
+    target: Address | Place,
+    options: CaptureOptions | None = None,
 ) -> CaptureJob:
     """Return a job over the messages at ``path``, one address or several, into the trail ``target``.
 
@@ -77,26 +77,30 @@ def prepare(
     A run that did not finish and had the same input is resumed with its time, so that
     its bytes are the same. Raises StorageError where the trail must not be written.
     """
-    options, prefix = options or CaptureOptions(), writable_prefix(target)
-    manifest = read_manifest(prefix)
-    check_trail(prefix, manifest, options)
+    options = options or CaptureOptions()
+    place = place_of(target) if isinstance(target, str | os.PathLike) else target
+    if options.dry_run:
+        manifest = place.manifest()
+    else:
+        place, manifest = place.opened()
+    prefix = place.prefix
+    check_trail(place, manifest, options)
     found = find_messages(path, options.message_per_line, cutter=capture.cutter)
-    captured = read_captured(prefix, manifest.captured) if manifest and not options.again else ()
+    captured = place.captured(manifest.captured) if manifest and not options.again else ()
     known = recognised(found, captured)
     source = known.files
-    capture = learnt(capture, found, trail_definitions(prefix))
-    definitions = _merged(prefix, capture)
+    existing = place.definitions()
+    capture = learnt(capture, found, existing)
+    definitions = _merged(existing, capture)
     check_tables(definitions, options)
-    staging = Path(prefix).absolute().with_name(f".{Path(prefix).name}.staging")
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
-    now, run, done = time.time_ns() // 1000, "", None
+    now, run, done, staging = time.time_ns() // 1000, "", None, place.staging("staging")
     if not options.dry_run:
-        now = _staged(staging, fingerprint, now)
+        staging, now = place.begin_run(fingerprint, now)
         run = f"{fingerprint}-{now}"
-        if manifest is None:
-            write_manifest(prefix, Manifest())
-        elif manifest.last_run == run:
+        place.begun()
+        if manifest is not None and manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
     process = capture.rules.surroundings.group
     header = file_header(prefix, options.seq_digits, now, process)
@@ -104,7 +108,7 @@ def prepare(
     if capture.options.gives_ids:
         last = None if manifest is None or options.again else manifest.last_id or None
         ordered, by_id = not options.unordered_ids, capture.options.by_id
-        ids = IdRule(prefix, last, ordered, by_id)
+        ids = IdRule(place.address, last, ordered, by_id)
     message_ids = None
     if capture.options.compares_message_ids and any(file.json for file in source.files):
         message_ids = MessageIdRule(
@@ -113,32 +117,13 @@ def prepare(
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     apart = not capture.options.by_id and message_ids is None
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
-    staged = Target(prefix, staging, run, header, definitions, options)
+    staged = Target(place, staging, run, header, definitions, options)
     return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
 
 
-def _merged(prefix: str, capture: Capture) -> Definitions:
+def _merged(known: Definitions | None, capture: Capture) -> Definitions:
     """Return the trail's definitions with those of the tables that are captured."""
     wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
-    known = trail_definitions(prefix)
     if known is None:
         return Definitions(tuple(wanted), capture.definitions.database)
     return known.merged(wanted)
-
-
-def _staged(staging: Path, fingerprint: str, now: int) -> int:
-    """Begin a staging folder; return the time of an unfinished run of the same input, or now."""
-    record = staging / "run.json"
-    try:
-        earlier = json.loads(record.read_bytes())
-        if earlier["fingerprint"] == fingerprint:
-            now = int(earlier["now"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        pass
-    with writing(staging):
-        staging.mkdir(parents=True, exist_ok=True)
-    write_whole(record, json.dumps({"fingerprint": fingerprint, "now": now}).encode())
-    for path in staging.iterdir():
-        if path != record:
-            path.unlink()
-    return now

@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -26,8 +25,8 @@ from trailgate.messages.extract.selection import environment_of
 from trailgate.messages.parsers import defined_tables, parser_of
 from trailgate.messages.properties.file import parse_properties
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import absolute, read_whole
-from trailgate.storage.files.copybooks import copy_members, read_source
+from trailgate.storage.files.addresses import absolute, is_file, read_whole
+from trailgate.storage.files.copybooks import copy_members, folder_of, read_source
 from trailgate.storage.writing.options import MAX_BYTES
 from trailgate.trail.writing.trail_format import TrailFormat
 
@@ -176,7 +175,7 @@ class _Files:
             problem = f"the definitions are those of the copybook {path}, not {self.instead}"
             raise OptionError(problem, hint="Leave the definitions file out")
         there = _there(path, "copybook", self.base)
-        members, text = copy_members([there.parent]), read_source(there)
+        members, text = copy_members([folder_of(there)]), read_source(there)
         return read_copybook(text, source=path, dialect=dialect, member=members)
 
 
@@ -187,10 +186,10 @@ def _wanted(path: PathLike, what: str, base: str | None = None) -> bytes:
         raise _missing(path, what, base) from None
 
 
-def _there(path: str, what: str, base: str | None) -> Path:
-    """Return the path of a local file that the properties name; raises OptionError without one."""
-    there = Path(path if base is None else absolute(path, base))
-    if not there.is_file():
+def _there(path: str, what: str, base: str | None) -> str:
+    """Return the address of a file that the properties name; raises OptionError without one."""
+    there = path if base is None else absolute(path, base)
+    if not is_file(there):
         raise _missing(path, what, base)
     return there
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from trailgate.errors import StorageError
+from trailgate.errors import StorageError, masked
 from trailgate.jobs.capture.range_reader import place_of
 from trailgate.storage.files.durable import writing
 from trailgate.storage.files.quarantine import write_line
@@ -20,7 +20,7 @@ def write_quarantine(path: Path, files: MessageFiles, reasons: Mapping[MessagePl
     """Write the messages at these places and why they were quarantined, as JSON lines."""
     with writing(path), path.open("wb") as file:
         for place, body, headers in _read_again(files, sorted(reasons)):
-            name = files.files[place.file].path
+            name = masked(files.files[place.file].path)
             file.write(write_line(body, headers, (name, *place), reasons[place]))
 
 

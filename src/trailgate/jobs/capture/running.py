@@ -38,14 +38,17 @@ def run_range(job: CaptureJob, index: int) -> RangeReport:
 def run_part(job: CaptureJob, index: int, part: MessageRange) -> RangeReport:
     """Capture a range by its number, as ``run_range`` does; the job need not have it."""
     stem = f"{index:06d}-{uuid.uuid4().hex[:8]}"
-    writer = None if job.options.dry_run else job.target.writer(stem)
     # A copy has a parser of its own, which no other thread uses.
     message_ids = None if job.message_ids is None else MessageIds(job.message_ids)
     owned = RangeReader(replace(job.capture), job.source, part, message_ids)
     stop = job.options.on_error == "stop"
     ids = None if job.ids is None else IdCheck(job.ids, job.source)
-    run = RangeRun(owned, job.source, writer, job.target.encoding(), stop=stop, ids=ids)
-    return run.run(index)
+    encoding = job.target.encoding()
+    if job.options.dry_run:
+        return RangeRun(owned, job.source, None, encoding, stop=stop, ids=ids).run(index)
+    with job.target.filling() as folder:
+        writer = job.target.writer(folder, stem)
+        return RangeRun(owned, job.source, writer, encoding, stop=stop, ids=ids).run(index)
 
 
 def run_local(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trailgate.errors import masked
 from trailgate.jobs.checking.file_checks import check_count, check_header, files_to_check
 from trailgate.jobs.checking.file_totals import FileReport, FileTotals
 from trailgate.jobs.checking.file_walk import (
@@ -56,7 +57,7 @@ def check_trail(path: str, definitions: str | None = None, *, values: bool = Fal
     reports: list[FileReport] = []
     for totals, _ in checked(trail, files, findings, values=values):
         reports.append(totals.report())
-    return Report(path, tuple(reports), findings.result())
+    return Report(masked(path), tuple(reports), findings.result())
 
 
 def checked(

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, masked
 from trailgate.jobs.publishing.options import PublishSummary
 from trailgate.jobs.publishing.reading import plan, read_changes
 from trailgate.messages.publications import publish_options, writer_for
 from trailgate.messages.publishing.messages import MessageWriter
 from trailgate.model.changes import END, WHOLE, ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.storage.files.lock import locked
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.trail.options import POSITION
 from trailgate.storage.writing.counts import added, counted
@@ -26,6 +24,7 @@ from trailgate.storage.writing.message_files import (
     Published,
     check_folder,
 )
+from trailgate.storage.writing.message_folders import message_folder
 
 FILE_BYTES: Final = 64 << 20
 WHOLE_TRAIL: Final = 1 << 62  # as bytes of a split: all in one
@@ -70,9 +69,9 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
     patterns = ",".join(chosen.patterns) if chosen else ""
     form = {"format": format.casefold(), "message_per": message_per, "tables": patterns}
     form |= {name: str(value) for name, value in asdict(own).items() if name != "now"}
-    folder = Path(to)
-    with locked(str(folder)):
-        known = check_folder(folder, found.prefix, form)
+    folder = message_folder(to)
+    with folder.held():
+        known = check_folder(folder, masked(found.prefix), form)
         files = MessageFileWriter(folder, known, bare=message_per == "line", file_bytes=file_bytes)
         run = _Run(files, writer_for(format, own), progress)
         begin = known.position or after
@@ -85,7 +84,7 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
             files.discard()
             raise
         files.close()
-    return run.summary(str(folder), format.casefold(), known)
+    return run.summary(folder.shown, format.casefold(), known)
 
 
 def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatterns | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError
-from trailgate.jobs.receive.feeds import Part
+from trailgate.jobs.receive.feeds.feed import Part
 from trailgate.jobs.receive.held import HELD_BYTES, Held
 from trailgate.messages.capture import Parsed
 from trailgate.model.changes import ChangeBatch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -50,7 +49,7 @@ from trailgate.options import (
     instance,
     names_in,
 )
-from trailgate.storage.files.copybooks import copy_members, read_source
+from trailgate.storage.files.copybooks import copy_members, folder_of, read_source
 from trailgate.storage.reading.record_files import SPLIT_BYTES
 
 
@@ -272,10 +271,10 @@ def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
     path, text = given["copybook"], given["copybook_text"]
     if (path is None) == (text is None):
         raise OptionError("the option copybook is needed, or copybookText instead of it")
-    folders = [Path(folder) for folder in given["copy_path"]]
+    folders = [*given["copy_path"]]
     if path is not None:
-        folders.append(Path(path).parent)
-    content = text if path is None else read_source(Path(path))
+        folders.append(folder_of(path))
+    content = text if path is None else read_source(path)
     return read_copybook(
         str(content), source=path or "copybook", dialect=dialect, member=copy_members(folders)
     )

@@ -9,17 +9,15 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.record_files.options import CopybookOptions
+from trailgate.jobs.record_files.part_folders import PartFolder, WrittenPart, part_folder
 from trailgate.jobs.record_files.reading import read_copybook_split
-from trailgate.storage.files.addresses import URI, absolute, locate
-from trailgate.storage.files.durable import remove_folder, writing
+from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.reading.record_files import (
     RecordSplit,
@@ -28,7 +26,6 @@ from trailgate.storage.reading.record_files import (
 )
 
 ROW_GROUP_BYTES: Final = 64 << 20  # of Arrow columns, before they are encoded
-DONE: Final = "_SUCCESS"  # the mark of a complete folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +34,7 @@ class ParquetJob:
 
     parts: tuple[RecordSplit, ...]
     options: CopybookOptions
-    target: str
-    run: str
-
-    @property
-    def staging(self) -> Path:
-        """Return the folder of parts that are not published."""
-        return Path(self.target) / f".staging-{self.run}"
+    folder: PartFolder
 
     def anywhere(self) -> ParquetJob:
         """Return the job with absolute paths: its parts are written in other working folders."""
@@ -51,37 +42,33 @@ class ParquetJob:
             replace(part, file=replace(part.file, path=absolute(part.file.path)))
             for part in self.parts
         )
-        return replace(self, parts=parts, target=absolute(self.target))
+        return replace(self, parts=parts, folder=self.folder.anywhere())
 
 
 def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> ParquetJob:
     """Return a job that writes the records at ``path`` into a new folder.
 
-    Raises StorageError where the folder is not empty, and OptionError for an address in another store.
+    Raises StorageError where the folder is not empty, and OptionError for an address in a store that is not written to.
     """
-    if URI.match(target) and not target.startswith("file:"):
-        raise OptionError(f"{target} is not a folder on a local disk")
-    target = locate(target)[1]
-    folder = Path(target)
-    with writing(folder):
-        taken = folder.exists() and any(folder.iterdir())
-    if taken:
-        hint = "Name another one: no file is overwritten"
-        raise StorageError("the folder is not empty", where=Where(source=target), hint=hint)
+    folder = part_folder(target, uuid.uuid4().hex[:12])
+    folder.check_new()
     parts = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
-    return ParquetJob(tuple(parts), options, target, uuid.uuid4().hex[:12])
+    return ParquetJob(tuple(parts), options, folder)
 
 
-def write_part(job: ParquetJob, number: int, part: RecordSplit) -> int:
-    """Write a part, by its number, into the staging folder; return how many records it has."""
+def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
+    """Write a part, by its number, where only publishing finds it; memory stays flat."""
     decoder = job.options.decoder()
     batches = read_copybook_split(part, job.options, decoder)
     rows = 0
-    with pq.ParquetWriter(_staged(job, number), decoder.schema, compression="snappy") as writer:
+    with (
+        job.folder.part(number) as (file, uploads),
+        pq.ParquetWriter(file, decoder.schema, compression="snappy") as writer,
+    ):
         for table in _grouped(batches, decoder.schema):
             writer.write_table(table, row_group_size=max(1, table.num_rows))
             rows += table.num_rows
-    return rows
+    return WrittenPart(number, rows, uploads[0] if uploads else None)
 
 
 def _grouped(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
@@ -99,25 +86,20 @@ def _grouped(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
 
 
 @contextmanager
-def publishing(job: ParquetJob) -> Iterator[None]:
-    """Publish the parts that are written in this context; delete them where it raises."""
-    with writing(job.staging):
-        job.staging.mkdir(parents=True)
+def publishing(job: ParquetJob) -> Iterator[list[WrittenPart]]:
+    """Publish the parts that are added to the list in this context; delete them where it raises."""
+    job.folder.begin()
+    parts: list[WrittenPart] = []
     try:
-        yield
-        for number in range(len(job.parts)):
-            name = f"part-{number:05d}-{job.run}.snappy.parquet"
-            _staged(job, number).rename(Path(job.target) / name)
+        yield parts
+        job.folder.publish(parts)
     finally:
-        remove_folder(job.staging)
-    (Path(job.target) / DONE).touch()
+        job.folder.discard()
+    job.folder.finish()
 
 
 def run_local(job: ParquetJob) -> int:
     """Write all parts in this process and publish them; return the number of records."""
-    with publishing(job):
-        return sum(write_part(job, number, part) for number, part in enumerate(job.parts))
-
-
-def _staged(job: ParquetJob, number: int) -> Path:
-    return job.staging / f"{number:05d}.parquet"
+    with publishing(job) as parts:
+        parts += [write_part(job, number, part) for number, part in enumerate(job.parts)]
+    return sum(part.rows for part in parts)

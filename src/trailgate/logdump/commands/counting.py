@@ -9,7 +9,7 @@ from typing import Any, Final
 from pyarrow import fs
 
 from trailgate.arrays import Mask
-from trailgate.errors import OptionError, StorageError, TrailgateError, Where
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where, masked
 from trailgate.logdump.commands.files import folder_entries
 from trailgate.logdump.records.names import like
 from trailgate.logdump.records.open_trail import OpenTrail
@@ -94,7 +94,7 @@ def _count(
     except TrailgateError as error:
         problem = error
     yield Counts(
-        path=trail.path,
+        path=masked(trail.path),
         start=start,
         end=end,
         total=counting.total(),

@@ -8,7 +8,7 @@ from typing import Final
 
 from pyarrow import fs
 
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import OptionError, StorageError, Where, masked
 from trailgate.logdump.records.following import exists, next_path
 from trailgate.logdump.session.results import Listing, Note, Result
 from trailgate.logdump.session.session import DEEPEST, Command, Session
@@ -22,12 +22,13 @@ def open_file(session: Session, arguments: Arguments) -> Iterator[Result]:
     if arguments.text:
         session.open(unquoted(arguments.text))
     trail = session.trail
-    yield Note(f"Current LogTrail is {trail.path}", {"path": trail.path, "size": trail.size})
+    path = masked(trail.path)
+    yield Note(f"Current LogTrail is {path}", {"path": path, "size": trail.size})
 
 
 def close_file(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """Close the file."""
-    path = session.trail.path
+    path = masked(session.trail.path)
     session.close()
     yield Note(f"LogTrail {path} is closed", {"path": path})
 
@@ -41,6 +42,7 @@ def next_trail(session: Session, _arguments: Arguments) -> Iterator[Result]:
     if not exists(following):
         raise StorageError("there is no next file", where=Where(source=following))
     session.open(following)
+    path, following = masked(path), masked(following)
     yield Note(f"LogTrail {path} closed", {"path": path})
     yield Note(f"Current LogTrail is {following}", {"path": following, "size": session.trail.size})
 
@@ -50,7 +52,7 @@ def list_files(session: Session, arguments: Arguments) -> Iterator[Result]:
     folder = session.path(unquoted(arguments.text)) or "."
     offset = session.settings.time_offset
     rows = [_file_row(entry, offset) for entry in folder_entries(folder)]
-    yield Listing(f"Files in {folder}", tuple(sorted(rows)))
+    yield Listing(f"Files in {masked(folder)}", tuple(sorted(rows)))
 
 
 def folder_entries(folder: str) -> list[fs.FileInfo]:

@@ -10,7 +10,7 @@ import numpy as np
 from pyarrow import fs
 
 from trailgate.arrays import Longs, Mask
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import OptionError, StorageError, Where, masked
 from trailgate.logdump.records.file_header import with_size
 from trailgate.logdump.records.open_trail import OpenTrail
 from trailgate.logdump.records.portions import Portion
@@ -159,7 +159,7 @@ def _write(session: Session, options: SaveOptions, saved: Saved) -> None:
     for raw in trail.metadata_records(start):
         saved.write(raw)
     if options.comments:
-        saved.write(_comment(trail, f"Saved from {trail.path}, RBA {start}"))
+        saved.write(_comment(trail, f"Saved from {masked(trail.path)}, RBA {start}"))
     for portion in trail.forward(start):
         mask = session.filters.mask(portion) | (portion.view.io_type == IO_METADATA)
         rows = options.limited(portion, np.flatnonzero(mask), saved)

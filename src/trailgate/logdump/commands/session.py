@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, masked
 from trailgate.logdump.commands.conversions import COLON, show_time
 from trailgate.logdump.commands.filtering import show_filters
 from trailgate.logdump.commands.settings import setting_text
@@ -38,12 +38,12 @@ SHOWN_SETTINGS: Final = (
 def environment(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """List the open file and all settings."""
     settings = session.settings
-    rows = [("Current Volume", session.folder or ".")]
+    rows = [("Current Volume", masked(session.folder or "."))]
     if session.is_open:
         trail = session.trail
         current = session.position if session.current is None else session.current
         rows += [
-            ("LogTrail", trail.path),
+            ("LogTrail", masked(trail.path)),
             ("Byte Order", f"{trail.order.label.capitalize()} Endian"),
             ("End of File", str(trail.size)),
             ("Current Position", str(current)),
@@ -59,7 +59,7 @@ def environment(session: Session, _arguments: Arguments) -> Iterator[Result]:
 
 def show_open(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """List the open file."""
-    rows = [(session.trail.path, f"{session.trail.size} bytes")] if session.is_open else []
+    rows = [(masked(session.trail.path), f"{session.trail.size} bytes")] if session.is_open else []
     yield Listing("Open files", tuple(rows))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyarrow import fs
 
-from trailgate.storage.files.addresses import locate, name_of
+from trailgate.storage.files.addresses import is_stored, locate, name_of
 from trailgate.storage.files.listing import NUMBERED
 
 
@@ -14,7 +14,8 @@ def next_path(path: str) -> str | None:
     if matched is None:
         return None
     digits = matched["number"]
-    return f"{path[: -len(digits)]}{int(digits) + 1:0{len(digits)}}"
+    head, mark, parameters = path.partition("?") if is_stored(path) else (path, "", "")
+    return f"{head[: -len(digits)]}{int(digits) + 1:0{len(digits)}}{mark}{parameters}"
 
 
 def exists(path: str) -> bool:

@@ -214,6 +214,8 @@ class _RuleReader:
         exists = row.name.endswith(("isnull", "ismissing"))
         if path.accessor is None and not exists:
             hint = f"End the path with an accessor, as {text.rstrip('/')}/text() or @name"
+            if SourceKind.LITERAL in row.sources:
+                hint += f'; where it is the value itself, write it in quotes: "{text}"'
             raise self.properties.error(f"{text} leads to an element, not to a value", entry, hint)
         return path
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from trailgate.errors import TrailgateError
 from trailgate.jobs.record_files.parquet import ParquetJob, publishing, write_part
+from trailgate.jobs.record_files.part_folders import WrittenPart
 from trailgate.spark.jobs.numbered_tasks import on_session, run_numbered
 from trailgate.storage.reading.record_files import RecordSplit
 
@@ -22,15 +23,15 @@ def run_parquet(spark: SparkSession | str, job: ParquetJob) -> int:
     Raises the error of the earliest part that has one; then nothing is published.
     """
     job = job.anywhere()
-    with publishing(job), on_session(spark) as running:
-        reports = run_numbered(running, job.parts, partial(_part, replace(job, parts=())))
-        for report in reports:
+    with publishing(job) as parts, on_session(spark) as running:
+        for report in run_numbered(running, job.parts, partial(_part, replace(job, parts=()))):
             if isinstance(report, TrailgateError):
                 raise report
-    return sum(report for report in reports if isinstance(report, int))
+            parts.append(report)
+    return sum(part.rows for part in parts)
 
 
-def _part(job: ParquetJob, number: int, part: RecordSplit) -> int | TrailgateError:
+def _part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart | TrailgateError:
     try:
         return write_part(job, number, part)
     except TrailgateError as error:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import time_ns
 from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -22,8 +22,8 @@ from trailgate.options import COUNT, Option, Options
 from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.options import one_path, read_with_paths
 from trailgate.spark.trail.sink import WRITING, table_options
-from trailgate.storage.files.durable import remove_folder, writing
-from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
+from trailgate.storage.live.batch import Batch, BatchPart
+from trailgate.storage.live.batch_commit import commit_batch
 from trailgate.storage.writing.table_writing import check_columns, planned_target, write_part
 from trailgate.storage.writing.target import Target
 from trailgate.storage.writing.transaction_chain import Chain
@@ -65,16 +65,15 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         if query is None or number is None:
             raise StorageError("Spark does not state which query and batch this is")
         target = _staged(self._target, query, int(number))
-        with writing(target.staging):
-            target.staging.mkdir(parents=True, exist_ok=True)
+        target.place.make(target.staging)
         header = target.header
         now = replace(header.trail, creation_time=time_ns() // 1000)
         target = replace(target, header=replace(header, trail=now))
-        stem = f"{task.partitionId():06}-{task.taskAttemptId()}"
+        # Attempts are numbered from 0 again where the query is started again.
+        stem = f"{task.partitionId():06}-{task.taskAttemptId()}-{uuid4().hex[:8]}"
         chain = Chain()
         part = write_part(target, stem, iterator, chain)
-        begin = len(target.writer(stem).header)
-        return WrittenBatch(query, BatchPart(part.segments, begin, chain.ends))
+        return WrittenBatch(query, BatchPart(part.segments, len(target.begin()), chain.ends))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Add the batch to the trail, once."""
@@ -85,20 +84,20 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         target = _staged(self._target, query, batchId)
         parts = [message.part for message in written]
         commit_batch(target, Batch(query, batchId, self._max_age), parts)
-        # Of earlier attempts as well: batches of a query follow one another.
-        remove_folder(target.staging.parent)
+        target.place.forget(target.staging)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Remove what the tasks have staged; what is published stays, and is known by the manifest."""
         for message in messages:
             if isinstance(message, WrittenBatch):
-                remove_folder(_staged(self._target, message.query, batchId).staging)
+                names = [segment.name for segment in message.part.segments]
+                staging = _staged(self._target, message.query, batchId).staging
+                self._target.place.discard(staging, names)
 
 
 def _staged(target: Target, query: str, number: int) -> Target:
     """Return the target with the staging folder of one batch."""
-    name = f".{Path(target.prefix).name}.stream-{query}"
-    return replace(target, staging=Path(target.prefix).with_name(name) / str(number))
+    return replace(target, staging=target.place.staging(f"stream-{query}") / f"{number:09}")
 
 
 def trail_stream_writer(
@@ -109,4 +108,5 @@ def trail_stream_writer(
     paths, values = read_with_paths(STREAMING, own, '.start("dirdat/ot")', folder)
     check_columns(schema.names)
     target = planned_target(one_path(paths, "writing a trail"), table_options(values))
+    target.place.checked()
     return TrailStreamWriter(target, values["max_age_seconds"])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote, unquote, urlsplit
 
 from pyarrow import fs
 
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import OptionError, StorageError, Where, masked
 
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 RENAME: Final = "Rename the file, or link to it by another name"
@@ -33,10 +35,28 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
     if not URI.match(text):
         return LOCAL, text
     try:
-        store, path = fs.FileSystem.from_uri(text)
+        return _located(text, os.getpid())
     except (OSError, ValueError, TypeError) as error:
-        raise OptionError(f"cannot use the address {text}: {error}") from error
+        # Not ``from error``: its text has the login of the address.
+        raise OptionError(masked(f"cannot use the address {text}: {error}")) from None
+
+
+@lru_cache(maxsize=4096)
+def _located(text: str, _process: int) -> tuple[fs.FileSystem, str]:
+    """Return the store of an address in this process, and the path inside it."""
+    store, path = fs.FileSystem.from_uri(text)
     return store, str(path)
+
+
+def is_stored(address: Address) -> bool:
+    """Return whether an address is one of a store, and not a path on a local disk."""
+    text = os.fspath(address)
+    return URI.match(text) is not None and not text.startswith("file:")
+
+
+def scheme_of(address: str) -> str:
+    """Return the scheme of an address of a store, as s3."""
+    return address.partition("://")[0].casefold()
 
 
 def absolute(address: Address, base: Address | None = None) -> str:
@@ -49,18 +69,38 @@ def absolute(address: Address, base: Address | None = None) -> str:
         return text
     folder = str(Path.cwd()) if base is None else absolute(base)
     inside = text.removeprefix("./")
-    return folder if inside in ("", ".") else f"{folder.rstrip('/')}/{inside}"
+    return folder if inside in ("", ".") else address_in(folder, inside)
 
 
-def read_whole(address: Address) -> bytes:
-    """Return a file's bytes; raises StorageError where it cannot be read."""
+def address_in(folder: str, inside: str) -> str:
+    """Return the address of what is in a folder, which may be an address with parameters after its path."""
+    if not is_stored(folder):
+        return f"{folder.rstrip('/')}/{inside}"
+    path, mark, parameters = folder.partition("?")
+    return f"{path.rstrip('/')}/{quote(inside, safe='/*')}{mark}{parameters}"
+
+
+def read_whole(address: Address, what: str = "file") -> bytes:
+    """Return a file's bytes; raises StorageError where it cannot be read, which calls it ``what``."""
     store, path = locate(address)
     try:
         with store.open_input_file(path) as file:
             return bytes(file.read())
     except OSError as error:
         where = Where(source=str(address))
-        raise StorageError(f"cannot read the file: {error}", where=where) from error
+        raise StorageError(f"cannot read the {what}: {error}", where=where) from error
+
+
+def is_file(address: Address) -> bool:
+    """Return whether there is a file."""
+    store, path = locate(address)
+    return bool(store.get_file_info(path).type == fs.FileType.File)
+
+
+def is_there(address: Address) -> bool:
+    """Return whether there is anything, a file or a folder."""
+    store, path = locate(address)
+    return bool(store.get_file_info(path).type != fs.FileType.NotFound)
 
 
 def bytes_if_present(store: fs.FileSystem, path: str) -> bytes | None:
@@ -73,10 +113,14 @@ def bytes_if_present(store: fs.FileSystem, path: str) -> bytes | None:
 
 def addresses_like(asked: str, path: str) -> Callable[[str], str]:
     """Return what turns paths inside a store into addresses like the one asked for, at ``path``."""
-    if not URI.match(asked) or asked.startswith("file:"):
+    if not is_stored(asked):
         return str
-    head, _, tail = asked.partition(path)
-    return lambda other: f"{head}{other}{tail}"
+    url = urlsplit(asked)
+    # What a store calls its path begins with what the address has before its own, as a bucket or a container.
+    above = path.removesuffix(unquote(url.path).rstrip("/"))
+    head = f"{url.scheme}://{url.netloc}"
+    tail = f"?{url.query}" if url.query else ""
+    return lambda other: f"{head}{quote(other.removeprefix(above))}{tail}"
 
 
 def listed(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:
@@ -94,5 +138,7 @@ def listed(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:
 
 
 def name_of(path: str) -> str:
-    """Return the last part of a path."""
+    """Return the last part of a path, or of an address of a store."""
+    if URI.match(path):
+        path = unquote(urlsplit(path).path)
     return path.rstrip("/").rpartition("/")[2]

@@ -11,10 +11,11 @@ from typing import Final, NamedTuple
 
 from pyarrow import fs
 
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import OptionError, StorageError, Where, masked
 from trailgate.storage.files.addresses import (
     RENAME,
     Address,
+    address_in,
     addresses_like,
     listed,
     locate,
@@ -96,7 +97,7 @@ def _note_folders(store: fs.FileSystem, folder: fs.FileInfo, address: str) -> No
     below = sorted(name for name in names if name[0] not in "._")
     if below:
         named = ", ".join(below[:3]) + (", ..." if len(below) > 3 else "")
-        LOG.warning(UNSEARCHED, address, named, f"{address.rstrip('/')}/{DEEP}")
+        LOG.warning(UNSEARCHED, masked(address), named, masked(address_in(address, DEEP)))
 
 
 def _infos(store: fs.FileSystem, place: str) -> list[fs.FileInfo]:
@@ -173,5 +174,5 @@ def _without_files(
     return StorageError(
         problem,
         where=where,
-        hint=f"They are not searched; {address.rstrip('/')}/{DEEP} searches all",
+        hint=f"They are not searched; {address_in(address, DEEP)} searches all",
     )

@@ -32,6 +32,8 @@ FIELDS: Final = (
     "queries",
     "positions",
     "unfinished",
+    "edition",
+    "decided",
 )
 
 
@@ -87,6 +89,9 @@ class Manifest:
 
     ``queries`` are the last batches of streaming queries, by their ids, and ``positions`` where these are. ``unfinished`` is the query and the transaction that
     the trail ends inside of, if it does. ``growing`` is set where a query adds to the last file.
+
+    In a store without renames ``edition`` counts the manifests of a trail, and ``decided`` names the record of files that are
+    being given their names; only then are they among ``files``.
     """
 
     files: tuple[Published, ...] = ()
@@ -100,6 +105,8 @@ class Manifest:
     positions: dict[str, QueryPosition] = field(default_factory=dict)
     unfinished: dict[str, str] = field(default_factory=dict)
     growing: Growing | None = None
+    edition: int = 0
+    decided: dict[str, str] = field(default_factory=dict)
 
     @property
     def next_number(self) -> int:
@@ -121,8 +128,15 @@ def read_manifest(prefix: str, store: fs.FileSystem = LOCAL) -> Manifest | None:
     path = f"{prefix}.manifest.json"
     try:
         text = bytes_if_present(store, path)
-        if text is None:
-            return None
+    except OSError as error:
+        problem = f"the manifest cannot be read: {error}"
+        raise StorageError(problem, where=Where(source=path)) from error
+    return None if text is None else parse_manifest(text, path)
+
+
+def parse_manifest(text: bytes, path: str) -> Manifest:
+    """Return the manifest that is a file's content; raises StorageError."""
+    try:
         fields = json.loads(text)
         files = tuple(Published.of(entry) for entry in fields["files"])
         growing = fields.get("growing")
@@ -131,7 +145,7 @@ def read_manifest(prefix: str, store: fs.FileSystem = LOCAL) -> Manifest | None:
         positions = named.get("positions", {})
         named["positions"] = {query: QueryPosition(**one) for query, one in positions.items()}
         return Manifest(files, growing=growing, **named)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         problem = f"the manifest cannot be understood: {error!r}"
         raise StorageError(problem, where=Where(source=path)) from error
 
@@ -164,24 +178,29 @@ def captured_path(prefix: str) -> Path:
     return Path(f"{prefix}.captured.jsonl")
 
 
+CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
+
+
 def read_captured(prefix: str, size: int) -> tuple[CapturedFile, ...]:
     """Return the files that were captured into a trail, of which the manifest states ``size`` bytes.
 
     Raises StorageError where the list is not that long, or cannot be understood.
     """
-    if not size:
-        return ()
-    path = captured_path(prefix)
-    text = read_whole(path)[:size]
-    hint = "Restore it, or capture with --again, which does not read it"
+    path = str(captured_path(prefix))
+    return parse_captured(read_whole(path), size, path) if size else ()
+
+
+def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...]:
+    """Return the files that the first ``size`` bytes of a list have; raises StorageError."""
+    where, text = Where(source=path), text[:size]
     if len(text) < size:
         problem = f"the file is shorter than the {size} bytes that the manifest states"
-        raise StorageError(problem, where=Where(source=str(path)), hint=hint)
+        raise StorageError(problem, where=where, hint=CAPTURED_HINT)
     try:
         return tuple(CapturedFile(**json.loads(line)) for line in text.splitlines())
     except (ValueError, TypeError, RecursionError) as error:
         problem = f"the list of captured files cannot be understood: {error}"
-        raise StorageError(problem, where=Where(source=str(path)), hint=hint) from None
+        raise StorageError(problem, where=where, hint=CAPTURED_HINT) from None
 
 
 def captured_lines(files: Iterable[CapturedFile]) -> bytes:

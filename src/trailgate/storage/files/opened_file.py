@@ -45,6 +45,8 @@ class OpenedFile:
         Raises StorageError where there are fewer.
         """
         size = max(0, min(size, self.size - place))
+        if not size:  # a store does not take a place after the end
+            return pa.py_buffer(b"")
         with self._reading(place):
             self._handle.seek(place)
             data = self._handle.read_buffer(size)
@@ -54,6 +56,8 @@ class OpenedFile:
     def read_into(self, buffer: Octets, place: int) -> Octets:
         """Read the bytes from a place on into a buffer, and return them: its beginning, or all of it."""
         data = buffer[: max(0, min(len(buffer), self.size - place))]
+        if not len(data):
+            return data
         with self._reading(place):
             self._handle.seek(place)
             found = self._handle.readinto(data)

@@ -29,6 +29,7 @@ from trailgate.storage.live.disk import Disk
 from trailgate.storage.live.live_trail import LiveTrail, known_checkpoint
 from trailgate.storage.live.options import AppendOptions, Recovery
 from trailgate.storage.live.recovery import Recovered, mark_of
+from trailgate.storage.writing.places.local_place import LocalPlace
 from trailgate.storage.writing.table_writing import conformed
 from trailgate.storage.writing.target import local_prefix, tables_of
 from trailgate.storage.writing.transaction_chain import inside_after
@@ -60,7 +61,7 @@ class TrailAppender:
         with ExitStack() as held:
             held.enter_context(locked(self._prefix))
             known = known_checkpoint(self._prefix, options)
-            self._definitions = tables_of(self._prefix, definitions)
+            self._definitions = tables_of(LocalPlace(self._prefix), definitions)
             disk.replace(Path(f"{self._prefix}.def"), write_sourcedefs(self._definitions))
             tables = self._definitions
             self._trail = LiveTrail(disk, self._prefix, options, tables, known)

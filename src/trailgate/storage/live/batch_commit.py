@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.errors import StorageError, Where
+from trailgate.errors import StorageError
 from trailgate.storage.files.definitions_file import trail_definitions
 from trailgate.storage.files.durable import writing
 from trailgate.storage.files.lock import locked
@@ -23,12 +23,13 @@ from trailgate.storage.files.manifest import (
     Growing,
     Manifest,
     Published,
-    QueryPosition,
     encode_manifest,
     manifest_path,
     read_manifest,
 )
+from trailgate.storage.live.batch import Batch, BatchPart, left_unfinished, moved_positions
 from trailgate.storage.live.disk import Disk
+from trailgate.storage.live.file_commit import commit_files
 from trailgate.storage.writing.growing_header import (
     beginning_patches,
     finishing_patches,
@@ -36,29 +37,10 @@ from trailgate.storage.writing.growing_header import (
 )
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.target import Target, check_trail
-from trailgate.storage.writing.transaction_chain import Ends, chained
 
 GATHERED: Final = (
     8 << 20
 )  # bytes of a staged file that are copied after others; a longer one becomes a file
-
-
-@dataclass(frozen=True, slots=True)
-class BatchPart:
-    """What one task has staged: files, how many bytes each begins with before its first operation, and its transactions."""
-
-    segments: tuple[Segment, ...] = ()
-    begin: int = 0
-    ends: Ends | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch of a query, and how old a file becomes before another is begun, in seconds; None: any age."""
-
-    query: str
-    number: int
-    max_age: int | None = None
 
 
 def is_committed(prefix: str, batch: Batch) -> bool:
@@ -72,20 +54,24 @@ def commit_batch(
 ) -> bool:
     """Add a batch to a trail, parts in their order; return False where the trail has it already.
 
+    Where files cannot be added to, each staged file becomes one of the trail.
+
     Raises TransactionError where the batch does not continue the transaction that is open, and StorageError where another
     query's is. Then nothing is added.
     """
+    if not target.place.appends:
+        return commit_files(target, batch, parts)
     with locked(target.prefix):
         if is_committed(target.prefix, batch):
             return False
         manifest = read_manifest(target.prefix)
-        check_trail(target.prefix, manifest, target.options)
+        check_trail(target.place, manifest, target.options)
         disk = disk or Disk()
         if manifest is None:
             # From here on, files that are not published yet are not taken for the trail's.
             manifest = Manifest()
             disk.replace(manifest_path(target.prefix), encode_manifest(manifest))
-        unfinished = _unfinished(target.prefix, manifest, batch, parts)
+        unfinished = left_unfinished(target.prefix, manifest, batch, parts)
         commit = _Commit(target, batch, disk, list(manifest.files), manifest.growing)
         commit.write_definitions()
         for part in parts:
@@ -97,37 +83,12 @@ def commit_batch(
             files=tuple(commit.files),
             last_run=f"{batch.query}-{batch.number}",
             queries=queries,
-            positions=_positions(manifest, batch, commit.files, parts),
+            positions=moved_positions(manifest, batch, commit.files, parts),
             unfinished=unfinished,
             growing=commit.growing,
         )
         disk.replace(manifest_path(target.prefix), encode_manifest(done))
         return True
-
-
-def _unfinished(
-    prefix: str, manifest: Manifest, batch: Batch, parts: Sequence[BatchPart]
-) -> dict[str, str]:
-    """Return the transaction that the trail ends inside of after a batch."""
-    held = manifest.unfinished
-    if held and held["query"] != batch.query:
-        problem = f"the trail ends inside the transaction {held['transaction']} of another query"
-        hint = "One trail takes one query at a time"
-        raise StorageError(problem, where=Where(source=prefix), hint=hint)
-    ends = [part.ends for part in parts if part.ends is not None]
-    left = chained(held.get("transaction"), ends)
-    return {} if left is None else {"query": batch.query, "transaction": left}
-
-
-def _positions(
-    manifest: Manifest, batch: Batch, files: Sequence[Published], parts: Sequence[BatchPart]
-) -> dict[str, QueryPosition]:
-    """Return where the queries are after a batch; one without operations leaves its query where it was."""
-    ids = [part.ends.seq_id for part in parts if part.ends is not None]
-    if not ids:
-        return manifest.positions
-    position = QueryPosition(ids[-1], files[-1].number, files[-1].size)
-    return {**manifest.positions, batch.query: position}
 
 
 @dataclass(slots=True)

@@ -14,11 +14,11 @@ from typing import Any, BinaryIO, Final
 
 from trailgate.errors import EncodeError, StorageError, Where
 from trailgate.messages.publishing.messages import Messages
-from trailgate.storage.files.durable import sync_folder, write_whole, writing
+from trailgate.storage.files.durable import writing
 from trailgate.storage.files.quarantine import message_line
 from trailgate.storage.writing.counts import Counts
+from trailgate.storage.writing.message_folders import CHECKPOINT, MessageFolder
 
-CHECKPOINT: Final = ".published.json"
 VERSION: Final = 1
 HINT: Final = "Publish into an empty folder"
 NEWLINE: Final = b"\n"
@@ -38,64 +38,62 @@ class Published:
     counts: Counts = field(default_factory=dict)
 
 
-def read_published(folder: Path) -> Published | None:
+def read_published(folder: MessageFolder) -> Published | None:
     """Return what a folder holds; None where nothing was published into it. Raises StorageError."""
-    path = folder / CHECKPOINT
+    where = Where(source=f"{folder.shown}/{CHECKPOINT}")
     try:
-        fields = json.loads(path.read_bytes())
+        state = folder.state()
+        if state is None:
+            return None
+        fields = json.loads(state)
         version = fields.pop("version")
         if version != VERSION:
-            raise StorageError(
-                f"the checkpoint has version {version}, not {VERSION}",
-                where=Where(source=str(path)),
-            )
+            raise StorageError(f"the checkpoint has version {version}, not {VERSION}", where=where)
         return Published(**fields)
-    except FileNotFoundError:
-        return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         problem = f"the checkpoint cannot be understood: {error!r}"
-        raise StorageError(problem, where=Where(source=str(path)), hint=HINT) from error
+        raise StorageError(problem, where=where, hint=HINT) from error
 
 
-def check_folder(folder: Path, source: str, form: Mapping[str, str]) -> Published:
+def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) -> Published:
     """Return what a folder holds of a source, nothing for a new or an empty one; raises StorageError for one of other content."""
     known = read_published(folder)
-    others = [] if not folder.exists() else [p for p in folder.iterdir() if p.name[0] != "."]
-    if known is None or not (known.files or others):  # a run that failed before its first file
-        if others:
-            problem = f"the folder is not empty, and was not published into: {others[0].name}"
-            raise StorageError(problem, where=Where(source=str(folder)), hint=HINT)
+    other = None if known is not None and known.files else folder.other()
+    where = Where(source=folder.shown)
+    if known is None or not (known.files or other):  # a run that failed before its first file
+        if other:
+            problem = f"the folder is not empty, and was not published into: {other}"
+            raise StorageError(problem, where=where, hint=HINT)
         return Published(source, form)
     asked, held = {"trail": source, **form}, {"trail": known.source, **known.form}
     for name in sorted(asked.keys() | held.keys()):
-        own, other = asked.get(name), held.get(name)
-        if own != other:
-            problem = f"the folder's messages were published with {name} {other}, not {own}"
-            raise StorageError(problem, where=Where(source=str(folder)), hint=HINT)
+        own, before = asked.get(name), held.get(name)
+        if own != before:
+            problem = f"the folder's messages were published with {name} {before}, not {own}"
+            raise StorageError(problem, where=where, hint=HINT)
     return known
 
 
 class MessageFileWriter:
     """Writes messages into files of about ``file_bytes``; what is not committed is gone with the next run."""
 
-    def __init__(self, folder: Path, known: Published, *, bare: bool, file_bytes: int) -> None:
+    def __init__(
+        self, folder: MessageFolder, known: Published, *, bare: bool, file_bytes: int
+    ) -> None:
         self._folder, self._bare, self._file_bytes = folder, bare, file_bytes
         self.published = known
         self._file: BinaryIO | None = None
         self._safe = self._size = 0
         self.names: list[str] = []
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            for left in folder.glob(".messages-*.new"):
-                left.unlink()
-        self._write_state()
+        folder.begin()
+        folder.write_state(self._state(known))
 
     def append(self, messages: Messages, begin: int = 0, stop: int | None = None) -> None:
         """Write messages [begin, stop)."""
         count = len(messages) if stop is None else stop
         if begin == count:
             return
-        with writing(self._folder):
+        with writing(self._folder.shown):
             file = self._opened()
             for line in _lines(messages, begin, count, bare=self._bare):
                 file.write(line)
@@ -110,20 +108,27 @@ class MessageFileWriter:
 
     def close(self) -> None:
         """End the open file at the last commit, and make it and the state last."""
-        if self._file is not None:
-            with writing(self._folder):
-                self._file.truncate(self._safe)
-                self._file.flush()
-                os.fsync(self._file.fileno())
-                self._file.close()
-                self._publish(Path(self._file.name))
-            self._file = None
-            self._safe = self._size = 0
-        self._write_state()
+        if self._file is None or not self._safe:
+            self.discard()
+            self._folder.write_state(self._state(self.published))
+            return
+        path = Path(self._file.name)
+        with writing(path):
+            self._file.truncate(self._safe)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        self._file = None
+        self._safe = self._size = 0
+        name = self._name()
+        done = replace(self.published, files=self.published.files + 1)
+        self._folder.publish(path, name, self._state(done))
+        self.published = done
+        self.names.append(name)
 
-    def _write_state(self) -> None:
-        state: dict[str, Any] = {"version": VERSION, **asdict(self.published)}
-        write_whole(self._folder / CHECKPOINT, json.dumps(state, indent=1).encode() + NEWLINE)
+    def _state(self, published: Published) -> bytes:
+        state: dict[str, Any] = {"version": VERSION, **asdict(published)}
+        return json.dumps(state, indent=1).encode() + NEWLINE
 
     def discard(self) -> None:
         """Remove the open file."""
@@ -131,25 +136,14 @@ class MessageFileWriter:
             self._file.close()
             Path(self._file.name).unlink(missing_ok=True)
             self._file = None
+            self._safe = self._size = 0
 
-    def _publish(self, made: Path) -> None:
-        if not self._safe:
-            made.unlink()
-            return
-        final = made.with_name(made.name[1:].removesuffix(".new"))
-        if final.exists():
-            # It was published, and the run ended before its checkpoint was: the messages are the same.
-            final.unlink()
-        made.rename(final)
-        sync_folder(self._folder)
-        self.published = replace(self.published, files=self.published.files + 1)
-        self.names.append(final.name)
+    def _name(self) -> str:
+        return f"messages-{self.published.files + 1:09}.{'txt' if self._bare else 'jsonl'}"
 
     def _opened(self) -> BinaryIO:
         if self._file is None:
-            ending = "txt" if self._bare else "jsonl"
-            name = f".messages-{self.published.files + 1:09}.{ending}.new"
-            self._file = (self._folder / name).open("wb")
+            self._file = self._folder.path(self._name()).open("wb")
         return self._file
 
 

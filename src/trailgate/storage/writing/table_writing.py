@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from time import time_ns
 from typing import Final
 
@@ -14,21 +13,18 @@ import pyarrow as pa
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.operations.operations_table import from_operations
-from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.definitions_file import trail_definitions
-from trailgate.storage.files.lock import locked
-from trailgate.storage.files.manifest import Manifest, read_manifest, write_manifest
+from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.writing.counts import Counts, added, counted
 from trailgate.storage.writing.options import MAX_BYTES, WriteOptions
 from trailgate.storage.writing.publishing import Staged, publish
-from trailgate.storage.writing.segments import EncodedOperations, Segment
+from trailgate.storage.writing.segments import EncodedOperations, Segment, SegmentWriter
 from trailgate.storage.writing.target import (
     Target,
     check_tables,
     check_trail,
     digits_of,
     file_header,
-    local_prefix,
+    place_of,
     tables_of,
 )
 from trailgate.storage.writing.transaction_chain import Chain
@@ -84,27 +80,27 @@ def prepare_writing(path: Address, options: TableOptions) -> Target:
     Definitions may be left out where the trail has them already. Raises OptionError. A target can be pickled.
     """
     target = planned_target(path, options)
-    target.staging.mkdir(parents=True)
+    target.place.checked()
+    target.place.make(target.staging)
     return target
 
 
 def planned_target(path: Address, options: TableOptions) -> Target:
     """Return such a target without its staging folder."""
-    prefix = local_prefix(path)
-    manifest = read_manifest(prefix)
+    place, manifest = place_of(absolute(path)).opened()
+    prefix = place.prefix
     digits = digits_of(prefix, manifest) if manifest is not None and manifest.files else 9
     own = WriteOptions(
         max_bytes=options.max_bytes,
         seq_digits=options.seq_digits or digits,
         trail_format=options.trail_format,
     )
-    check_trail(prefix, manifest, own)
+    check_trail(place, manifest, own)
     run = uuid.uuid4().hex
-    staging = Path(prefix).with_name(f".{Path(prefix).name}.write-{run}")
     header = file_header(prefix, own.seq_digits, time_ns() // 1000)
-    tables = tables_of(prefix, options.definitions)
+    tables = tables_of(place, options.definitions)
     check_tables(tables, own)
-    return Target(prefix, staging, run, header, tables, own)
+    return Target(place, place.staging(f"write-{run}"), run, header, tables, own)
 
 
 def write_part(
@@ -114,11 +110,18 @@ def write_part(
 
     A ``chain`` follows their transactions.
     """
-    if not target.staging.is_dir():
+    if not target.place.is_made(target.staging):
         # A task that outlives its job must leave no files.
         problem = "the staging folder is not there: the write was given up"
         raise StorageError(problem, where=Where(source=str(target.staging)))
-    writer, encoding = target.writer(stem), target.encoding()
+    with target.filling() as folder:
+        return _written(target, target.writer(folder, stem), batches, chain)
+
+
+def _written(
+    target: Target, writer: SegmentWriter, batches: Iterable[pa.RecordBatch], chain: Chain | None
+) -> StagedPart:
+    encoding = target.encoding()
     counts: Counts = {}
     rows = 0
     for batch in batches:
@@ -140,13 +143,12 @@ def write_part(
 
 def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
     """Add the parts' files to the trail in the order of the parts."""
-    with locked(target.prefix):
-        manifest = read_manifest(target.prefix)
-        check_trail(target.prefix, manifest, target.options)
-        if manifest is None:
-            # From here on, files that are not published yet are not taken for the trail's.
-            write_manifest(target.prefix, Manifest())
-        tables = trail_definitions(target.prefix)
+    place = target.place
+    with place.held():
+        check_trail(place, place.manifest(), target.options)
+        # From here on, files that are not published yet are not taken for the trail's.
+        place.begun()
+        tables = place.definitions()
         if tables is not None:
             target = replace(target, definitions=tables.merged(target.definitions))
         counts: Counts = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,37 +12,53 @@ from typing import Final
 from trailgate.definitions.defgen.record_layout import complete
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import URI, Address, locate
-from trailgate.storage.files.checkpoint import checkpoint_path
-from trailgate.storage.files.definitions_file import read_definitions, trail_definitions
-from trailgate.storage.files.durable import remove_folder
-from trailgate.storage.files.listing import files_on_disk
+from trailgate.storage.files.addresses import Address, is_stored, locate
+from trailgate.storage.files.definitions_file import read_definitions
 from trailgate.storage.files.manifest import Manifest
+from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.writing.options import WriteOptions
+from trailgate.storage.writing.places.local_place import LocalPlace
+from trailgate.storage.writing.places.place import Place
+from trailgate.storage.writing.places.store_place import StorePlace
 from trailgate.storage.writing.segments import Encoding, SegmentWriter
 from trailgate.trail.format.file_header import FileHeader, MachineInfo, ProducerInfo, TrailInfo
 from trailgate.trail.writing.file_beginning import file_begin
 from trailgate.trail.writing.writer import encode
 
 PRODUCER: Final = "TRAILGATE"
+APPENDED: Final = (
+    "Live captures and salvage write to local disks; captures of files and Spark to stores too"
+)
 HOLDS_TRAILS: Final = "dirdat"  # below the home folder
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A trail and the folder in which new files of it are staged; ``run`` names the run."""
+    """A trail's place, and the folder in which new files of it are staged; ``run`` names the run."""
 
-    prefix: str
+    place: Place
     staging: Path
     run: str
     header: FileHeader
     definitions: Definitions
     options: WriteOptions
 
-    def writer(self, stem: str) -> SegmentWriter:
-        """Return a writer of trail files into the staging folder."""
-        begin = file_begin(self.header, self.options.trail_format, self.definitions)
-        return SegmentWriter(self.staging, stem, begin, self.options.max_bytes)
+    @property
+    def prefix(self) -> str:
+        """Return what the trail is called."""
+        return self.place.prefix
+
+    def filling(self) -> AbstractContextManager[Path]:
+        """Give a local folder for writers; what is in it at the end is staged."""
+        return self.place.filling(self.staging)
+
+    def begin(self) -> bytes:
+        """Return what each file begins with, before its first operation."""
+        return file_begin(self.header, self.options.trail_format, self.definitions)
+
+    def writer(self, folder: Path, stem: str) -> SegmentWriter:
+        """Return a writer of trail files into a folder."""
+        return SegmentWriter(folder, stem, self.begin(), self.options.max_bytes)
 
     def encoding(self) -> Encoding:
         """Return what makes records of operations."""
@@ -50,7 +67,20 @@ class Target:
 
     def discard(self) -> None:
         """Remove the staging folder."""
-        remove_folder(self.staging)
+        self.place.discard(self.staging)
+
+
+def place_of(address: Address) -> Place:
+    """Return the place of a trail that is written; raises OptionError for a folder, and for a store that is not written to."""
+    text = os.fspath(address)
+    if not is_stored(text):
+        return LocalPlace(writable_prefix(text))
+    store, key = writable_store(text, "a trail")
+    name = key.rpartition("/")[2]
+    if not name or next(store.listed(f"{key}/"), None) is not None:
+        hint = f"Name a prefix in it, as {store.shown(f'{key}/ot' if name else f'{key}ot')}"
+        raise OptionError(f"{text} is a folder, not a prefix of a trail", hint=hint)
+    return StorePlace(store, key, text)
 
 
 def local_prefix(address: Address) -> str:
@@ -59,16 +89,17 @@ def local_prefix(address: Address) -> str:
 
 
 def writable_prefix(address: Address) -> str:
-    """Return the path of a prefix on a local disk; ``file:`` before it is understood.
+    """Return the path of a prefix on a local disk, whose files can be added to; ``file:`` before it is understood.
 
     Raises OptionError for a folder, for an address in another store, and for a path without a name.
     """
-    text = os.fspath(address)
-    remote = URI.match(text) is not None and not text.startswith("file:")
-    path = "" if remote else locate(address)[1]  # which would look for the store
+    if is_stored(address):
+        problem = f"{address} is not a prefix of a trail on a local disk"
+        raise OptionError(problem, hint=f"{APPENDED}. Name a prefix as dirdat/ot")
+    path = locate(address)[1]
     if not Path(path).name:
         problem = f"{address} is not a prefix of a trail on a local disk"
-        raise OptionError(problem, hint="Trails are written to local disks, as dirdat/ot")
+        raise OptionError(problem, hint="Name one, as dirdat/ot")
     if path.endswith("/") or Path(path).is_dir():
         hint = f"Name a prefix in it, as {Path(path) / 'ot'}"
         raise OptionError(f"{address} is a folder, not a prefix of a trail", hint=hint)
@@ -80,15 +111,15 @@ def check_tables(definitions: Definitions, options: WriteOptions) -> None:
     file_begin(FileHeader(), options.trail_format, definitions)
 
 
-def check_trail(prefix: str, manifest: Manifest | None, options: WriteOptions) -> None:
+def check_trail(place: Place, manifest: Manifest | None, options: WriteOptions) -> None:
     """Raise StorageError or OptionError where a trail cannot be added to."""
     if manifest is None:
-        if files_on_disk(prefix) or checkpoint_path(prefix).exists():
+        if place.has_files():
             problem = "there is a trail without a manifest here"
             hint = "Capture into a new trail: only our own are added to"
-            raise StorageError(problem, where=Where(source=prefix), hint=hint)
+            raise StorageError(problem, where=Where(source=place.prefix), hint=hint)
     elif manifest.files:
-        digits = digits_of(prefix, manifest)
+        digits = digits_of(place.prefix, manifest)
         if digits != options.seq_digits:
             raise OptionError(
                 f"the trail's file names end in {digits} digits: --seq-digits {digits}"
@@ -100,14 +131,15 @@ def digits_of(prefix: str, manifest: Manifest) -> int:
     return len(manifest.files[-1].name) - len(Path(prefix).name)
 
 
-def tables_of(prefix: str, given: Address | Definitions | None) -> Definitions:
+def tables_of(place: Place, given: Address | Definitions | None) -> Definitions:
     """Return the definitions of a trail's tables with those given; raises where there are none."""
-    existing = trail_definitions(prefix)
+    existing = place.definitions()
     if given is None:
         if existing is not None:
             return existing
         problem = "a new trail needs definitions of its tables"
-        raise StorageError(problem, where=Where(source=prefix), hint="Give the option definitions")
+        where = Where(source=place.prefix)
+        raise StorageError(problem, where=where, hint="Give the option definitions")
     if isinstance(given, Definitions):
         tables = Definitions(tuple(complete(table) for table in given), given.database)
     else:
@@ -128,6 +160,7 @@ def _uri(host: str, prefix: str) -> str:
 
     That is the host and the home folder of the programs (trail format §4.1): the one above ``dirdat``, else the trail's own.
     """
-    folder = Path(prefix).absolute().parent
+    path = "/" + prefix.partition("://")[2] if is_stored(prefix) else prefix
+    folder = Path(path).absolute().parent
     home = folder.parent if folder.name == HOLDS_TRAILS else folder
     return ":".join(["uri", *host.split("."), "", *home.parts[1:]])

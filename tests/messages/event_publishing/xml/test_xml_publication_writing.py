@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from oracles.xml_publications_naive import check
 from publication_files import EVERYTHING, captured, xml_publications
 from trailgate.definitions.defgen.record_layout import complete
@@ -162,7 +163,7 @@ def normal(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     transactions(),
     st.lists(st.integers(0, 12), max_size=3),

@@ -71,7 +71,9 @@ def decoded(body: bytes, given: str = DECLARED) -> tuple[str, str]:
         text = body.decode(encoding)
     except UnicodeDecodeError as error:
         raw = body[max(0, error.start - 8) : error.end + 8]
-        raise not_text(encoding, error.start, raw) from None
+        found = not_text(encoding, error.start, raw)
+        lines = body[: error.start].decode(encoding, "replace").split("\n")
+        raise found.located(line=len(lines), column=len(lines[-1]) + 1) from None
     doubt.add(body, last=True)
     return encoding, text
 

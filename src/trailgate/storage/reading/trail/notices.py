@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from trailgate.errors import masked
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.writing.trail_format import RELEASES
@@ -37,7 +38,7 @@ class Notices:
         """Log a text with its values, unless it was logged before."""
         if text not in self._given:
             self._given.add(text)
-            LOG.warning(text, *values)
+            LOG.warning(text, *(masked(v) if isinstance(v, str) else v for v in values))
 
     def of_header(self, file: TrailFile, header: FileHeader | None) -> None:
         """Log where a file is of a level that is not known, or shorter than its header states."""

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import PORTION, Octets
-from trailgate.errors import TruncatedError, Where
+from trailgate.errors import TruncatedError, Where, masked
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_schema import undatable
 from trailgate.model.tables import Definitions
@@ -208,7 +208,9 @@ class SplitReader:
         if names:
             self._announced.update(names)
             offset = min(known.offset for known in found)
-            LOG.warning(NOT_UNDERSTOOD, path, offset, ", ".join(names[:NAMED]), _more(names))
+            LOG.warning(
+                NOT_UNDERSTOOD, masked(path), offset, ", ".join(names[:NAMED]), _more(names)
+            )
 
     def _note(self, path: str, batch: ChangeBatch) -> None:
         """Log times that are not dates, and tables that nothing defines; those not understood are logged already."""

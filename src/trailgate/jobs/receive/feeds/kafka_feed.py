@@ -10,7 +10,7 @@ import numpy as np
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.kafka.receiver import KafkaReceiver
 from trailgate.errors import BrokerError
-from trailgate.jobs.receive.feeds import Part
+from trailgate.jobs.receive.feeds.feed import Part
 from trailgate.messages.capture import MessageBatch
 from trailgate.messages.received import as_messages
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from trailgate.jobs.receive.feeds import Feed, Part
+from trailgate.jobs.receive.feeds.feed import Feed, Part
 from trailgate.messages.capture import MessageBatch
 
 AHEAD_BYTES: Final = 16 << 20  # bodies that wait, about: no more is received meanwhile

@@ -1,0 +1,147 @@
+"""Amazon S3, and stores that speak its protocol: objects are put under its conditions If-None-Match and If-Match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, Stored
+from trailgate.storage.stores.s3_address import s3_settings
+from trailgate.storage.stores.s3_client import S3Bucket, UnmetError, check_installed
+from trailgate.storage.stores.s3_upload import MIN_PART, S3Upload
+
+DELETED: Final = 1000  # keys in a request
+COPIED: Final = 1 << 30  # bytes that the store copies in a request; it takes 5 GiB
+DECIDED: Final = 5  # times that a put is sent which meets another one
+
+
+def s3_store(address: str) -> tuple[ObjectStore, str]:
+    """Return the bucket of an address and the key in it; raises OptionError and MissingDependencyError."""
+    settings, key = s3_settings(address)
+    check_installed()
+    return S3Store(S3Bucket(settings)), key
+
+
+@dataclass(frozen=True)
+class S3Store:
+    """One bucket."""
+
+    bucket: S3Bucket
+
+    def shown(self, key: str) -> str:
+        """Return the address of an object without credentials."""
+        return self.bucket.shown(key)
+
+    def read(self, key: str) -> Stored | None:
+        """Return an object; None where there is none."""
+        try:
+            return Stored(*self.bucket.body(key))
+        except UnmetError:
+            return None
+
+    def part(self, piece: Range) -> bytes:
+        """Return some bytes of an object."""
+        if piece.begin == piece.end:
+            return b""
+        try:
+            span = f"bytes={piece.begin}-{piece.end - 1}"
+            return self.bucket.body(piece.key, Range=span)[0]
+        except UnmetError:
+            raise self.bucket.error("the object is gone", piece.key) from None
+
+    def put(self, key: str, data: bytes, over: str | None) -> str | None:
+        """Write an object where the condition holds; return its tag where it has these bytes now."""
+        condition = {"IfNoneMatch": "*"} if over is None else {"IfMatch": over}
+        for _ in range(DECIDED):
+            try:
+                return str(self.bucket.call("put_object", key, Body=data, **condition)["ETag"])
+            except UnmetError:
+                # botocore repeats a request whose answer was lost: then the bytes are there.
+                found = self.read(key)
+                if found is not None and found.data == data:
+                    return found.tag
+                if (None if found is None else found.tag) != over:
+                    return None
+        raise self.bucket.error("the store does not decide between two writers", key)
+
+    def upload(self, key: str, path: Path) -> None:
+        """Write a local file as an object."""
+        made = S3Upload(self.bucket, key, fresh=False)
+        try:
+            with path.open("rb") as file:
+                while data := file.read(MIN_PART):
+                    made.write(data)
+            made.finish()
+        finally:
+            made.abort()
+
+    def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
+        """Write an object of bytes and parts of others; long parts are copied by the store itself."""
+        made = S3Upload(self.bucket, key, fresh=False)
+        try:
+            for piece in pieces:
+                if isinstance(piece, bytes):
+                    made.write(piece)
+                else:
+                    self._compose(made, piece)
+            made.finish()
+        finally:
+            made.abort()
+
+    def _compose(self, made: S3Upload, piece: Range) -> None:
+        """Add a range: what is held is filled up to the least size of a part, then the store copies the rest."""
+        key, at, end = piece
+        while at < end:
+            filled = MIN_PART - made.held if made.held else 0
+            left = end - at - max(filled, 0)
+            if filled > 0 or left < MIN_PART:
+                stop = min(end, at + (MIN_PART if left < MIN_PART else filled))
+                made.write(self.part(Range(key, at, stop)))
+            else:
+                stop = end if left <= COPIED + MIN_PART else at + COPIED
+                made.copy(key, at, stop)
+            at = stop
+
+    def begin(self, key: str) -> S3Upload:
+        """Begin an object that must not be there when it is finished."""
+        return S3Upload(self.bucket, key, fresh=True)
+
+    def complete(self, pending: Pending) -> None:
+        """Make an object of an upload that was left."""
+        try:
+            self.bucket.complete(pending.key, pending.upload, pending.tags)
+        except UnmetError:
+            raise self.bucket.error("the upload is gone", pending.key) from None
+
+    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+        """Yield keys and sizes."""
+        more = {"StartAfter": after} if after else {}
+        while True:
+            found = self.bucket.call("list_objects_v2", Prefix=prefix, **more)
+            for entry in found.get("Contents", ()):
+                yield str(entry["Key"]), int(entry["Size"])
+            if not found.get("IsTruncated"):
+                return
+            more = {"ContinuationToken": found["NextContinuationToken"]}
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects."""
+        doomed = [{"Key": key} for key in keys]
+        for at in range(0, len(doomed), DELETED):
+            some = {"Objects": doomed[at : at + DELETED], "Quiet": True}
+            found = self.bucket.call("delete_objects", Delete=some)
+            for error in found.get("Errors", ()):
+                problem = f"the store refuses to delete it: {error.get('Message')}"
+                raise self.bucket.error(problem, error["Key"])
+
+    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
+        """Delete the parts of unfinished uploads."""
+        found = self.bucket.call("list_multipart_uploads", Prefix=prefix)
+        for entry in found.get("Uploads", ()):
+            if wanted(entry["Key"]):
+                with suppress(UnmetError):  # it was finished just now
+                    upload = {"UploadId": entry["UploadId"]}
+                    self.bucket.call("abort_multipart_upload", entry["Key"], **upload)

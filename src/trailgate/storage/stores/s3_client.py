@@ -1,0 +1,119 @@
+"""Requests to one bucket through botocore (the extra ``s3``), and what its answers mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from trailgate.errors import MissingDependencyError, Where, WriteError
+from trailgate.storage.stores.s3_address import S3Settings
+
+TRIED: Final = 5  # times that a request is sent where the store is busy or not reached
+# Codes of an error where a condition does not hold, or an object or upload is not there.
+UNMET: Final = frozenset(
+    {
+        "PreconditionFailed",
+        "ConditionalRequestConflict",
+        "412",
+        "409",
+        "NoSuchKey",
+        "NoSuchUpload",
+        "404",
+    }
+)
+REGION: Final = "us-east-1"  # where neither the address nor the environment states one
+
+
+class UnmetError(Exception):
+    """A condition of a request does not hold, or what it names is not there; the caller knows what that means."""
+
+
+@dataclass(frozen=True)
+class S3Bucket:
+    """One bucket, and how it is reached."""
+
+    settings: S3Settings
+
+    @property
+    def name(self) -> str:
+        """Return the bucket's name."""
+        return self.settings.bucket
+
+    def shown(self, key: str) -> str:
+        """Return the address of an object without credentials."""
+        return f"s3://{self.name}/{key}"
+
+    def call(self, operation: str, key: str = "", **arguments: Any) -> Any:
+        """Return the store's answer; raises WriteError, and UnmetError."""
+        arguments = {"Bucket": self.name, **arguments}
+        if key:
+            arguments["Key"] = key
+        with self._asking(key):
+            return getattr(_client(self.settings, os.getpid()), operation)(**arguments)
+
+    def body(self, key: str, **arguments: Any) -> tuple[bytes, str]:
+        """Return the bytes and the tag of an object; raises as ``call`` does."""
+        found = self.call("get_object", key, **arguments)
+        with self._asking(key):
+            return bytes(found["Body"].read()), str(found["ETag"])
+
+    def complete(self, key: str, upload: str, tags: Sequence[str], **condition: str) -> None:
+        """Make an object of the parts of an upload; raises as ``call`` does."""
+        parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
+        arguments = {"UploadId": upload, "MultipartUpload": {"Parts": parts}, **condition}
+        self.call("complete_multipart_upload", key, **arguments)
+
+    def error(self, problem: str, key: str) -> WriteError:
+        """Return an error about an object."""
+        return WriteError(problem, where=Where(source=self.shown(key)))
+
+    @contextmanager
+    def _asking(self, key: str) -> Iterator[None]:
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  an extra
+
+        try:
+            yield
+        except ClientError as error:
+            if error.response["Error"].get("Code") in UNMET:
+                raise UnmetError(str(error)) from None
+            raise self.error(f"the store refuses it: {error}", key) from None
+        except BotoCoreError as error:
+            raise self.error(f"the store cannot be reached: {error}", key) from None
+
+
+@lru_cache(maxsize=32)
+def _client(settings: S3Settings, _process: int) -> Any:
+    """Return the client of a process, which all of its threads use."""
+    from botocore.config import Config  # noqa: PLC0415  an extra
+    from botocore.session import get_session  # noqa: PLC0415  an extra
+
+    session = get_session()
+    # Other stores that speak the protocol do not all know the checksums that botocore adds by default.
+    config = Config(
+        retries={"mode": "standard", "total_max_attempts": TRIED},
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        max_pool_connections=32,
+        s3={"addressing_style": "path"} if settings.path_style else {},
+    )
+    return session.create_client(
+        "s3",
+        region_name=settings.region or session.get_config_variable("region") or REGION,
+        endpoint_url=settings.endpoint,
+        aws_access_key_id=settings.access_key,
+        aws_secret_access_key=settings.secret_key,
+        config=config,
+    )
+
+
+def check_installed() -> None:
+    """Raise MissingDependencyError where botocore is not installed."""
+    try:
+        import botocore  # noqa: F401, PLC0415  an extra
+    except ImportError:
+        hint = "Install it with pip install 'trailgate[s3]'"
+        raise MissingDependencyError("writing to s3:// needs botocore", hint=hint) from None

@@ -1,0 +1,1 @@
+"""Places that trails are written to: local disks, and object stores; how each publishes."""

@@ -1,0 +1,99 @@
+"""The AMQP receiver on a real ActiveMQ Classic, whose connector has transport.transformer=jms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from brokers.classic import LOGIN, Classic
+from brokers.stomp_sender import Sender
+from trailgate.brokers.address import parse_address
+from trailgate.brokers.receiver import Receiver, Window
+from trailgate.errors import BrokerRefusedError
+
+proton = pytest.importorskip("proton", reason="AMQP needs the extra amqp")
+
+
+@contextmanager
+def opened(address: str) -> Iterator[Receiver]:
+    from trailgate.brokers.amqp.receiver import AmqpReceiver  # noqa: PLC0415  an extra
+
+    receiver: Receiver = AmqpReceiver(parse_address(address))
+    try:
+        yield receiver
+    finally:
+        receiver.close()
+
+
+def received(receiver: Receiver, count: int, seconds: float = 20) -> list[dict[str, Any]]:
+    """Return messages until so many have come; all are acknowledged."""
+    found: list[dict[str, Any]] = []
+    until = time.monotonic() + seconds
+    while len(found) < count:
+        assert time.monotonic() < until, found
+        window: Window | None = receiver.receive(0.5)
+        if window is not None:
+            found += window.messages.to_pylist()
+            receiver.acknowledge(window)
+    assert receiver.settle(10)
+    return found
+
+
+def test_messages_of_every_protocol_arrive_with_their_jms_ids(classic: Classic) -> None:
+    from brokers.amqp_sender import send_messages  # noqa: PLC0415  an extra
+
+    classic.produce("amqp.all", "text ä 😀")
+    sender = Sender(classic.stomp, "/queue/amqp.all", LOGIN)
+    sender.send(["by STOMP"], JMSTxId="7")
+    sender.close()
+    own = proton.Message("by AMQP", id="ID:1", durable=True, properties={"JMSTxId": "8"})
+    send_messages(classic.amqp, LOGIN, "amqp.all", [own, proton.Message({"a": 1}, id="ID:2")])
+    with opened(classic.address("amqp.all", "amqp")) as receiver:
+        jms, stomp, amqp, mapped = received(receiver, 4)
+
+    bodies = [one["body"].decode() for one in (jms, stomp, amqp)]
+    assert bodies == ["text ä 😀", "by STOMP", "by AMQP"]
+    assert mapped["fault"] is not None
+    assert all(one["id"] == dict(one["headers"])["JMSMessageID"] for one in (jms, stomp, amqp))
+    assert [dict(one["headers"])["JMSTxId"] for one in (stomp, amqp)] == ["7", "8"]
+    assert dict(jms["headers"])["JMSDestination"] == "queue://amqp.all"
+
+
+def test_what_is_not_acknowledged_comes_again_in_order(classic: Classic) -> None:
+    texts: list[bytes | str] = [f"number {i}" for i in range(300)]
+    sender = Sender(classic.stomp, "/queue/amqp.again", LOGIN)
+    sender.send(texts)
+    sender.close()
+    with opened(classic.address("amqp.again", "amqp") + "?window=50") as receiver:
+        window = receiver.receive(20)
+        assert window is not None
+        receiver.acknowledge(window)
+        assert receiver.settle(10)
+    time.sleep(1)
+    with opened(classic.address("amqp.again", "amqp")) as receiver:
+        rest = received(receiver, 300 - len(window.messages))
+
+    first = [one.decode() for one in window.messages["body"].to_pylist()]
+    assert first + [one["body"].decode() for one in rest] == texts
+
+
+def test_a_durable_subscription_gets_what_came_while_nobody_listened(classic: Classic) -> None:
+    from brokers.amqp_sender import send_messages  # noqa: PLC0415  an extra
+
+    address = classic.address("topic/prices", "amqp") + "?durable=mine&client-id=me"
+    with opened(address) as receiver:
+        assert receiver.receive(0.5) is None
+    later = proton.Message("later", id="ID:9")
+    send_messages(classic.amqp, LOGIN, "topic://prices", [later], "topic")
+    with opened(address) as receiver:
+        assert [one["body"] for one in received(receiver, 1)] == [b"later"]
+
+
+def test_a_wrong_login_is_refused_at_once(classic: Classic) -> None:
+    address = classic.address("q", "amqp").replace(LOGIN[0] + ":", "nobody:")
+    with opened(address) as receiver, pytest.raises(BrokerRefusedError):
+        receiver.receive(5)

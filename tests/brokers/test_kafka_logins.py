@@ -1,0 +1,102 @@
+"""Logins and encryption of a real Kafka: what is right is captured, what is wrong is one line that says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from brokers import kafka as kafka_broker
+from brokers.certificates import STORE_PASSWORD, Certificates
+from brokers.kafka import Kafka
+from brokers.live_place import LivePlace, row
+from brokers.real_brokers import free_ports
+
+pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("brokers")]
+PASSWORD: Final = "secret word"
+# With a map of its own, a broker needs the names of all protocols.
+MORE: Final = """\
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_me="{password}";
+listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_me="{password}";
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL
+ssl.keystore.location={store}
+ssl.keystore.password={word}
+ssl.keystore.type=PKCS12
+"""
+
+
+class Guarded(NamedTuple):
+    """A broker with its ports by security protocol."""
+
+    broker: Kafka
+    ports: Mapping[str, int]
+    certificates: Certificates
+
+    def address(self, listener: str, topic: str, password: str = "", **options: object) -> str:
+        scheme = "kafka+ssl" if listener.endswith("SSL") else "kafka"
+        login = f"me:{password.replace(' ', '%20')}@" if password else ""
+        asked = "&".join(f"{name}={value}" for name, value in options.items())
+        return f"{scheme}://{login}127.0.0.1:{self.ports[listener]}/{topic}?{asked}"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("guarded")
+    certificates = Certificates(folder)
+    names = ("SASL_PLAINTEXT", "SASL_SSL", "SSL")
+    ports = dict(zip(names, free_ports(3), strict=True))
+    more = MORE.format(password=PASSWORD, store=certificates.store, word=STORE_PASSWORD)
+    with kafka_broker.running(folder, ports, more) as broker:
+        yield Guarded(broker, ports, certificates)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[LivePlace]:
+    with closing(LivePlace(tmp_path)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL", "SSL"])
+def test_a_login_and_a_trusted_certificate_are_enough(
+    guarded: Guarded, place: LivePlace, listener: str
+) -> None:
+    topic = listener.lower()
+    guarded.broker.create(topic)
+    guarded.broker.send(topic, [row(1, "W")])
+    files = {"ca": guarded.certificates.ca} if listener.endswith("SSL") else {}
+    password = PASSWORD if listener.startswith("SASL") else ""
+    place.run("--from", guarded.address(listener, topic, password, **files))
+
+    assert place.captured() == [(1, "W")]
+
+
+@pytest.mark.parametrize(
+    ("listener", "password", "trusted", "text"),
+    [
+        ("SASL_PLAINTEXT", "guessed", None, "Authentication failed"),
+        ("SASL_SSL", "guessed", "ca", "Authentication failed"),
+        ("SSL", "", "other", "certificate"),
+        ("SSL", "", None, "certificate"),
+    ],
+)
+def test_what_is_wrong_ends_the_run_with_one_line(
+    guarded: Guarded,
+    place: LivePlace,
+    listener: str,
+    password: str,
+    trusted: str | None,
+    text: str,
+) -> None:
+    files = {} if trusted is None else {"ca": getattr(guarded.certificates, trusted)}
+    process = place.start("--from", guarded.address(listener, "wrong", password, **files))
+
+    assert process.wait(60) == 1
+    lines = place.log.read_text().splitlines()
+    assert lines[-1].startswith("error: ")
+    assert text in lines[-1]
+    assert "guessed" not in place.log.read_text()

@@ -1,0 +1,299 @@
+"""Captures into an object store: the same trail as on a disk, of two runs one, and the same bytes after a kill at any request."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from capture_place import QUARANTINE, Place, row
+from s3_server import Bucket
+from stored_place import KilledError, StoredPlace, killed_after, meeting, requests
+from trailgate import capture_files
+from trailgate.errors import DecodeError, OptionError, StorageError
+from trailgate.jobs.capture.job import prepare
+from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
+from trailgate.jobs.capture.running import publish, run_local, run_range
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.stores.s3_upload import MIN_PART
+from trailgate.trail.format.file_header import decode_header
+
+SMALL = CaptureOptions(on_error="quarantine", split_bytes=20, max_bytes=1200)
+
+
+@pytest.fixture
+def place(tmp_path: Path, bucket: Bucket) -> StoredPlace:
+    return StoredPlace(tmp_path, bucket)
+
+
+def test_the_records_are_those_of_a_trail_on_a_disk(place: StoredPlace) -> None:
+    place.write(*(row(i) for i in range(20)), "bad\n")
+    place.run("ot", SMALL)
+    local = place.folder / "local"
+    local.mkdir()
+    other = Place(local)
+    other.write(*(row(i) for i in range(20)), "bad\n")
+
+    other.run("ot", SMALL)
+
+    assert place.body("ot") == other.body("ot")
+    assert [key[7:] for key in place.contents("ot000")] == [path.name for path in other.files("ot")]
+    assert place.bucket.get("dirdat/ot.def") == (local / "ot.def").read_bytes()
+    assert place.left() == []
+
+
+def test_long_files_are_the_same_too(place: StoredPlace) -> None:
+    place.write("".join(row(i % 9000) for i in range(90_000)))
+    lines = CaptureOptions(message_per_line=True, max_bytes=7_000_000)
+    place.run("ot", lines)
+    local = place.folder / "local"
+    local.mkdir()
+    other = Place(local)
+    shutil.rmtree(other.messages)
+    other.run("ot", lines, place.messages)
+
+    sizes = [len(data) for data in place.contents("ot000").values()]
+    assert len(sizes) > 1
+    assert max(sizes) > MIN_PART
+    assert place.body("ot") == other.body("ot")
+    first = decode_header(place.bucket.get("dirdat/ot000000000"))[0].trail
+    assert first.file_size == sizes[0]
+
+
+def test_headers_name_the_file_and_its_home(place: StoredPlace) -> None:
+    place.write(row(1))
+    place.run("ot")
+    place.write(row(2))
+
+    place.run("ot")
+
+    data = place.bucket.get("dirdat/ot000000001")
+    trail = decode_header(data)[0].trail
+    assert trail.filename == f"{place.bucket.url}/dirdat/ot000000001"
+    assert str(trail.uri).endswith(f":{place.bucket.name}")
+    assert (trail.seqno, trail.file_size) == (1, len(data))
+
+
+def test_runs_continue_the_trail_and_pass_over_what_it_has(place: StoredPlace) -> None:
+    place.write(row(1), "bad\n")
+    first = place.run("ot", QUARANTINE)
+    place.write(row(1), "bad\n", row(2), "worse\n")
+
+    second = place.run("ot", QUARANTINE)
+
+    assert (second.operations, second.quarantined, second.skipped_files) == (1, 1, 2)
+    assert place.names("ot") == ["name 1", "name 2"]
+    assert first.quarantine == f"{place.bucket.url}/dirdat/ot.quarantine.000002.jsonl"
+    assert second.quarantine == f"{place.bucket.url}/dirdat/ot.quarantine.000004.jsonl"
+    line = json.loads(place.bucket.get("dirdat/ot.quarantine.000004.jsonl"))
+    assert line["body"] == "worse\n"
+    assert place.left() == []
+
+
+def test_of_two_runs_at_the_same_time_one_publishes(place: StoredPlace) -> None:
+    place.write(row(1))
+    job = place.job("ot")
+    other = place.folder / "other"
+    other.mkdir()
+    (other / "m").write_text(row(2))
+    rival = place.job("ot", source=other)
+    reports = [run_range(job, index) for index in range(len(job.ranges))]
+    run_local(rival)
+
+    with pytest.raises(StorageError, match="another run has published here since"):
+        publish(job, reports)
+
+    assert place.names("ot") == ["name 2"]
+    assert place.left() == []
+    place.run("ot")
+    assert place.names("ot") == ["name 2", "name 1"]
+
+
+NEW = [f"name {i}" for i in (0, 1, 2, 3, 5)]
+FIRST, LATER = 1_767_225_600 * 10**9, 1_777_777_777 * 10**9
+
+
+def begun(folder: Path, bucket: Bucket) -> StoredPlace:
+    """Return a place whose trail has one run, and messages for a second one; nothing else is in the bucket."""
+    bucket.store.delete(bucket.keys())
+    bucket.store.abandon("", bool)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    place = StoredPlace(folder, bucket)
+    place.write(row(1))
+    place.run("ot", QUARANTINE)
+    place.write(*(row(i) for i in range(4)), "bad\n", row(5))
+    return place
+
+
+# All requests take minutes; some of them seconds.
+EVERY = [pytest.param(1, marks=pytest.mark.slow), 11]
+
+
+@pytest.mark.parametrize("every", EVERY)
+def test_a_run_killed_at_any_request_runs_again_to_the_same_bytes(
+    tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    clock = [FIRST]
+    monkeypatch.setattr(time, "time_ns", lambda: clock[0])
+    place = begun(tmp_path / "work", bucket)
+    with requests(bool) as sent:
+        run_local(place.job("ot", QUARANTINE), threads=1)
+    expected = place.contents("ot")
+
+    seen = set()
+    for step in range(len(sent) - 1, -1, -every):
+        clock[0] = FIRST
+        place = begun(tmp_path / "work", bucket)
+        before = place.contents("ot000")
+        with killed_after(step), suppress(KilledError):
+            run_local(place.job("ot", QUARANTINE), threads=1)
+        names = place.names("ot")
+        assert names in (["name 1"], ["name 1", *NEW])
+        assert before.items() <= place.contents("ot").items()
+        seen.add(len(names))
+        if any(key.endswith("run.json") for key in place.left()):
+            clock[0] = LATER  # the time of the run that was killed is kept
+        place.run("ot", QUARANTINE)
+        assert place.contents("ot") == expected, (step, sent[step])
+        place.write(row(7))
+        place.run("ot", QUARANTINE)
+        assert place.names("ot") == ["name 1", *NEW, "name 7"]
+        assert place.left() == []
+
+    assert seen == {1, 6}
+
+
+@pytest.mark.parametrize("every", EVERY)
+def test_a_rival_at_any_request_loses_nothing(tmp_path: Path, bucket: Bucket, every: int) -> None:
+    won = []
+    for step in itertools.count(1 + every // 2, every):
+        place = begun(tmp_path / "work", bucket)
+        other = place.folder / "other"
+        other.mkdir()
+        (other / "rival").write_text(row(9))
+        error = None
+        with meeting(step, partial(place.run, "ot", source=other)) as met:
+            try:
+                run_local(place.job("ot", QUARANTINE), threads=1)
+            except StorageError as overtaken:
+                error = overtaken
+        if len(met) < step:
+            break
+        names = place.names("ot")
+        if error is None:
+            assert names in (["name 1", "name 9", *NEW], ["name 1", *NEW, "name 9"])
+        else:
+            assert "another run has published here since this one began" in str(error)
+            assert names == ["name 1", "name 9"]
+        won.append(error is None)
+        place.run("ot", QUARANTINE)
+        assert place.names("ot") in (["name 1", "name 9", *NEW], ["name 1", *NEW, "name 9"])
+        assert [key for key in place.left() if "decided" in key] == []
+    assert every > 1 or set(won) == {True, False}
+
+
+def test_files_that_are_not_the_trails_are_not_overwritten(place: StoredPlace) -> None:
+    place.bucket.put("dirdat/ot000000000", b"mine")
+    place.write(row(1))
+    with pytest.raises(StorageError, match="without a manifest"):
+        place.run("ot")
+    place.run("on")
+    place.bucket.put("dirdat/on000000001", b"mine")
+    place.write(row(2))
+
+    with pytest.raises(StorageError, match=r"its manifest does not have .*on000000001"):
+        place.run("on")
+
+    assert place.bucket.get("dirdat/on000000001") == b"mine"
+
+
+def test_a_dry_run_sends_nothing_but_questions(place: StoredPlace) -> None:
+    place.write(row(1), "bad\n")
+
+    with requests(bool) as sent:
+        done = place.run("ot", CaptureOptions(on_error="quarantine", dry_run=True))
+
+    assert (done.operations, done.quarantined) == (1, 1)
+    assert place.bucket.keys() == []
+    assert set(sent) <= {"get_object", "list_objects_v2", "head_object"}
+
+
+def test_an_error_of_a_message_leaves_nothing(place: StoredPlace) -> None:
+    place.write(row(1), "bad\n")
+
+    with pytest.raises(DecodeError):
+        place.run("ot")
+
+    assert place.bucket.keys() == []
+
+
+def test_a_folder_is_not_a_prefix(place: StoredPlace) -> None:
+    place.bucket.put("dirdat/ot000000000", b"")
+    for url in (f"{place.bucket.url}/dirdat", f"{place.bucket.url}/dirdat/", place.bucket.url):
+        with pytest.raises(OptionError, match="is a folder, not a prefix"):
+            prepare(place.capture, place.messages, url)
+
+
+def test_sequence_ids_that_the_trail_has_are_skipped(place: StoredPlace) -> None:
+    text = (place.folder / "p.properties").read_text()
+    numbered = text.replace("table,ts", "table,ts,seq").replace("*seqid", "seq")
+    (place.folder / "p.properties").write_text(numbered)
+
+    def captured(*ids: int) -> CaptureSummary:
+        lines = [f"I,MY.ORDERS,2026-01-01,{i:04},{i},name {i}\n" for i in ids]
+        place.bucket.put(f"in/{ids[0]}-{len(ids)}", "".join(lines))
+        return capture_files(
+            f"{place.bucket.url}/in/{ids[0]}-{len(ids)}",
+            place.url("ot"),
+            place.folder / "p.properties",
+            message_per="line",
+        )
+
+    captured(1, 2)
+    done = captured(1, 2, 3)
+
+    assert (done.operations, done.skipped_operations) == (1, 2)
+    assert place.names("ot") == ["name 1", "name 2", "name 3"]
+
+
+def test_a_job_can_be_pickled_and_run_elsewhere(place: StoredPlace) -> None:
+    place.write(*(row(i) for i in range(5)))
+    job = place.job("ot", SMALL)
+    elsewhere = pickle.loads(pickle.dumps(job.anywhere()))
+    reports = [run_range(elsewhere, index) for index in range(len(job.ranges))]
+    lost = [run_range(elsewhere, index) for index in range(2)]  # of tasks that ran twice
+
+    publish(job, reports)
+
+    assert lost
+    assert place.names("ot") == [f"name {i}" for i in range(5)]
+    assert place.left() == []
+    assert find_trail(place.url("ot")).files[0].path == f"{place.url('ot')}000000000"
+
+
+@pytest.mark.slow
+def test_killed_processes_are_run_again(tmp_path: Path, bucket: Bucket) -> None:
+    program = Path(__file__).parents[2] / "killed_store_captures.py"
+    paths = os.pathsep.join(str(Path(__file__).parents[3] / name) for name in ("src", "tests"))
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path / "work"), bucket.url, "12"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.startswith("killed ")
+    assert "killed 0 " not in done.stdout

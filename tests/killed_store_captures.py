@@ -1,0 +1,97 @@
+"""A capture into a store whose process is killed and run again: run as a program with a folder, a bucket, and the number of kills.
+
+Processes are forked from one that has never spoken to the store, since its client does not survive a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from capture_place import QUARANTINE, Place, row
+from trailgate.jobs.capture.job import prepare
+from trailgate.jobs.capture.running import run_local
+from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.stores.kinds import writable_store
+
+SLOWEST = 3.0  # seconds that a run may take on a busy machine
+
+
+def in_a_process(act: Callable[[], object]) -> bool:
+    """Return whether what is done in a process of its own was killed; it must not fail."""
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+        except BaseException as error:  # noqa: BLE001  the fork must not return
+            sys.stderr.write(f"{error!r}\n")
+            os._exit(1)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert status in (0, signal.SIGKILL), status
+    return status != 0
+
+
+class Runs:
+    """A trail with one run, and messages for a second one."""
+
+    def __init__(self, folder: Path, bucket: str) -> None:
+        self.folder, self.target = folder, f"{bucket}/dirdat/ot"
+
+    def begin(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        self.place = Place(self.folder)
+        self.place.write(row(1))
+        in_a_process(self.clear)
+        in_a_process(self.run)
+        self.place.write(*(row(i) for i in range(4)), "bad\n", row(5))
+
+    def clear(self) -> None:
+        store = writable_store(self.target, "a test")[0]
+        store.delete(key for key, _ in store.listed(""))
+
+    def run(self, after: float | None = None) -> None:
+        if after is not None:
+            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+            signal.setitimer(signal.ITIMER_REAL, after)
+        run_local(prepare(self.place.capture, self.place.messages, self.target, QUARANTINE))
+
+    def check(self) -> None:
+        rows = [one for batch in read_trail(self.target) for one in batch["after"].to_pylist()]
+        names = [dict(one)["NAME"] for one in rows]
+        assert names == ["name 1", *(f"name {i}" for i in (0, 1, 2, 3, 5))], names
+        store = cast("Any", writable_store(self.target, "a test")[0])
+        parts = [key for key, _ in store.listed("dirdat/ot.quarantine")]
+        assert len(parts) == 1, parts
+        assert store.read(parts[0]).data.count(b"\n") == 1
+        assert not [key for key, _ in store.listed("dirdat/.ot.") if "decided" in key]
+
+
+def main(folder: Path, bucket: str, kills: int) -> None:
+    runs = Runs(folder, bucket)
+    runs.begin()
+    started = time.monotonic()
+    in_a_process(runs.run)
+    seconds = min(SLOWEST, time.monotonic() - started)
+    in_a_process(runs.check)
+    chance, killed = random.Random(1), 0
+    for _ in range(kills):
+        runs.begin()
+        after = chance.uniform(0.05, 1) * seconds
+        killed += in_a_process(partial(runs.run, after))
+        in_a_process(runs.run)
+        in_a_process(runs.check)
+    sys.stdout.write(f"killed {killed} of {kills} runs\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

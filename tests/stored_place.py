@@ -1,0 +1,96 @@
+"""A working folder whose trails are in a bucket, and a run there that is interrupted at any request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capture_place import Place
+from s3_server import Bucket
+from trailgate.jobs.capture.job import CaptureJob, prepare
+from trailgate.jobs.capture.options import CaptureOptions
+from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.stores.s3_client import S3Bucket
+from trailgate.trail.format.file_header import decode_header
+
+HIDDEN = "dirdat/.ot."
+
+
+class StoredPlace(Place):
+    """Messages and properties on a local disk, trails below ``dirdat`` of a bucket."""
+
+    def __init__(self, folder: Path, bucket: Bucket, *, spanning: bool = False) -> None:
+        super().__init__(folder, spanning=spanning)
+        self.bucket = bucket
+
+    def url(self, target: str) -> str:
+        return f"{self.bucket.url}/dirdat/{target}"
+
+    def job(
+        self, target: str, options: CaptureOptions | None = None, source: Path | None = None
+    ) -> CaptureJob:
+        return prepare(self.capture, source or self.messages, self.url(target), options)
+
+    def names(self, target: str) -> list[str]:
+        rows = [row for batch in read_trail(self.url(target)) for row in batch["after"].to_pylist()]
+        return [dict(row)["NAME"] for row in rows]
+
+    def body(self, target: str) -> bytes:
+        joined = b""
+        for key in self.bucket.keys(f"dirdat/{target}000"):
+            data = self.bucket.get(key)
+            joined += data[decode_header(data)[1] :]
+        return joined
+
+    def contents(self, target: str) -> dict[str, bytes]:
+        return self.bucket.contents(f"dirdat/{target}")
+
+    def left(self) -> list[str]:
+        """Return what is staged, and parts of unfinished uploads."""
+        return [*self.bucket.keys(HIDDEN), *self.bucket.uploads()]
+
+
+class KilledError(BaseException):
+    """The process is no more: nothing that follows reaches the store."""
+
+
+@contextmanager
+def requests(before: Callable[[int], object]) -> Iterator[list[str]]:
+    """Call ``before`` with the number of each request of a store before it is sent; give what was sent."""
+    sent: list[str] = []
+    real = S3Bucket.call
+
+    def call(self: S3Bucket, operation: str, key: str = "", **arguments: Any) -> Any:
+        sent.append(operation)
+        before(len(sent))
+        return real(self, operation, key, **arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(S3Bucket, "call", call)
+        yield sent
+
+
+def killed_after(step: int) -> AbstractContextManager[list[str]]:
+    """Let the store see the first ``step`` requests alone."""
+
+    def before(number: int) -> None:
+        if number > step:
+            raise KilledError
+
+    return requests(before)
+
+
+def meeting(step: int, other: Callable[[], object]) -> AbstractContextManager[list[str]]:
+    """Do something else, with all its requests, before the request of a number."""
+    entered: list[int] = []
+
+    def before(number: int) -> None:
+        if number == step and not entered:
+            entered.append(number)
+            other()
+
+    return requests(before)
