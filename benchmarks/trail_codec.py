@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from benchmarks.report import fastest
+from benchmarks.report import Figure, Target, fastest, figure_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -34,6 +34,11 @@ from trailgate.trail.writing.trail_format import TrailFormat
 from trailgate.trail.writing.writer import encode
 
 RECORDS = 500_000
+TARGETS: Final = {
+    ("trail to columns", "M records/s"): Target(4, of="figure"),
+    ("12.2-like trail to columns", "M records/s"): Target(0.8),
+    ("columns to trail", "M records/s"): Target(5, of="figure"),
+}
 NAIVE_RECORDS = 10_000
 RUNS = 5
 TABLE = Table(
@@ -79,7 +84,13 @@ def sample(rows: int) -> ChangeBatch:
     return ChangeBatch([block], rows)
 
 
-def run() -> list[dict[str, Any]]:
+def run(*, quick: bool) -> list[Figure]:
+    """Return the figures of both directions; it takes seconds, quick or not."""
+    del quick
+    return [figure_of(row, TARGETS.get((row["name"], row["unit"]))) for row in rows()]
+
+
+def rows() -> list[dict[str, Any]]:
     """Return one row a figure, each beside its yardstick of the same run; one core."""
     batch = sample(RECORDS)
     body = encode(batch).body
@@ -131,11 +142,3 @@ def _row(name: str, figure: float, unit: str, yardstick: tuple[str, float]) -> d
         "yardstick figure": measured,
         "ratio": figure / measured,
     }
-
-
-if __name__ == "__main__":
-    for row in run():
-        print(
-            f"{row['name']:26} {row['figure']:9.2f} {row['unit']:12}"
-            f" {row['yardstick name']:14} {row['yardstick figure']:9.3f} ratio {row['ratio']:.2f}"
-        )

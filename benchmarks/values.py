@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from benchmarks.report import Figure, figure_of
 
 from trailgate.columnar.maps import columns_from_map, state_map
 from trailgate.columnar.numbers import format_integers, parse_integers
@@ -117,12 +118,13 @@ def maps(draw: np.random.Generator) -> list[Row]:
     return [compared(name, work, "copying the values' bytes", copy) for name, work in works]
 
 
-def run() -> list[Row]:
+def run(*, quick: bool) -> list[Figure]:
+    """Return the figures; it takes seconds, quick or not."""
+    del quick
+    return [figure_of(row) for row in rows()]
+
+
+def rows() -> list[Row]:
     """Return one row a figure."""
     draw = np.random.default_rng(1)
     return [*numbers(draw), *times(draw), *maps(draw)]
-
-
-if __name__ == "__main__":
-    for line in run():
-        print(line)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from trailgate.jobs.receive.feeds import Part
+from trailgate.jobs.receive.feeds.feed import Part
 from trailgate.messages.capture import MessageBatch
 from trailgate.messages.received import RECEIVED, as_messages
 

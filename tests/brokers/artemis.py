@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -17,10 +17,15 @@ CONNECT: Final = (
 )
 
 
-class Artemis:
-    """A broker; ``stomp``, ``amqp`` and ``core`` are its ports."""
+EXCLUSIVE: Final = """
+<address-setting match="killed.#"><default-exclusive-queue>true</default-exclusive-queue></address-setting>
+"""
 
-    def __init__(self, home: Path, folder: Path) -> None:
+
+class Artemis:
+    """A broker; ``stomp``, ``amqp`` and ``core`` are its ports. ``acceptors`` are further addresses that it listens at."""
+
+    def __init__(self, home: Path, folder: Path, acceptors: Sequence[str] = ()) -> None:
         self.core, self.stomp, self.amqp = free_ports(3)
         self.folder = folder / "broker"
         run(
@@ -39,6 +44,10 @@ class Artemis:
         # Else ten deliveries send a message to the dead-letter queue (docs/live.md).
         wanted = "<max-delivery-attempts>-1</max-delivery-attempts>"
         text = text.replace('<address-setting match="#">', f'<address-setting match="#">{wanted}')
+        listed = (f'<acceptor name="more-{i}">{one}</acceptor>' for i, one in enumerate(acceptors))
+        text = text.replace("</acceptors>", f"{''.join(listed)}</acceptors>")
+        # A consumer that comes before the broker has noticed that another one is gone waits (docs/live.md).
+        text = text.replace("<address-settings>", f"<address-settings>{EXCLUSIVE}")
         config.write_text(text)
         self.process = Process([self.folder / "bin/artemis", "run"], folder / "log", self._ready)
         self.process.start()
@@ -87,11 +96,11 @@ def _property(item: tuple[str, str]) -> Mapping[str, str]:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Artemis]:
+def running(folder: Path, acceptors: Sequence[str] = ()) -> Iterator[Artemis]:
     """Yield a running broker."""
     home = fetched(COORDINATES)
     with one_at_a_time():
-        broker = Artemis(home, folder)
+        broker = Artemis(home, folder, acceptors)
         try:
             yield broker
         finally:

@@ -118,6 +118,26 @@ def fetched_jars(*coordinates: str) -> Path:
         return folder
 
 
+def copied_jars(*coordinates: str) -> Path:
+    """Return a folder of these jars alone; skips the test where one cannot be had."""
+    folder = CACHE / coordinates[0].replace(":", "-")
+    with _locked(folder.name):
+        if folder.exists():
+            return folder
+        if shutil.which("mvn") is None:
+            pytest.skip("no jars: the program mvn is not installed")
+        target = CACHE / f".{folder.name}.new"
+        shutil.rmtree(target, ignore_errors=True)
+        for one in coordinates:
+            command = ["mvn", "-q", "dependency:copy", f"-Dartifact={one}"]
+            try:
+                run([*command, f"-DoutputDirectory={target}"], seconds=FETCH_SECONDS)
+            except (AssertionError, subprocess.TimeoutExpired) as error:
+                pytest.skip(f"no jars: Maven cannot find {one}: {_reason(str(error))}")
+        target.rename(folder)
+        return folder
+
+
 def _reason(text: str) -> str:
     lines = [line for line in text.splitlines() if "Could not" in line or "ERROR" in line]
     return (lines or text.splitlines() or ["?"])[0][:200]
@@ -142,6 +162,12 @@ class Process:
         self._command, self._log, self._ready = [str(part) for part in command], log, ready
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.stop)
+
+    @property
+    def pid(self) -> int:
+        """Return the number of the running process."""
+        assert self._process is not None
+        return self._process.pid
 
     def start(self) -> None:
         with self._log.open("ab") as log:

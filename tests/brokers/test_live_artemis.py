@@ -22,18 +22,12 @@ from brokers.stomp_sender import Sender
 
 ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "3"))
 OPERATIONS = 10_000 * ROUNDS
-BOTH = pytest.mark.parametrize(
-    "scheme",
-    [
-        "stomp",
-        pytest.param(
-            "amqp",
-            marks=pytest.mark.skipif(
-                find_spec("proton") is None, reason="AMQP needs the extra amqp"
-            ),
-        ),
-    ],
+BY_AMQP = pytest.param(
+    "amqp",
+    marks=pytest.mark.skipif(find_spec("proton") is None, reason="AMQP needs the extra amqp"),
 )
+BOTH = pytest.mark.parametrize("scheme", ["stomp", BY_AMQP])
+AMQP = pytest.mark.parametrize("scheme", [BY_AMQP])
 QUEUE = {"destination-type": "ANYCAST"}
 
 
@@ -72,10 +66,11 @@ def test_messages_of_a_jms_client_become_operations(
     assert (place.folder / f"ot{last['trail_file']:09}").stat().st_size == last["trail_offset"]
 
 
-@BOTH
+@AMQP
 def test_each_operation_is_captured_once_whatever_is_killed(
     artemis: Artemis, place: LivePlace, scheme: str
 ) -> None:
+    """Over STOMP more is tried, see ``test_live_killed.py``."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     wanted = transactions(chance, OPERATIONS)
@@ -129,3 +124,43 @@ def test_a_stop_is_graceful_and_leaves_nothing_unacknowledged(
     sent(artemis, queue, [row(3, "E")], scheme)
     place.run("--from", address)
     assert place.captured() == [(1, "W"), (2, "B"), (3, "E")]
+
+
+def test_the_adapters_own_properties_name_broker_queue_and_login(
+    artemis: Artemis, place: LivePlace
+) -> None:
+    artemis.produce("named", [row(1, "W")])
+    connection = [
+        f"java.naming.provider.url=stomp://127.0.0.1:{artemis.stomp}",
+        "java.naming.factory.initial=org.apache.activemq.jndi.ActiveMQInitialContextFactory",
+        "jms.connectionFactory=ConnectionFactory",
+        "jms.destination=dynamicQueues/named",
+        f"jms.user={LOGIN[0]}",
+        f"jms.password={LOGIN[1]}",
+        "jms.report.records=1",
+    ]
+    place.properties.write_text(place.properties.read_text() + "\n".join(connection) + "\n")
+    reports = place.run()
+
+    assert place.captured() == [(1, "W")]
+    assert [one["jms_report"]["messages"] for one in reports if "jms_report" in one] == [1]
+
+
+def test_a_quarantined_transaction_is_repaired_into_its_trail(
+    artemis: Artemis, place: LivePlace
+) -> None:
+    address = artemis.address("repaired")
+    sent(artemis, "repaired", [row(1, "B"), row(2, "X"), row(3, "E"), row(4, "W")])
+    reports = place.run("--from", address, "--on-error", "quarantine")
+    lines = (place.folder / "ot.quarantine.jsonl").read_text()
+    repaired = place.folder / "repaired.jsonl"
+    repaired.write_text(lines.replace(row(2, "X"), row(2, "M")))
+    (first,) = place.run("--from", str(repaired))
+    (second,) = place.run("--from", str(repaired))
+    sent(artemis, "repaired", [row(5, "W")])
+    place.run("--from", address)
+
+    assert sum(report["quarantined"] for report in reports) == 3
+    assert (first["messages"], first["operations"], first["skipped"]) == (3, 3, 0)
+    assert (second["messages"], second["skipped"]) == (0, 3)
+    assert place.captured() == [(4, "W"), (1, "B"), (2, "M"), (3, "E"), (5, "W")]

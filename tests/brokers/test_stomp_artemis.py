@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -162,3 +163,20 @@ def test_an_option_that_the_broker_does_not_have_is_refused(artemis: Artemis) ->
         pytest.raises(BrokerRefusedError, match="subscription"),
     ):
         receiver.receive(5)
+
+
+def test_a_second_consumer_of_the_queue_is_noted_by_both(
+    artemis: Artemis, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("trailgate.brokers").propagate = True
+    address = artemis.address("two")
+    with opened(address) as first, caplog.at_level("INFO", "trailgate.brokers"):
+        assert first.receive(0.5) is None
+        time.sleep(1)
+        assert "consumers" not in caplog.text  # its own is none other
+        with opened(address) as second:
+            until = time.monotonic() + 20
+            while caplog.text.count("two has 2 consumers") < 2 and time.monotonic() < until:
+                second.receive(0.1)
+
+    assert caplog.text.count("two has 2 consumers") == 2

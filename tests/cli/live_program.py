@@ -10,7 +10,7 @@ from pathlib import Path
 from capture_place import Place
 from received_messages import ListFeed
 from trailgate.cli.live_output import LOG, LiveOutput, print_live
-from trailgate.jobs.receive.feeds import Part
+from trailgate.jobs.receive.feeds.feed import Part
 from trailgate.jobs.receive.options import ReceiveOptions
 from trailgate.jobs.receive.run import LiveCapture
 from trailgate.jobs.receive.watching.reports import ReportOptions

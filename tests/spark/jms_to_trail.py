@@ -18,6 +18,7 @@ from pyspark.sql.streaming import StreamingQuery
 from trailgate.spark.local_session import session
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+BUSY = {"spark.python.authenticate.socketTimeout": "300s"}  # a machine that does other things too
 NO_MESSAGES_SECONDS = 0.2
 
 
@@ -34,7 +35,7 @@ def started(spark: SparkSession, folder: Path, url: str, *, to_the_end: bool) ->
 
 def main(folder: Path, url: str) -> None:
     os.environ["JDK_JAVA_OPTIONS"] = QUICK
-    spark = session("local[2]", "jms-to-trail")
+    spark = session("local[2]", "jms-to-trail", **BUSY)
     while not (folder / "stop").exists():
         query = started(spark, folder, url, to_the_end=False)
         sys.stdout.write("started\n")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,9 @@ QUEUE = {"destination-type": "ANYCAST"}
 ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "4"))
 SEED = int(os.environ.get("TRAILGATE_SEED", random.randrange(1 << 32)))
 OPERATIONS = 4_000  # of one round
+# The process that receives, those that parse and write, and the one that started the query, with its process group.
+DRIVER = "driver"
+KINDS = ("python_streaming_source_runner", DRIVER, "pyspark.worker", DRIVER)
 SECONDS = 400
 
 
@@ -158,20 +162,12 @@ class Driver:
         folder = self._place.folder / "state/offsets"
         return max((int(path.name) for path in folder.glob("[0-9]*")), default=-1)
 
-    def kill_worker(self, chance: random.Random) -> str:
-        """Kill one of the Python processes that Spark has for the query; return which."""
-        found = {
-            one: name for one, name in descendants(self.process.pid).items() if "pyspark" in name
-        }
-        workers = {one: name for one, name in found.items() if "java" not in name.split("\0")[0]}
-        if not workers:
-            return "none"
-        one = chance.choice(sorted(workers))
-        try:
-            os.kill(one, signal.SIGKILL)
-        except ProcessLookupError:
-            return "none"
-        return workers[one].replace("\0", " ").strip().rpartition("pyspark.")[2]
+    def kill_below(self, what: str, chance: random.Random) -> None:
+        """Kill one of the Python processes that Spark has for the query, if there is one with such a name now."""
+        found = [one for one, name in descendants(self.process.pid).items() if what in name]
+        if found:
+            with suppress(ProcessLookupError):
+                os.kill(chance.choice(found), signal.SIGKILL)
 
     def kill(self) -> None:
         """Kill the driver with its whole process group."""
@@ -183,10 +179,8 @@ class Driver:
             below = descendants(self.process.pid)
             self.kill()
             for one in below:
-                try:
+                with suppress(ProcessLookupError):
                     os.kill(one, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
 
 
 @pytest.mark.slow
@@ -198,7 +192,7 @@ def test_each_operation_is_in_the_trail_once_whatever_process_of_spark_is_killed
     place = LivePlace(tmp_path)
     wanted = transactions(chance, OPERATIONS * ROUNDS)
     bodies = list(messages(chance, wanted))
-    queue = "s.killed"
+    queue = "killed.spark"
     driver = Driver(place, artemis.address(queue))
     killed: list[str] = []
     try:
@@ -207,17 +201,16 @@ def test_each_operation_is_in_the_trail_once_whatever_process_of_spark_is_killed
             sent(artemis, queue, bodies[number * size : (number + 1) * size])
             driver.wait_for_batch(known + 1)
             time.sleep(chance.uniform(0.0, 1.0))
-            if number % 2:
+            killed.append(KINDS[number % len(KINDS)])
+            if killed[-1] == DRIVER:
                 driver.kill()
-                killed.append("driver")
                 driver.start()
             else:
-                killed.append(driver.kill_worker(chance))
+                driver.kill_below(killed[-1], chance)
         (place.folder / "stop").touch()
         assert driver.process.wait(SECONDS) == 0, driver.log.read_text()[-5000:]
     finally:
         driver.close()
 
     sys.stdout.write(f"seed {SEED}, killed: {', '.join(killed)}\n")
-    assert "driver" in killed
     assert place.captured() == [one for transaction in wanted for one in transaction], SEED

@@ -131,9 +131,7 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
     scheme = parts.scheme.casefold()
     known = PROTOCOLS.get(scheme)
     if known is None or "://" not in text:
-        names = ", ".join(f"{name}://" for name in PROTOCOLS)
-        problem = f"messages cannot be received from {_shown(text)}"
-        raise OptionError(problem, hint=f"The protocols that can be spoken are {names}")
+        raise unknown_protocol(text)
     if not parts.hostname:
         raise OptionError(f"{_shown(text)} names no host", hint=_FORM)
     kind, destination = _destination(text, unquote(parts.path).removeprefix("/"))
@@ -147,6 +145,13 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
         password=password if parts.password is None else unquote(parts.password),
         options=_options(text, parts),
     )
+
+
+def unknown_protocol(text: str) -> OptionError:
+    """Return the error of an address whose protocol cannot be spoken."""
+    names = ", ".join(f"{name}://" for name in PROTOCOLS)
+    problem = f"messages cannot be received from {_shown(text) or 'an empty address'}"
+    return OptionError(problem, hint=f"The protocols that can be spoken are {names}")
 
 
 _FORM: Final = "Write an address as stomp://host:61613/queue/orders"

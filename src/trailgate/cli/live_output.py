@@ -14,9 +14,11 @@ from dataclasses import asdict, dataclass
 from types import FrameType
 from typing import Final
 
+from trailgate.cli.capture_output import counts_table, many
 from trailgate.cli.live_view import LiveView, viewed
-from trailgate.cli.output import quiet_pipe
+from trailgate.cli.output import console, done_already, quiet_pipe, say
 from trailgate.jobs.receive.options import BatchReport
+from trailgate.jobs.receive.repairing import RepairSummary
 from trailgate.jobs.receive.run import LiveCapture
 from trailgate.jobs.receive.watching.metrics_output import MetricsOutput, metrics_output
 from trailgate.jobs.receive.watching.reports import Reporter, ReportOptions
@@ -63,6 +65,21 @@ def print_live(live: LiveCapture, output: LiveOutput) -> None:
     unfinished = live.unfinished
     if unfinished is not None:
         print(f"note: {unfinished}; its messages are kept for the next start", file=sys.stderr)
+
+
+def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
+    """Print what a capture of repaired messages did."""
+    with done_already():
+        if as_json:
+            print(json.dumps(asdict(summary), ensure_ascii=False))
+            return
+        if summary.counts:
+            console().print(counts_table(summary.counts))
+        say(
+            f"{many(summary.messages, 'message')} repaired, {many(summary.operations, 'operation')} added to {summary.target}"
+        )
+        if summary.skipped:
+            say(f"{many(summary.skipped, 'message')} skipped: captured before")
 
 
 class _Watch:

@@ -26,11 +26,11 @@ PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {
         kernels.UNCLOSED: (
             "a quoted value is not closed",
-            "Is the message cut off, or is delim.quote or delim.quote.escaped another one?",
+            "Is the message cut off, or is the quote, or its escaped form, another one?",
         ),
         kernels.TRAILING: (
             "text follows a closing quote",
-            "A quote inside a quoted value must be written as delim.quote.escaped states",
+            "A quote inside a quoted value is doubled, or written in its escaped form",
         ),
     }
 )

@@ -15,9 +15,9 @@ from received_messages import ListFeed, received
 from trailgate.brokers.address import parse_address
 from trailgate.brokers.receiver import Window
 from trailgate.errors import BrokerError, WriteError
-from trailgate.jobs.receive.ahead import ReceivingAhead
-from trailgate.jobs.receive.feeds import Part
-from trailgate.jobs.receive.journal_feed import JournalFeed
+from trailgate.jobs.receive.feeds.ahead import ReceivingAhead
+from trailgate.jobs.receive.feeds.feed import Part
+from trailgate.jobs.receive.feeds.journal_feed import JournalFeed
 from trailgate.storage.files.journal.journal import JournalOptions
 
 WAIT = 10.0
@@ -138,6 +138,20 @@ def test_nothing_coming_means_nothing_only_where_the_feed_was_asked() -> None:
     go.set()
     assert ahead.receive(WAIT) is None
     assert ahead.is_connected
+    ahead.close()
+
+
+def test_a_feed_that_is_slow_to_answer_is_known_to_have_nothing() -> None:
+    class Slow(CountedFeed):
+        def receive(self, seconds: float) -> Part | None:
+            return super().receive(max(seconds, 0.3))
+
+    ahead = ReceivingAhead(Slow(["a"]))
+    ahead.open(0)
+    assert ahead.receive(WAIT) is not None
+    for _ in range(3):
+        assert ahead.receive(0.01) is None
+        assert ahead.is_connected
     ahead.close()
 
 

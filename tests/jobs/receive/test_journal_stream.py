@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capture_place import Place
+from capture_place import DEFINITIONS, Place
+from json_messages import json_capture
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.receive.journal_stream import TransactionBorders, operations_of
 from trailgate.messages.received import RECEIVED
@@ -117,6 +118,42 @@ def test_a_transaction_longer_than_a_batch_is_one_batch(tmp_path: Path) -> None:
     assert borders.last_within(0, 10, 902) == 1
     assert 901 <= borders.last_within(1, 10, 902) <= 902
     assert borders.last_within(1, 10, 800) == 1
+
+
+BY_ID = """\
+parser.type=json
+json.sourcedefs=shop.def
+json.txid=xid
+json.timestamp.format=YYYY-MM-DD
+"""
+
+
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=9), st.integers(1, 6))
+def test_transactions_known_by_their_ids_end_where_the_next_begins(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int
+) -> None:
+    folder = tmp_path_factory.mktemp("j")
+    capture = json_capture(BY_ID, DEFINITIONS)
+    ids = [number for number, size in enumerate(sizes) for _ in range(size)]
+    bodies = [
+        f'{{"table":"MY.ORDERS","op_type":"I","op_ts":"2026-01-01","pos":"{at:04}","xid":"x{one}","after":{{"ID":1,"NAME":"{at}"}}}}'
+        for at, one in enumerate(ids)
+    ]
+    found: list[str] = []
+    begin = 0
+    index = JournalIndex(folder / "j")
+    borders = TransactionBorders(index, capture)
+    with Journal(folder / "j") as journal:
+        for at in range(0, len(bodies), 3):
+            stored(journal, at, bodies[at : at + 3])
+            end = borders.last_within(begin, most, index.held().end)
+            for batch in operations_of(index.range(begin, end), capture):
+                rows = to_operations(batch)
+                found += rows["tx_ind"].to_pylist()
+            begin = end
+
+    assert "".join(found) == "".join(letters_of(sizes))[:begin]
+    assert begin in {sum(sizes[:count]) for count in range(len(sizes))}
 
 
 def test_a_bad_message_is_in_a_batch_and_an_error_that_names_it(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from failing_disk import FailingDisk, KilledError
 from received_messages import ListFeed
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.receive.ahead import ReceivingAhead
-from trailgate.jobs.receive.feeds import Feed
+from trailgate.jobs.receive.feeds.ahead import ReceivingAhead
+from trailgate.jobs.receive.feeds.feed import Feed
 from trailgate.jobs.receive.options import ReceiveOptions
 from trailgate.jobs.receive.run import LiveCapture
 from trailgate.model.tables import Definitions
@@ -94,6 +94,7 @@ FEEDS = pytest.mark.parametrize("feed_of", [plain, ReceivingAhead])
     st.lists(st.lists(LETTERS, min_size=1, max_size=3), min_size=1, max_size=12),
     st.lists(st.integers(1, 4), max_size=8),
     st.lists(st.integers(1, 3), max_size=4),
+    st.sampled_from([0, 40, 1 << 20]),
 )
 def test_any_windows_and_any_stops_give_what_files_give(
     tmp_path_factory: pytest.TempPathFactory,
@@ -101,16 +102,18 @@ def test_any_windows_and_any_stops_give_what_files_give(
     letters: list[list[str]],
     sizes: list[int],
     stops: list[int],
+    held_bytes: int,
 ) -> None:
+    options = replace(GO, held_bytes=held_bytes)
     place = Place(tmp_path_factory.mktemp("live"), spanning=True)
     sent = bodies(letters)
     sent = [body for body in sent if body]
     expected = valid(place, sent)
     for stop in stops:  # a run that is stopped after some batches, and nothing is said of its end
-        with live(place, feed_of(ListFeed(sent, sizes))) as running:
+        with live(place, feed_of(ListFeed(sent, sizes)), options) as running:
             for _, _report in zip(range(stop), running.run(), strict=False):
                 pass
-    with live(place, feed_of(ListFeed(sent, sizes))) as running:
+    with live(place, feed_of(ListFeed(sent, sizes)), options) as running:
         reports = list(running.run())
         unfinished = running.unfinished
 
@@ -130,7 +133,7 @@ def test_a_writer_killed_at_any_step_leaves_nothing_twice_and_nothing_out(
     tmp_path: Path, feed_of: Callable[[ListFeed], Feed]
 ) -> None:
     sent = bodies([["W"], ["B"], ["M", "E"], ["?"], ["B", "E", "B"], ["E"], ["B"], ["?"], ["W"]])
-    options = replace(GO, append=AppendOptions(max_bytes=900))
+    options = replace(GO, append=AppendOptions(max_bytes=900), held_bytes=30)
     expected: tuple[list[tuple[str, str]], list[str]] | None = None
     step = 0
     while True:

@@ -170,16 +170,16 @@ def test_a_flagged_record_is_taken_if_asked() -> None:
 
 @pytest.mark.assumed
 @pytest.mark.parametrize(
-    ("word", "properties", "kind"),
+    ("word", "properties", "values", "kind"),
     [
-        ("DLET", "", "D"),
-        ("DELT", "optype.deleteval=DELT", "D"),
-        ("REPL", "", "U"),
-        ("ISRT", "", "I"),
+        ("DLET", "", '"k","v",,', "D"),
+        ("DELT", "optype.deleteval=DELT", '"k","v",,', "D"),
+        ("REPL", "", '"k","v","k","w"', "U"),
+        ("ISRT", "", ',,"k","w"', "I"),
     ],
 )
-def test_operation_words_are_properties(word: str, properties: str, kind: str) -> None:
-    assert one(record('"k","v","k","w"', word=word), properties)["op_type"] == kind
+def test_operation_words_are_properties(word: str, properties: str, values: str, kind: str) -> None:
+    assert one(record(values, word=word), properties)["op_type"] == kind
 
 
 LOBS = Definitions((Table("S.T", (Column("K", 64, 9, key=True), Column("V", 64, 99, lob_type=1))),))
@@ -244,6 +244,14 @@ def test_numbers_have_the_decimal_point_of_the_properties() -> None:
         (record(',,"a"'), "do not make whole columns"),
         (record(',,,,"a","b"'), "3 columns where the table has 2"),
         (record(',"a"'), "1 columns where the table has 2"),
+        (
+            record(',"b","c","d"'),
+            "an insert has a before value (messages, message 0, record 1, byte",
+        ),
+        (record('"b","c","d",', word="DLET"), "a delete has an after value"),
+        (record(',,"a","b"', tx="", lsn=""), "neither a commit LSN nor a transaction identifier"),
+        (record(',,"a","b"').replace(b"PLAN", b"PL\xffN"), "record 1, byte 85, field plan_name"),
+        (record(',,"a","b"').replace(b'"T"', b'"\xff"'), "record 1, byte 38, field table_name"),
         (record(',,"a","b"', table="U"), "table S.U is not in the definitions"),
         (record(',,"a","b"', word="TRNC"), "unknown optype value 'TRNC'"),
         (record(',,"a","b"').replace(b"-18.00.52", b"-25.00.52"), "not a date in the form"),

@@ -54,3 +54,8 @@ def test_rules_below_one_that_never_matches_are_not_named() -> None:
         "the rule tx never matched: /Orders; the messages have orders",
         "the rules find no operation in some messages; trailgate explain shows why",
     }
+
+
+def test_rules_are_not_named_where_no_message_can_be_read() -> None:
+    assert said(["<Orders><order id='x'/></Orders>"]) == set()
+    assert said([]) == set()

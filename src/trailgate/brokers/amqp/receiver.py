@@ -12,6 +12,7 @@ from trailgate.brokers.address import TOPIC, BrokerAddress
 from trailgate.brokers.amqp.messages import received_messages
 from trailgate.brokers.receiver import Window
 from trailgate.brokers.reconnecting import Reconnecting
+from trailgate.brokers.tls_files import check_tls_files
 from trailgate.errors import BrokerError, BrokerRefusedError, MissingDependencyError, Where
 
 WINDOW: Final = 1000  # messages that are accepted at once, at most
@@ -28,7 +29,15 @@ REFUSALS: Final = (
     "amqp:not-found",
     "amqp:not-allowed",
     "amqp:invalid-field",
+    # OpenSSL's reasons; others, as an end in the middle, may be a broker that is being stopped.
+    "certificate verify failed",
+    "bad certificate",
+    "certificate required",
+    "unknown ca",
+    "wrong version number",
 )
+NO_TLS: Final = "Does the broker speak TLS at this port?"
+BY_NAME: Final = "The certificate must be signed by one in the file of ?ca=, and name the host: AMQP's library knows names only, no addresses"
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
@@ -45,6 +54,7 @@ class AmqpReceiver(Reconnecting):
 
     def __init__(self, address: BrokerAddress) -> None:
         super().__init__()
+        check_tls_files(address)
         self._proton = _library()
         self._address, self._where = address, Where(source=str(address))
         self._limit = address.number("window", WINDOW)
@@ -218,7 +228,10 @@ class AmqpReceiver(Reconnecting):
         text = str(error).strip() or type(error).__name__
         refused = refused or any(name in text for name in REFUSALS)
         kind = BrokerRefusedError if refused else BrokerError
-        return kind(f"{problem}: {text}", where=self._where)
+        hint = ""
+        if self._address.tls:
+            hint = BY_NAME if "verify failed" in text else NO_TLS if "timed out" in text else ""
+        return kind(f"{problem}: {text}", where=self._where, hint=hint)
 
     def _lost(self, error: BrokerError) -> None:
         _LOG.warning("%s", error)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.kafka.messages import received_messages
 from trailgate.brokers.receiver import Window
+from trailgate.brokers.tls_files import check_tls_files
 from trailgate.errors import BrokerError, BrokerRefusedError, MissingDependencyError, Where
 
 WINDOW: Final = 4096  # messages of a batch, at most
@@ -21,6 +22,7 @@ class KafkaReceiver:
     """Receives one partition; its offsets are the positions, and nothing is acknowledged."""
 
     def __init__(self, address: BrokerAddress) -> None:
+        check_tls_files(address)
         self._address, self._where = address, Where(source=str(address))
         self._limit = address.number("window", WINDOW)
         self._kafka = _library()
@@ -65,7 +67,10 @@ class KafkaReceiver:
 
     def receive(self, seconds: float) -> Window | None:
         """Return the next messages, after waiting so long at most; None where nothing came."""
-        found = self._consumer.consume(self._limit, timeout=seconds)
+        # The library waits until all are there that are asked for.
+        found = self._consumer.consume(1, timeout=seconds)
+        if found:
+            found += self._consumer.consume(self._limit - 1, timeout=0.0)
         messages = []
         for message in found:
             if message.error() is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import socket
 import ssl
@@ -21,6 +22,7 @@ WINDOW_BYTES: Final = 4 << 20  # bytes that are received before a window is made
 SEND_SECONDS: Final = 30.0  # a broker that takes no bytes for so long is lost
 BEAT: Final = 10  # seconds between heart-beats, both ways, as they are offered
 GRACE: Final = 3.0  # heart-beats of the broker that may be missing before it is taken for dead
+_ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
 
 
 class StompConnection:
@@ -117,7 +119,9 @@ class StompConnection:
             except ConnectionError:
                 size = 0
             except OSError as error:
-                raise self.error(f"the connection is lost: {error}") from error
+                # TLS 1.3: that the client's certificate is refused comes with the first answer.
+                refused = isinstance(error, ssl.SSLError) and _ALERT.search(str(error)) is not None
+                raise self.error(f"the connection is lost: {error}", refused=refused) from error
             if not size:
                 self.is_closed_by_broker = True  # what it sent before, as an ERROR frame, counts
                 return
@@ -190,8 +194,15 @@ def _connected(address: BrokerAddress) -> socket.socket:
         opened.setblocking(False)
     except (OSError, ValueError) as error:
         plain.close()
-        raise BrokerRefusedError(f"no encrypted connection: {error}", where=where) from error
+        kind = BrokerError if _may_help(error) else BrokerRefusedError
+        raise kind(f"no encrypted connection: {error}", where=where) from error
     return opened
+
+
+def _may_help(error: Exception) -> bool:
+    """Return whether trying again may help where an encrypted connection fails: the broker may be being stopped."""
+    ended = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+    return isinstance(error, ended) or not isinstance(error, (ssl.SSLError, ValueError))
 
 
 def _encrypted(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:

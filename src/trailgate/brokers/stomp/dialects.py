@@ -13,11 +13,19 @@ AHEAD_BYTES: Final = 8 << 20  # what Artemis sends ahead: its own default, 10 Ki
 AHEAD: Final = 1000  # messages that Classic sends ahead, as its JMS clients have it
 
 
+class Consumers(NamedTuple):
+    """How a broker reports the consumers of a queue: the headers of a SUBSCRIBE, with the queue's name in them, and the header that has their number."""
+
+    subscribe: Mapping[str, str]
+    number: str
+
+
 class Dialect(NamedTuple):
     """One broker. ``server`` is how the server header of CONNECTED begins.
 
     ``kinds`` are the forms of a destination. ``ahead`` is the header for what is sent ahead, by the option of an address, with its default. ``id_tail``: the broker's own id of a message is what
-    follows a comma in message-id, and the part before it is the consumer's.
+    follows a comma in message-id, and the part before it is the consumer's. ``consumers`` is None where the broker is not known to
+    report them.
     """
 
     name: str
@@ -28,6 +36,7 @@ class Dialect(NamedTuple):
     durable: str
     id_tail: bool = False
     surrogates: bool = False
+    consumers: Consumers | None = None
 
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -47,6 +56,16 @@ DIALECTS: Final = (
         MappingProxyType({"prefetch-bytes": ("consumer-window-size", AHEAD_BYTES)}),
         "durable-subscription-name",
         id_tail=True,
+        consumers=Consumers(
+            MappingProxyType(
+                {
+                    "destination": "activemq.notifications",
+                    "subscription-type": "MULTICAST",
+                    "selector": "_AMQ_NotifType IN ('CONSUMER_CREATED', 'CONSUMER_CLOSED') AND _AMQ_RoutingName = '{}'",
+                }
+            ),
+            "_AMQ_ConsumerCount",
+        ),
     ),
     Dialect(
         "ActiveMQ Classic",
@@ -56,6 +75,10 @@ DIALECTS: Final = (
         MappingProxyType({"prefetch": ("activemq.prefetchSize", AHEAD)}),
         "activemq.subscriptionName",
         surrogates=True,
+        consumers=Consumers(
+            MappingProxyType({"destination": "/topic/ActiveMQ.Advisory.Consumer.Queue.{}"}),
+            "consumerCount",
+        ),
     ),
     Dialect(
         "an unknown broker",

@@ -11,14 +11,16 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.brokers.address import BrokerAddress
+from trailgate.brokers.address import QUEUE, BrokerAddress
 from trailgate.brokers.receiver import Window
 from trailgate.brokers.reconnecting import Reconnecting
 from trailgate.brokers.stomp.connection import CONNECT_SECONDS, StompConnection, reported
+from trailgate.brokers.stomp.consumers import ConsumerWatch
 from trailgate.brokers.stomp.dialects import subscription
 from trailgate.brokers.stomp.frames import Frames
 from trailgate.brokers.stomp.kernels import frames as kernels
 from trailgate.brokers.stomp.messages import received_messages
+from trailgate.brokers.tls_files import check_tls_files
 from trailgate.errors import BrokerError
 
 WINDOW: Final = 4096  # messages that are acknowledged at once, at most
@@ -41,6 +43,7 @@ class StompReceiver(Reconnecting):
 
     def __init__(self, address: BrokerAddress) -> None:
         super().__init__()
+        check_tls_files(address)
         self._address = address
         self._connection: StompConnection | None = None
         self._limit = address.number("window", WINDOW)
@@ -48,6 +51,7 @@ class StompReceiver(Reconnecting):
         self._reported, self._was_subscribed = False, False
         self._unconfirmed: set[str] = set()
         self._waiting: deque[Window] = deque()
+        self._watch: ConsumerWatch | None = None
 
     @property
     def is_connected(self) -> bool:
@@ -82,6 +86,8 @@ class StompReceiver(Reconnecting):
 
     def close(self) -> None:
         """Disconnect; see ``Receiver``."""
+        if self._watch is not None:
+            self._watch.close()
         connection, self._connection = self._connection, None
         if connection is None:
             return
@@ -136,6 +142,9 @@ class StompReceiver(Reconnecting):
         """Return a new connection that is subscribed."""
         connection = StompConnection(self._address)
         self._reported = False
+        if self._watch is None and self._address.kind == QUEUE:
+            self._watch = ConsumerWatch(self._address)
+            self._watch.wait()  # the broker reports those that come later, with the number of all
         try:
             headers = subscription(connection.dialect, self._address)
             connection.send("SUBSCRIBE", {**headers, "receipt": "subscribed"})

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, fields, replace
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -19,7 +19,7 @@ from trailgate.cli.capture_output import (
     print_notes,
     print_summary,
 )
-from trailgate.cli.live_output import LiveOutput, print_live
+from trailgate.cli.live_output import LiveOutput, print_live, print_repaired
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
 from trailgate.cli.progress import progress_bar
@@ -31,6 +31,7 @@ from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import run_local
 from trailgate.jobs.receive.job import opened
 from trailgate.jobs.receive.options import ReceiveOptions
+from trailgate.jobs.receive.repairing import capture_repaired, is_live
 from trailgate.jobs.receive.source import USED, broker_address
 from trailgate.jobs.receive.watching.reports import USED as REPORTED
 from trailgate.jobs.receive.watching.reports import read_reports
@@ -38,12 +39,12 @@ from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.journal.journal import LEAST_REMEMBERED, REMEMBERED, JournalOptions
 from trailgate.storage.live.options import AppendOptions
 from trailgate.storage.writing.options import WriteOptions
+from trailgate.storage.writing.places.place import Place
 from trailgate.storage.writing.target import place_of, writable_prefix
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 WRITE_NAMES: Final = tuple(field.name for field in fields(WriteOptions))
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
-ABOUT_BROKERS: Final = "--follow, --until-empty and --metrics are about brokers"
 UNITS_2: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
@@ -195,12 +196,12 @@ def command(  # noqa: PLR0913  one argument an option
     if base is not None:
         source = [one if is_stream(one) else absolute(one, base) for one in source or ()]
         target = absolute(target, base)
-    place = place_of(target) if address is None else None
     written = WriteOptions(
         max_bytes=loaded.max_bytes(None if max_size is None else size_of(max_size)),
         seq_digits=seq_digits,
         trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
+    appending = AppendOptions(**{name: getattr(written, name) for name in WRITE_NAMES})
     if address is not None:
         of_files = {
             "--dry-run": dry_run,
@@ -211,7 +212,6 @@ def command(  # noqa: PLR0913  one argument an option
             "--message-per": message_per is MessagePer.LINE,
         }
         _check_live(of_files, follow=follow, until_empty=until_empty)
-        appending = AppendOptions(**{name: getattr(written, name) for name in WRITE_NAMES})
         receiving = ReceiveOptions(
             str(on_error),
             until_empty=not follow,
@@ -225,10 +225,9 @@ def command(  # noqa: PLR0913  one argument an option
         )
         _receive(loaded, address, receiving, output)
         return
-    if follow or until_empty or metrics is not None or place is None:
-        raise OptionError(ABOUT_BROKERS, hint=FROM_BROKER)
+    _check_files({"--follow": follow, "--until-empty": until_empty, "--metrics": metrics})
     options = CaptureOptions(
-        on_error=str(OnError.QUARANTINE if dry_run else on_error),
+        on_error=str(on_error),
         max_bad=max_bad,
         dry_run=dry_run,
         again=again,
@@ -237,15 +236,39 @@ def command(  # noqa: PLR0913  one argument an option
         message_per_line=message_per is MessagePer.LINE,
         **{name: getattr(written, name) for name in WRITE_NAMES},
     )
-    with kept_input(source or []) as kept, nullcontext() if dry_run else place.held():
+    place = place_of(target)
+    if is_live(place.prefix):
+        _check_repaired(options, master)
+        repaired = capture_repaired(loaded.capture, source or (), place.prefix, appending)
+        print_repaired(repaired, as_json=as_json)
+        return
+    _capture_files(loaded, source or [], place, options, Running(master, threads, as_json))
+
+
+class Running(NamedTuple):
+    """Where a capture of files runs, and how its summary is printed."""
+
+    master: str | None
+    threads: int | None
+    as_json: bool
+
+
+def _capture_files(
+    loaded: Loaded, source: list[str], place: Place, options: CaptureOptions, where: Running
+) -> None:
+    """Capture files and print the summary; raises Exit where most messages are bad."""
+    stop = options.on_error == OnError.STOP
+    if options.dry_run:
+        options = replace(options, on_error=str(OnError.QUARANTINE))
+    with kept_input(source) as kept, nullcontext() if options.dry_run else place.held():
         job = prepare(loaded.capture, kept, place, options)
-        summary = run(job, master, show=not as_json, threads=threads)
-    with quiet_pipe() if dry_run else done_already():
-        if as_json:
+        summary = run(job, where.master, show=not where.as_json, threads=where.threads)
+    with quiet_pipe() if options.dry_run else done_already():
+        if where.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             print_summary(summary)
-    if is_bad(summary, max_bad, stop=on_error is OnError.STOP):
+    if is_bad(summary, options.max_bad, stop=stop):
         raise typer.Exit(1)
 
 
@@ -255,6 +278,28 @@ def _receive(
     """Receive from a broker until there is a reason to stop."""
     with opened(loaded.capture, address, output.trail, options) as live:
         print_live(live, output)
+
+
+def _check_repaired(options: CaptureOptions, master: str | None) -> None:
+    """Raise OptionError for options that a capture into the trail of a live capture does not have."""
+    quarantines = options.on_error == OnError.QUARANTINE
+    asked = {
+        "--dry-run": options.dry_run,
+        "--again": options.again,
+        "--master": master,
+        "--on-error quarantine": quarantines,
+    }
+    for name, value in asked.items():
+        if value:
+            problem = f"{name} does not go with the trail of a live capture"
+            raise OptionError(problem, hint="Repaired messages are added to it, all or none")
+
+
+def _check_files(of_brokers: Mapping[str, Any]) -> None:
+    """Raise OptionError for options that a capture of files does not have."""
+    for name, value in of_brokers.items():
+        if value:
+            raise OptionError(f"{name} is about brokers", hint=FROM_BROKER)
 
 
 def _check_live(of_files: Mapping[str, Any], *, follow: bool, until_empty: bool) -> None:

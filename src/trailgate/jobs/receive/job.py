@@ -11,10 +11,10 @@ from typing import Final
 
 from trailgate.brokers.address import BrokerAddress, Family
 from trailgate.errors import TrailgateError
-from trailgate.jobs.receive.ahead import ReceivingAhead
-from trailgate.jobs.receive.feeds import Feed
-from trailgate.jobs.receive.journal_feed import JournalFeed
-from trailgate.jobs.receive.kafka_feed import KafkaFeed
+from trailgate.jobs.receive.feeds.ahead import ReceivingAhead
+from trailgate.jobs.receive.feeds.feed import Feed
+from trailgate.jobs.receive.feeds.journal_feed import JournalFeed
+from trailgate.jobs.receive.feeds.kafka_feed import KafkaFeed
 from trailgate.jobs.receive.options import ReceiveOptions
 from trailgate.jobs.receive.receivers import receiver_of
 from trailgate.jobs.receive.run import LiveCapture

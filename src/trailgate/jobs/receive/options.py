@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trailgate.errors import OptionError
+from trailgate.jobs.receive.held import HELD_BYTES
 from trailgate.storage.files.journal.journal import JournalOptions
 from trailgate.storage.live.options import AppendOptions
 from trailgate.storage.writing.counts import Counts
@@ -14,7 +15,8 @@ from trailgate.storage.writing.counts import Counts
 class ReceiveOptions:
     """``on_error`` is stop or quarantine; ``until_empty`` stops where nothing came for ``idle_seconds``.
 
-    With ``unordered_ids`` message ids that fall are captured. ``needed_header`` is one that a message is not acknowledged without.
+    With ``unordered_ids`` message ids that fall are captured. ``needed_header`` is one that a message is not acknowledged without. A transaction
+    whose messages have more than ``held_bytes`` is held in a temporary file beside the trail until its end comes.
     """
 
     on_error: str = "stop"
@@ -24,6 +26,7 @@ class ReceiveOptions:
     journal: JournalOptions = field(default_factory=JournalOptions)
     unordered_ids: bool = False
     needed_header: str | None = None
+    held_bytes: int = HELD_BYTES
 
     def __post_init__(self) -> None:
         if self.on_error not in ("stop", "quarantine"):

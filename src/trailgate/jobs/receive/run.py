@@ -9,10 +9,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from trailgate.jobs.receive.compared_ids import ComparedIds
-from trailgate.jobs.receive.feeds import Feed, Part
+from trailgate.jobs.receive.feeds.compared_ids import ComparedIds
+from trailgate.jobs.receive.feeds.feed import Feed, Part
 from trailgate.jobs.receive.options import BatchReport, ReceiveOptions
 from trailgate.jobs.receive.position import SourcePosition, read_position
+from trailgate.jobs.receive.repairing import interrupted
 from trailgate.jobs.receive.units import Taken, Units
 from trailgate.messages.capture import Capture, TransactionState
 from trailgate.messages.parsing.message_ids import MessageIdRule
@@ -40,11 +41,22 @@ class LiveCapture:
         self._quarantine = Path(f"{prefix}.quarantine.jsonl")
         recovered = appender.recovered
         position = read_position(recovered.source_position, feed.name, prefix)
+        if position is not None and position.pending is not None:
+            if recovered.transactions or recovered.abandoned:
+                raise interrupted(prefix)
+            position = replace(position, pending=None)  # none of these was added
         self._committed = position
         self._held = 0 if position is None else position.quarantine
+        self._repaired = 0 if position is None else position.repaired
         self._skipped = Skipped(recovered)
         reason = None if position is None else position.reason
-        self._units = Units(appender.encoded, stop=options.on_error == "stop", reason=reason)
+        self._units = Units(
+            appender.encoded,
+            Path(prefix).parent,
+            stop=options.on_error == "stop",
+            reason=reason,
+            limit=options.held_bytes,
+        )
         length = None
         if capture.options.gives_ids and recovered.last is not None and recovered.last.csn:
             length = len(recovered.last.csn)
@@ -114,7 +126,9 @@ class LiveCapture:
 
     def _commit(self, taken: Taken) -> None:
         last = self._ids.before(taken.number)
-        position = SourcePosition(self._feed.name, taken.number, self._held, taken.reason, last)
+        position = SourcePosition(
+            self._feed.name, taken.number, self._held, taken.reason, last, self._repaired
+        )
         if position == self._committed:
             return
         self._appender.commit(position.encoded())

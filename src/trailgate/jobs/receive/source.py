@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+from urllib.parse import quote
 
 from trailgate.brokers.address import (
     KINDS,
@@ -13,6 +14,7 @@ from trailgate.brokers.address import (
     BrokerAddress,
     is_address,
     parse_address,
+    unknown_protocol,
 )
 from trailgate.errors import OptionError
 
@@ -53,12 +55,13 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
 
 def _joined(url: str, destination: str) -> str:
     """Return the address of a destination at a provider's URL."""
-    if not is_address(url):
-        parse_address(url if "://" in url else f"{url}://")  # raises, and names what can be spoken
+    if not is_address(url) or "://" not in url:
+        raise unknown_protocol(url)
     matched = _NAMED.fullmatch(destination)
     kind, name = QUEUE, destination
     if matched is not None:
         kind, name = (TOPIC if "topic" in matched[1].casefold() else QUEUE), matched[2]
     assert kind in KINDS
     base, question, options = url.partition("?")
-    return f"{base.rstrip('/')}/{kind}/{name}{question}{options}"
+    base = base if base.endswith("://") else base.removesuffix("/")
+    return f"{base}/{kind}/{quote(name)}{question}{options}"

@@ -1,18 +1,22 @@
 """Units of received messages: whole ones are given for the trail, open ones held, bad ones quarantined (decision 0012).
 
-What is appended to a trail cannot be taken back, so a unit is held until its last message is known to be good.
+What is appended to a trail cannot be taken back, so a unit is held until its last message is known to be good: beyond a limit in a
+temporary file. Where bad messages stop the run, its messages are not held: nobody quarantines them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
 
 import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError
-from trailgate.jobs.receive.feeds import Part
+from trailgate.jobs.receive.feeds.feed import Part
+from trailgate.jobs.receive.held import HELD_BYTES, Held
 from trailgate.messages.capture import Parsed
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.quarantine import write_line
@@ -28,10 +32,15 @@ class _OpenUnit:
     """A unit that later messages may belong to: its first message's number, operations and messages so far."""
 
     number: int
-    batches: list[ChangeBatch] = field(default_factory=list)
-    messages: list[tuple[Part, Longs]] = field(default_factory=list)
+    batches: Held[ChangeBatch]
+    messages: Held[tuple[Part, Longs]]
     lines: list[bytes] = field(default_factory=list)
     reason: str | None = None
+
+    @property
+    def operations(self) -> Iterator[Whole]:
+        """Return what is held as operations for the trail."""
+        return ((batch, None) for batch in self.batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +48,10 @@ class Taken:
     """What became of a part: operations for the trail, lines for the quarantine, and where the next start continues.
 
     ``reason`` is what is wrong with a bad unit that may continue there. ``error`` is that of the first bad message, where
-    bad messages stop the run; what is before its unit is in ``whole``.
+    bad messages stop the run; what is before its unit is in ``whole``, which can be iterated once.
     """
 
-    whole: tuple[Whole, ...]
+    whole: Iterable[Whole]
     lines: tuple[bytes, ...]
     number: int
     reason: str | None = None
@@ -50,13 +59,23 @@ class Taken:
 
 
 class Units:
-    """Takes parsed parts in their order; ``encoded`` makes records of operations, or raises what is wrong with them."""
+    """Takes parsed parts in their order; ``encoded`` makes records of operations, or raises what is wrong with them.
+
+    A unit that is longer than ``limit`` bytes of messages is held in ``folder``.
+    """
 
     def __init__(
-        self, encoded: Callable[[ChangeBatch], Encoded], *, stop: bool, reason: str | None = None
+        self,
+        encoded: Callable[[ChangeBatch], Encoded],
+        folder: Path,
+        *,
+        stop: bool,
+        reason: str | None = None,
+        limit: int = HELD_BYTES,
     ) -> None:
         self._encoded, self._stop = encoded, stop
-        self._open = None if reason is None else _OpenUnit(0, reason=reason)
+        self._folder, self._limit = folder, limit
+        self._open = None if reason is None else self._unit(0, reason)
 
     def take(self, part: Part, parsed: Parsed) -> Taken:
         """Return what becomes of a part's messages, and of those that were held."""
@@ -86,13 +105,13 @@ class Units:
     ) -> Taken:
         """Return what comes before the unit of the first bad message."""
         blamed = 0 if at < 0 else int(unit[at])
-        whole: list[Whole] = []
+        number = self._number(part, unit, blamed)
+        held: Iterable[Whole] = ()
         if blamed > 0 and self._open is not None:
-            whole += [(batch, None) for batch in self._open.batches]
+            held = self._open.operations
         before = self._units_of(parsed, unit) < blamed
-        if before.any():
-            whole.append((parsed.batch.where(before), None))
-        return Taken(tuple(whole), (), self._number(part, unit, blamed), error=error)
+        own: list[Whole] = [(parsed.batch.where(before), None)] if before.any() else []
+        return Taken(chain(held, own), (), number, error=error)
 
     def _number(self, part: Part, unit: Longs, number: int) -> int:
         """Return the number of a unit's first message."""
@@ -112,6 +131,7 @@ class Units:
         reasons = self._reasons(bad, unit)
         last = int(unit[-1])
         closed = last if parsed.state.is_open else last + 1  # units below it are closed
+        held: Iterable[Whole] = ()
         whole: list[Whole] = []
         lines: list[bytes] = []
         own = self._units_of(parsed, unit)
@@ -119,9 +139,9 @@ class Units:
             self._continue(part, unit, bad, reasons)
             if closed > 0:
                 lines += self._open.lines
-                whole += [(batch, None) for batch in self._open.batches]
+                held = self._open.operations
             elif 0 not in reasons:
-                self._open.batches.append(parsed.batch)
+                self._open.batches.add(parsed.batch, part.size)
         good = ~np.isin(own, np.fromiter(reasons, np.int64)) & (own < closed)
         if good.any():
             whole.append((parsed.batch.where(good), None))
@@ -136,7 +156,7 @@ class Units:
         if self._open is not None and self._open.reason is not None:
             lines += self._open.lines
             self._open.lines.clear()
-        return Taken(tuple(whole), tuple(lines), self.next_number(part.end), self.reason)
+        return Taken(chain(held, whole), tuple(lines), self.next_number(part.end), self.reason)
 
     def _begin(
         self,
@@ -149,12 +169,12 @@ class Units:
         """Hold the last unit of a part, which is open."""
         unit, own, last = of_last
         rows = np.flatnonzero(unit == last)
-        opened = _OpenUnit(int(part.numbers[rows[0]]), reason=reasons.get(last))
+        opened = self._unit(int(part.numbers[rows[0]]), reasons.get(last))
         if opened.reason is None:
-            opened.messages.append((part, rows))
+            self._hold(opened, part, rows)
             mine = own == last
             if mine.any():
-                opened.batches.append(parsed.batch.where(mine))
+                opened.batches.add(parsed.batch.where(mine), part.size)
         else:
             opened.lines += self._lines(part, rows, bad, opened.reason)
         self._open = opened
@@ -168,7 +188,7 @@ class Units:
         rows = np.flatnonzero(unit == 0)
         reason = reasons.get(0)
         if reason is None:
-            opened.messages.append((part, rows))
+            self._hold(opened, part, rows)
             return
         if opened.reason is None:
             opened.reason = reason
@@ -177,6 +197,16 @@ class Units:
                 opened.lines += self._lines(held, places, {}, reason)
             opened.messages.clear()
         opened.lines += self._lines(part, rows, bad, reason)
+
+    def _unit(self, number: int, reason: str | None) -> _OpenUnit:
+        """Return a unit of which nothing is held yet."""
+        limits = (self._folder, self._limit)
+        return _OpenUnit(number, Held(*limits), Held(*limits), reason=reason)
+
+    def _hold(self, opened: _OpenUnit, part: Part, rows: Longs) -> None:
+        """Hold the messages of a unit, which it may still take to the quarantine."""
+        if not self._stop:
+            opened.messages.add((part, rows), part.size)
 
     def _reasons(self, bad: Mapping[int, TrailgateError], unit: Longs) -> dict[int, str]:
         """Return why units are bad, by their number."""

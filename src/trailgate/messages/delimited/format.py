@@ -77,7 +77,7 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         least, count = len(self.options.header), records.fields.count
         short = np.flatnonzero(count < least)
         if len(short):
-            hint = "Is delim.fielddelim right, or is the record cut off?"
+            hint = "Is the field delimiter right, or is the record cut off?"
 
             def error(row: int) -> DecodeError:
                 problem = f"{int(count[row])} fields where the header alone has {least}"

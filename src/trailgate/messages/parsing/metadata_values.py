@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import distinct
+from trailgate.columnar.rows import distinct, text_view
 from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, parse_timestamps
 from trailgate.errors import DecodeError
 from trailgate.messages.parsing.bad_messages import errors_by_row
@@ -28,6 +28,8 @@ HEADERS_HINT: Final = (
     "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
     "brokers and Kafka; plain files have none"
 )
+
+_READ: Final = (SourceKind.FIELD, SourceKind.HEADER, SourceKind.MESSAGE_ID)
 
 CUT_TIMES: Final = "commit times have microseconds in a trail: further digits were dropped"
 
@@ -43,11 +45,25 @@ class MetadataValues:
         """Return a value for each record; raises BadMessagesError where messages lack the header."""
         values = self.optional(source, generated)
         assert values is not None
-        if values.null_count:
+        rows = self._blank(source, values, what)
+        if len(rows):
             problem, hint = self._lack(source, what)
-            rows = np.flatnonzero(np.asarray(values.is_null()))
             self.records.refuse(rows, lambda row: self.records.error(row, problem, hint))
         return values
+
+    def _blank(self, source: ValueSource, values: pa.Array, what: str) -> Longs:
+        """Return the records without a value. An id without a character is none: all such records would be one."""
+        rows = np.zeros(0, np.int64)
+        if values.null_count:
+            rows = np.flatnonzero(np.asarray(values.is_null()))
+        elif source.kind in _READ and what in self._ids():
+            rows = np.flatnonzero(np.diff(text_view(values)[0]) == 0)
+        return rows
+
+    def _ids(self) -> tuple[str, ...]:
+        """Return the ids that have to be there; where transactions are known by their sequence ids, that is enough."""
+        by_sequence = self.options.by_id and not self.options.operation_ids
+        return ("seqid",) if by_sequence else ("seqid", "txid")
 
     def codes(self, source: ValueSource, what: str) -> tuple[Longs, list[str]]:
         """Return each record's number among the different values, and these; raises as ``text`` does."""
@@ -59,7 +75,7 @@ class MetadataValues:
 
     def _lack(self, source: ValueSource, what: str) -> tuple[str, str]:
         if source.kind is SourceKind.FIELD:
-            return f"the field {source.name} is blank, which is no {what}", ""
+            return self.records.lacking(source.name, what)
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:

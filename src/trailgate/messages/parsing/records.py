@@ -19,8 +19,7 @@ from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.transactions.borders import Borders
 
 RETURNS: Final = (
-    "the carriage return before a line feed that ends a record is not part of the record "
-    "(linedelim=\\x0d\\x0a makes both the delimiter)"
+    "the carriage return before a line feed that ends a record is not part of the record"
 )
 
 
@@ -39,6 +38,10 @@ class Records(ABC):
     def codes(self, name: str) -> tuple[Longs, list[str]]:
         """Return each record's number among the different texts of a header field, and those texts."""
         return distinct(self.text(name))
+
+    def lacking(self, name: str, what: str) -> tuple[str, str]:
+        """Return the problem of a record whose header field is blank, where ``what`` is needed, and a hint."""
+        return f"the field {name} is blank, where {what} is needed", ""
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
         """Return the values of a header field that records share, and the number of each record's; None where they do not."""

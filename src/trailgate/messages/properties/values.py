@@ -29,6 +29,11 @@ class ValueSource:
     kind: SourceKind
     name: str = ""
 
+    def __str__(self) -> str:
+        if self.kind is SourceKind.LITERAL:
+            return f'"{self.name}"'
+        return f"${self.name}" if self.kind is SourceKind.HEADER else self.name or self.kind.value
+
 
 @dataclass(frozen=True, slots=True)
 class HeaderFields:

@@ -97,6 +97,17 @@ class XmlRecords(Records):
         }
         return special[name]() if name in special else self._resolved(name)[0]
 
+    def lacking(self, name: str, what: str) -> tuple[str, str]:
+        """Return the problem of an operation for which the rules find no value, and a hint."""
+        names = ("schemaandtable", "schema", "table") if name == "schemaandtable" else (name,)
+        asked = [
+            f"{rule.name}.{own}={rule.values[own]}"
+            for rule in self.values.rules
+            for own in names
+            if own in rule.values
+        ]
+        return f"no {what} is found in the message", f"Looked for: {', '.join(asked)}"
+
     def codes(self, name: str) -> tuple[Longs, list[str]]:
         """Return each operation's number among the different values of a property, and these."""
         if name == "txind" and "txind" not in self.values.given:

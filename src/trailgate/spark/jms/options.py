@@ -132,7 +132,7 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
     known = {**connection, **{name: text for name, text in given.items() if text is not None}}
     address = broker_address(() if url is None else (url,), known)
     if address is None:
-        problem = f"the option url is not the address of a broker: {url}"
+        problem = "the option url is not the address of a broker"  # it may have a password
         raise OptionError(problem, hint="As stomp://HOST/QUEUE or amqp://HOST/QUEUE")
     check_journalled(address)
     return address

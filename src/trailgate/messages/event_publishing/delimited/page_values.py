@@ -24,10 +24,8 @@ from trailgate.messages.parsing.messages import MessageBatch
 
 ERROR: Final = "error"
 REPLACE: Final = "replace"
-_HINT: Final = (
-    "Is event_publishing.codepage the code page of the messages? event_publishing.undecodable=missing or replace takes "
-    "such values"
-)
+_HEADER_HINT: Final = "Is event_publishing.codepage the code page of the messages?"
+_HINT: Final = f"{_HEADER_HINT} event_publishing.undecodable=missing or replace takes such values"
 
 
 class PageValues(FieldValues):
@@ -77,8 +75,10 @@ class PageValues(FieldValues):
         if bad is None or not bad.any():
             return text
         row = int(np.argmax(bad))
-        if self.policy == ERROR or place < len(self.options.header):
-            raise self.not_characters(Where(record=row, column=place, raw=raw[row].as_py()), _HINT)
+        in_header = place < len(self.options.header)
+        if self.policy == ERROR or in_header:
+            where = Where(record=row, column=place, raw=raw[row].as_py())
+            raise self.not_characters(where, _HEADER_HINT if in_header else _HINT)
         if self.policy == REPLACE:
             return _replaced(self.page.name, raw, text, bad)
         self.undecodable[place] = bad

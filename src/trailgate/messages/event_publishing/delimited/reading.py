@@ -35,7 +35,7 @@ from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
 from trailgate.messages.transactions.borders import AUTO, NO_NUMBER, Borders
 from trailgate.messages.transactions.bounds import POINT
-from trailgate.model.changes import ABSENT, INSERT, Image, StateColumn
+from trailgate.model.changes import ABSENT, DELETE, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
 from trailgate.operations.values import Convert
@@ -47,6 +47,12 @@ TYPE: Final = "type"
 _TYPE_HINT: Final = "Are the delimiters those of the messages?"
 _NAMES: Final = ("table_owner", "table_name", "operation")  # one after the other
 _NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
+_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
+_SIDES: Final = {
+    INSERT: (0, "an insert has a before value"),
+    DELETE: (1, "a delete has an after value"),
+}
 _KEY_HINT: Final = "A column of the key cannot be missing: no row is found without it"
 _FLAG_HINT: Final = "Classic CDC names the first column whose data are badly formed; event_publishing.takeflagged=true takes such records"
 
@@ -64,13 +70,25 @@ class PublicationRecords(DelimitedRecords):
         if name == AUTHORIZATION:
             return pa.nulls(len(self.message), pa.string())
         if name == TRANSACTION:
-            return paired(self.text("commit_lsn"), self.text("transaction_identifier"), POINT)
+            ids = paired(self.text("commit_lsn"), self.text("transaction_identifier"), POINT)
+            return self._with_ids(ids)
         known = self.header
         if name not in known:
             place, nullable = HEADER.index(name), name == PLAN_NAME
-            columns = self.values.columns(self.fields.first, [place], nullable=nullable)
+            try:
+                columns = self.values.columns(self.fields.first, [place], nullable=nullable)
+            except DecodeError as error:
+                row = error.where.record or 0
+                raise self.field_error(row, place, error).located(field=name) from None
             known[name] = columns[0]
         return known[name]
+
+    def _with_ids(self, ids: pa.Array) -> pa.Array:
+        """Return the ids of transactions; raises BadMessagesError for records that have none: they would be one transaction."""
+        none = np.flatnonzero(np.diff(text_view(ids)[0]) == len(POINT))
+        if len(none):
+            self.refuse(none, lambda row: self.error(row, _NO_IDS, field="commit_lsn"))
+        return ids
 
     def borders(self, ids: pa.Array) -> Borders:
         """Return the numbers of messages on either side of a border within a transaction, and of the first and last one."""
@@ -109,10 +127,15 @@ class PublicationRecords(DelimitedRecords):
 
         Owner, table and operation are one text here: few different ones, found in one pass.
         """
-        if name not in _NAMES:
-            return DelimitedRecords.codes(self, name)
-        if not self.names:
-            self.names.update(self._names())
+        try:
+            if name not in _NAMES:
+                return DelimitedRecords.codes(self, name)
+            if not self.names:
+                self.names.update(self._names())
+        except DecodeError:
+            for each in (name, *_NAMES):
+                self.text(each)  # which names the record and the field
+            raise
         return self.names[name]
 
     def _names(self) -> Iterator[tuple[str, tuple[Longs, list[str]]]]:
@@ -187,6 +210,7 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         IBM's text: "The before values for LOB columns are always NULL". So such a value is not known: it is missing.
         """
         before, after = self._engine.images(records, table, kind, rows, errors)
+        _refuse_values(RecordGroup(records, table, rows, errors), kind)
         before = _without_lobs(table, before)
         values = records.values
         if isinstance(values, PageValues) and values.undecodable:
@@ -272,6 +296,29 @@ def _check_flags(records: PublicationRecords) -> None:
         return records.error(row, problem, _FLAG_HINT, field=flag or IDENTIFIER)
 
     records.refuse(np.flatnonzero(np.array(flagged)[codes]), error)
+
+
+def _refuse_values(group: RecordGroup[PublicationRecords], kind: int) -> None:
+    """Add an error for each insert with a before value, and each delete with an after value: they would be lost."""
+    fields, columns = group.records.fields, len(group.table.columns)
+    first = fields.first[group.rows]
+    if kind not in _SIDES or int(fields.count[group.rows[0]]) != len(HEADER) + 2 * columns:
+        return
+    side, problem = _SIDES[kind]
+    begin = first + len(HEADER) + side * columns
+    # Nothing but the delimiters is between the first of these fields and the last.
+    filled = fields.ends[begin + columns - 1] - fields.starts[begin] != columns - 1
+
+    def error(row: int) -> TrailgateError:
+        place = len(HEADER) + side * columns
+        own = slice(place + int(fields.first[row]), place + int(fields.first[row]) + columns)
+        column = int(np.argmax(fields.ends[own] > fields.starts[own]))
+        found = group.records.field_error(
+            row, place + column, DecodeError(problem, hint=_ALWAYS_NULL)
+        )
+        return found.located(table=group.table.name, field=group.table.columns[column].name)
+
+    group.add(group.rows[filled], error)
 
 
 def _refuse_keys(

@@ -38,6 +38,7 @@ _PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
         kernels.NESTED: (f"column {{}} has {BEFORE} or {AFTER}, which belong in an updateRow", ""),
         kernels.NO_AFTER: (f"column {{}} has a {BEFORE}, and no {AFTER}", ""),
         kernels.REPEATED: (f"column {{}} has more than one {BEFORE} or {AFTER}", ""),
+        kernels.MIXED: (f"column {{}} has text beside {BEFORE} or {AFTER}", ""),
         kernels.NIL_WITH_VALUE: ("column {} is nil, and has a value", ""),
         kernels.BAD_MARK: (
             "nil, invalidData or rawData of column {} is not 0, 1, true or false",

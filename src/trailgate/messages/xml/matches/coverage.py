@@ -50,7 +50,9 @@ class Coverage:
         return frozenset(self.every[number] for number in np.flatnonzero(seen).tolist())
 
     def said(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end."""
+        """Return what a run notes at its end; nothing of rules where no message could be read."""
+        if not any(note.startswith((_MATCHED, _NAME, _EMPTY)) for note in notes):
+            return notes
         names = {note.removeprefix(_NAME) for note in notes if note.startswith(_NAME)}
         said = {note for note in notes if not note.startswith((_MATCHED, _NAME, _EMPTY))}
         if _EMPTY in notes:

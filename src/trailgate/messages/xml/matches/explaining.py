@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import ValueSource
 from trailgate.messages.xml.matches.coverage import like
 from trailgate.messages.xml.options import XmlOptions
@@ -94,8 +95,8 @@ def _explained(match: Match, document: Document) -> Explained:
 
 def _value(name: str, source: Value, match: Match) -> FoundValue:
     if isinstance(source, ValueSource):
-        written = f'"{source.name}"' if source.name else source.kind.value
-        return FoundValue(name, written, source.name or None)
+        literal = source.kind is SourceKind.LITERAL
+        return FoundValue(name, str(source), source.name if literal else None)
     value = match.values.get(name)
     if source.accessor is None and value is not None:
         value = "found"

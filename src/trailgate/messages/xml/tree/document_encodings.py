@@ -1,7 +1,7 @@
 """The encoding of a document: that of its mark, else the one that is given for all, else the declared one.
 
-A message that was text on its way was converted, and what it declares is then wrong: its bytes are UTF-8. Where they are, and another
-encoding is declared, it is not known which one is right; that is an error.
+A message that is sent as text is converted to UTF-8, and may still declare what it was before. Where bytes are UTF-8 and another encoding
+is declared, it is not known which one is right; that is an error.
 """
 
 from __future__ import annotations

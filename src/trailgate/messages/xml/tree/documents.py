@@ -164,6 +164,7 @@ def fault(
     ``data`` is of the document from the byte ``start`` on; ``shift`` bytes of a mark were before the document.
     """
     line, column, at = place
+    at = max(at, 0)  # expat has no place in an empty document
     here = at - start
     begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
     before = data[max(begin, here - 4 * _SHOWN) : here].decode(errors="ignore")

@@ -38,6 +38,7 @@ UNCONVERTED: Final = 8
 UNCONVERTED_RAW: Final = 9
 BAD_MARK: Final = 10
 REPEATED: Final = 11  # values before or after
+MIXED: Final = 12  # text beside values before or after
 NOT_BOOLEAN: Final = -1
 
 INSERT: Final = 73
@@ -105,6 +106,16 @@ def size_of(records: Offsets, record: int, fields: Longs, which: int, size: int)
     place = record + fields[which]
     start, length = np.int64(records[place]), np.int64(records[place + 1])
     return int(length) if start >= 0 and start + length <= size else -1
+
+
+@inner
+def is_blank_value(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> bool:
+    """Return whether one of a cell's values has no character, or only blanks."""
+    length = size_of(records, record, fields, which, len(text))
+    if length <= 0:
+        return True
+    start = np.int64(records[record + fields[which]])
+    return bool(blank_until(text, start, start + length) == start + length)
 
 
 @inner
@@ -217,6 +228,8 @@ def place_images(
             or size_of(records, record, fields, MORE_NEW, len(text)) >= 0
         ):
             problem = REPEATED
+        elif not is_blank_value(text, records, record, fields, OWN):
+            problem = MIXED
         else:
             problem = put(text, records, record, fields, NEW, cell, after_start, after_length)
             if problem == GOOD and old:

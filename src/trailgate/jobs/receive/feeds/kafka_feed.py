@@ -10,7 +10,7 @@ import numpy as np
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.kafka.receiver import KafkaReceiver
 from trailgate.errors import BrokerError
-from trailgate.jobs.receive.feeds import Part
+from trailgate.jobs.receive.feeds.feed import Part
 from trailgate.messages.capture import MessageBatch
 from trailgate.messages.received import as_messages
 
@@ -22,7 +22,7 @@ class KafkaFeed:
 
     def __init__(self, address: BrokerAddress, receiver: KafkaReceiver) -> None:
         self._address, self._receiver = address, receiver
-        self._high = 0
+        self._high = self._end = 0
         self.is_replayed = False
 
     @property
@@ -45,7 +45,7 @@ class KafkaFeed:
     def open(self, number: int | None) -> None:
         """Begin at an offset; see ``Feed``."""
         self._receiver.open(number)
-        self._high = self._receiver.bounds()[1]
+        self._high = self._end = self._receiver.bounds()[1]
         self.is_replayed = False
 
     @property
@@ -62,6 +62,7 @@ class KafkaFeed:
         window = self._receiver.receive(seconds)
         if window is None:
             return None
+        self._end = self._receiver.known_end()
         numbers = np.array(window.token, np.int64)
         zeros = np.zeros(len(numbers), np.int64)
         messages, problems = as_messages(window.messages, (numbers, zeros), str(self._address))
@@ -69,7 +70,7 @@ class KafkaFeed:
 
     def lag(self, number: int) -> int:
         """Return how many messages the partition has from an offset on, as far as is known; see ``Feed``."""
-        return max(0, self._receiver.known_end() - number)
+        return max(0, self._end - number)
 
     def captured(self, number: int) -> None:
         """Do nothing: the broker keeps messages as long as it is set to."""

@@ -11,7 +11,7 @@ import numpy as np
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.receiver import Receiver, Window
 from trailgate.errors import BrokerRefusedError, Where
-from trailgate.jobs.receive.feeds import Part
+from trailgate.jobs.receive.feeds.feed import Part
 from trailgate.messages.capture import MessageBatch
 from trailgate.messages.parsing.header_columns import HeaderColumns
 from trailgate.messages.received import as_messages

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from trailgate.jobs.receive.feeds import Feed, Part
+from trailgate.jobs.receive.feeds.feed import Feed, Part
 from trailgate.messages.capture import MessageBatch
 
 AHEAD_BYTES: Final = 16 << 20  # bodies that wait, about: no more is received meanwhile
 JOINED_BYTES: Final = 4 << 20  # waiting parts are captured together up to so many bytes of bodies
 JOINED_MESSAGES: Final = 16_384  # and so many messages
-# How long a broker that gives nothing is waited for: much less than whoever asks waits, so that an answer is there then.
-TURN_SECONDS: Final = 0.2
+TURN_SECONDS: Final = 0.2  # how long a broker that gives nothing is waited for
+# How long an answer is waited for where there is a connection: whoever wants to stop where nothing comes must know it.
+ANSWER_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,12 @@ class ReceivingAhead:
 
     def receive(self, seconds: float) -> Part | None:
         """Return what waits, or comes in that time; see ``Feed``."""
+        seconds = max(seconds, ANSWER_SECONDS) if self.is_connected else seconds
         with self._changed:
             if not self._changed.wait_for(lambda: self._turns, seconds):
-                # Nobody knows yet: the journal may be written to, or a connection be made.
-                self.is_connected = False
+                self.is_connected = (
+                    False  # nobody knows: a connection may be made, or a disk be slow
+                )
                 return None
             first = self._turns.popleft()
             parts = self._following(first)

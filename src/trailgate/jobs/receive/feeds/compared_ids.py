@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.jobs.receive.feeds import Feed, Part
+from trailgate.jobs.receive.feeds.feed import Feed, Part
 from trailgate.messages.parsing.message_ids import MessageIdRule, MessageIds
 
 

@@ -1,0 +1,40 @@
+"""All benchmarks of live captures; those whose broker cannot be had print why and give nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from _pytest.outcomes import Skipped
+from benchmarks.live import journal, kafka, latency, memory, places, queues
+from benchmarks.report import Figure
+
+from brokers import artemis
+from brokers.live_place import LivePlace
+
+
+def run(*, quick: bool) -> list[Figure]:
+    """Return the figures."""
+    figures = list(journal.figures(quick=quick))
+    for group in (_of_artemis, _of_kafka):
+        try:
+            figures += group(quick)
+        except Skipped as reason:
+            print(reason)
+    return figures
+
+
+def _of_artemis(quick: bool) -> Iterator[Figure]:
+    with (
+        tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder,
+        artemis.running(Path(folder)) as broker,
+    ):
+        for name, group in (("queues", queues), ("latency", latency), ("memory", memory)):
+            place = LivePlace(places.made(Path(folder, name)))
+            yield from group.figures(broker, place, quick=quick)
+
+
+def _of_kafka(quick: bool) -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder:
+        yield from kafka.figures(Path(folder), quick=quick)

@@ -1,0 +1,1 @@
+"""What a live capture reads: numbered messages that can be given again."""

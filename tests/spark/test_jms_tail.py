@@ -1,0 +1,187 @@
+"""The stream reader of the format ``jms`` without Spark: when it receives, what it removes, and what it raises."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from received_messages import received
+from trailgate.brokers.receiver import Window
+from trailgate.errors import OptionError, StorageError, WriteError
+from trailgate.jobs.receive.storing import StoringReceiver
+from trailgate.spark.jms.options import MESSAGES, JmsOptions
+from trailgate.spark.jms.tail import JmsTail
+from trailgate.storage.files.journal.journal import Journal, JournalOptions
+
+SMALL = JournalOptions(segment_bytes=1)
+ALL = ReadAllAvailable()
+
+
+class ListReceiver:
+    """Gives windows of a list; what is acknowledged is noted."""
+
+    is_connected = True
+
+    def __init__(self, *windows: pa.RecordBatch) -> None:
+        self._windows: Iterator[pa.RecordBatch] = iter(windows)
+        self.acknowledged: list[int] = []
+        self.closed = False
+
+    def receive(self, seconds: float) -> Window | None:
+        found = next(self._windows, None)
+        if found is None:
+            time.sleep(min(seconds, 0.01))
+            return None
+        return Window(found)
+
+    def acknowledge(self, window: Window) -> None:
+        self.acknowledged.append(len(window.messages))
+
+    def settle(self, seconds: float) -> bool:  # noqa: ARG002  nothing is under way
+        return True
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def tail(folder: Path, **options: str) -> JmsTail:
+    given = {"path": str(folder / "j"), "idleSeconds": "1", **options}
+    return JmsTail(JmsOptions.of(given), from_arrow_schema(MESSAGES))
+
+
+@contextmanager
+def stopping(own: JmsTail) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        own.stop()
+
+
+@pytest.fixture
+def receivers(monkeypatch: pytest.MonkeyPatch) -> list[ListReceiver]:
+    """Return a list of which the first is the broker's that a stream receives from."""
+    found: list[ListReceiver] = []
+    monkeypatch.setattr("trailgate.spark.jms.tail.receiver_of", lambda _: found[0])
+    return found
+
+
+def bodies(own: JmsTail, start: dict[str, Any], end: dict[str, Any]) -> list[bytes]:
+    return [
+        body
+        for part in own.partitions(start, end)
+        for batch in own.read(part)
+        for body in batch["body"].to_pylist()
+    ]
+
+
+def test_nothing_is_done_before_the_first_offset_is_asked_for(
+    tmp_path: Path, receivers: list[ListReceiver]
+) -> None:
+    receivers.append(ListReceiver(received(["a"])))
+    own = tail(tmp_path, url="stomp://h/q")
+
+    assert own.initialOffset() == {"message": 0}
+    assert not list(tmp_path.iterdir())
+
+    own.prepareForTriggerAvailableNow()
+    with stopping(own):
+        end = own.latestOffset({"message": 0}, ALL)
+    assert end == {"message": 1}
+    assert receivers[0].acknowledged == [1]
+    assert receivers[0].closed
+
+
+def test_what_the_query_has_committed_is_removed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receivers: list[ListReceiver]
+) -> None:
+    def storing(receiver: Any, folder: Path) -> StoringReceiver:
+        return StoringReceiver(receiver, folder, SMALL)
+
+    monkeypatch.setattr("trailgate.spark.jms.tail.StoringReceiver", storing)
+    receivers.append(ListReceiver(*(received([text]) for text in "abcd")))
+    own = tail(tmp_path, url="stomp://h/q")
+    own.prepareForTriggerAvailableNow()
+    with stopping(own):
+        offset = {"message": 0}
+        seen = []
+        while (end := own.latestOffset(offset, ReadMaxRows(1))) != offset:
+            seen += bodies(own, offset, end)
+            assert own.initialOffset() == offset
+            offset = end
+
+    assert seen == [b"a", b"b", b"c", b"d"]
+
+
+def test_a_disk_that_is_full_fails_the_query_and_nothing_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receivers: list[ListReceiver]
+) -> None:
+    def full(*_: object) -> None:
+        raise WriteError("cannot write: No space left on device")
+
+    monkeypatch.setattr(Journal, "append", full)
+    receivers.append(ListReceiver(received(["a"])))
+    own = tail(tmp_path, url="stomp://h/q")
+    own.prepareForTriggerAvailableNow()
+
+    with stopping(own), pytest.raises(WriteError, match="No space left"):
+        own.latestOffset({"message": 0}, ALL)
+    assert not receivers[0].acknowledged
+
+
+def test_a_batch_is_given_again_as_it_was(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        journal.append(received(["a", "b", "c"]))
+        own = tail(tmp_path)
+        end = own.latestOffset({"message": 0}, ReadMaxRows(2))
+        journal.append(received(["d"]))
+
+        assert bodies(own, {"message": 0}, end) == [b"a", b"b"]
+        assert bodies(tail(tmp_path), {"message": 0}, end) == [b"a", b"b"]
+        assert own.reportLatestOffset() == {"message": 4}
+
+
+def test_a_journal_that_is_not_the_streams_is_an_error(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        journal.append(received(["a"]))
+
+    with pytest.raises(StorageError, match="ends before message 1, and the stream continues at 5"):
+        tail(tmp_path).latestOffset({"message": 5}, ALL)
+
+
+def test_a_batch_of_many_bytes_is_several_tasks_in_order(tmp_path: Path) -> None:
+    texts = [str(number) for number in range(20)]
+    with Journal(tmp_path / "j", SMALL) as journal:
+        for text in texts:
+            journal.append(received([text]))
+    own = tail(tmp_path, splitBytes="3000")
+    start, end = {"message": 3}, own.latestOffset({"message": 3}, ALL)
+
+    assert len(own.partitions(start, end)) > 3
+    assert bodies(own, start, end) == [text.encode() for text in texts[3:]]
+    assert own.partitions(end, end) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"url": "kafka://h/t"}, "keeps its messages"),
+        ({"url": "https://h/t"}, "not the address of a broker"),
+        ({"url": "stomp://h/q", "receive": "false"}, "receive is false, and a url is given"),
+        ({"receive": "true"}, "receive is true, and no url is given"),
+        ({"table": "A.B"}, "the option table is about operations"),
+        ({"urls": "x"}, "Did you mean url"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    tmp_path: Path, options: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(OptionError, match=problem):
+        tail(tmp_path, **options)
