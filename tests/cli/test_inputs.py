@@ -93,8 +93,8 @@ def test_a_quarantined_message_of_a_compressed_file_is_kept(
         ),
         ("dirdat/", "is a folder"),
         ("new/", "is a folder"),
-        ("s3://bucket/ot", "not a prefix of a trail on a local disk"),
-        ("http://host/ot", "not a prefix of a trail on a local disk"),
+        ("gs://bucket/ot", "a trail is not written to gs:// addresses"),
+        ("http://host/ot", "a trail is not written to http:// addresses"),
         ("/", "not a prefix"),
     ],
 )
