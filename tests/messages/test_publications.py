@@ -55,7 +55,7 @@ def _with_plain_names(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("row", PUBLICATIONS, ids=lambda row: row.name)
-@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=transactions().map(_with_plain_names), at=st.integers(0, 12))
 def test_operations_are_read_again(row: Any, rows: list[dict[str, Any]], at: int) -> None:
     trip = ROUND_TRIPS[row.name]

@@ -114,7 +114,7 @@ def test_any_bytes_give_operations_or_our_error(data: bytes, finish: bool) -> No
             continue
 
 
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(75), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(runs().filter(bool), st.data())
 def test_a_changed_byte_gives_operations_or_our_error(ops: Operations, data: st.DataObject) -> None:
     body = bytearray(encode(batch_of(DEFINITIONS, ops)).body.to_pybytes())

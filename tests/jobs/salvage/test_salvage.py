@@ -223,7 +223,7 @@ def damaged(data: bytes, how: list[tuple[str, int, int]]) -> bytes:
     damages(),
     st.sampled_from((300, 1000, 4 << 20)),
 )
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 def test_what_is_saved_of_any_damaged_trail_checks_clean(
     tmp_path_factory: pytest.TempPathFactory,
     order: ByteOrder,

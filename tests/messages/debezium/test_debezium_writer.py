@@ -22,7 +22,7 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions, Table
 
 MODEST: Final = settings(
-    max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 # An event names a table by two names, and its database beside them.
 TABLES: Final = Definitions((*DEFINITIONS.tables[:2], replace(KEYLESS, name="S.KEYLESS")))

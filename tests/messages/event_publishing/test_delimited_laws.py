@@ -6,10 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from full_operations import DEFINITIONS, transactions
+from laws import examples
 from publication_texts import capture_of, parse_all, rows_of
 from trailgate.errors import TrailgateError
 from trailgate.messages.publications import publish_options, writer_for
@@ -17,6 +18,8 @@ from trailgate.messages.publishing.messages import Messages
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.operations.operations_table import from_operations
+
+MODEST = settings(max_examples=examples(40))
 
 
 def batch_of(rows: list[dict[str, Any]]) -> ChangeBatch:
@@ -47,6 +50,7 @@ def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+@MODEST
 @given(
     transactions(),
     st.lists(st.integers(0, 12), max_size=3),
@@ -67,6 +71,7 @@ def test_operations_come_back_from_publications(
     assert bodies == written(rows, [], content=content, max_message_bytes=limit)
 
 
+@MODEST
 @given(transactions(), st.sampled_from(["\\x3b", "|", "X'7E'"]), st.sampled_from(["NEL", "LF"]))
 def test_delimiters_are_those_of_the_options(
     rows: list[dict[str, Any]], field: str, record: str
@@ -81,6 +86,7 @@ def test_delimiters_are_those_of_the_options(
     assert comparable(found) == comparable(rows_of(batch_of(rows)))
 
 
+@MODEST
 @given(st.binary(max_size=60), transactions(), st.integers(0, 400))
 def test_any_bytes_give_operations_or_errors_of_ours(
     junk: bytes, rows: list[dict[str, Any]], at: int

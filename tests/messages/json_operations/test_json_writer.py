@@ -23,7 +23,7 @@ from trailgate.messages.json_operations.writer_options import JsonPublishOptions
 from trailgate.model.tables import Column, Definitions, Table
 
 MODEST: Final = settings(
-    max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 Operation = dict[str, Any]
 

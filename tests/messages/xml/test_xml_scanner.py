@@ -190,7 +190,10 @@ def rules_seen(found: Findings) -> set[int]:
 
 
 @given(rule_sets(), st.lists(DOCUMENTS, min_size=1, max_size=3))
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    max_examples=examples(50),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 def test_both_ways_find_the_same(rules: str, documents: list[str]) -> None:
     check(options(rules), [document.encode() for document in documents])
 
@@ -231,6 +234,7 @@ HEADS = st.sampled_from(
 )
 
 
+@settings(max_examples=examples(50))
 @given(st.lists(st.builds(str.__add__, HEADS, OPERATIONS), min_size=1, max_size=5))
 def test_operations_of_several_messages(documents: list[str]) -> None:
     found = check(options(RULES), [document.encode() for document in documents])
@@ -261,6 +265,7 @@ def test_what_the_general_way_refuses_is_not_taken(
     check(options(RULES), bodies)
 
 
+@settings(max_examples=examples(50))
 @given(st.lists(OPERATIONS, min_size=1, max_size=6), st.integers(1, 5))
 def test_any_cut_into_batches_gives_the_same(documents: list[str], cut: int) -> None:
     given = options(RULES)

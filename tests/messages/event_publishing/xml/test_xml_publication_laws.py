@@ -10,6 +10,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from message_cases import batch_of
 from publication_files import captured, column, message, row, transaction, xml_publications
 from trailgate.columnar.kernels.compiled import INTERPRETED
@@ -89,7 +90,7 @@ def runs(draw: st.DrawFn) -> list[bytes]:
     return [each.encode() for each in found]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 @given(runs(), st.lists(st.integers(0, 20), max_size=4))
 def test_cuts_into_batches_change_nothing(bodies: list[bytes], cuts: list[int]) -> None:
     messages = messages_from(bodies)
