@@ -246,7 +246,13 @@ def test_a_batch_write_follows_the_file_of_a_stream(tmp_path: Path) -> None:
     query.commit(0, [ROWS])
     target = prepare_writing(query.prefix, query.options)
 
+    before = read_manifest(target.prefix)
     publish_parts(target, [write_part(target, "0", [ROWS])])
+    after = read_manifest(target.prefix)
+    assert before is not None
+    assert after is not None
+    assert before.positions
+    assert (after.queries, after.positions) == (before.queries, before.positions)
     query.commit(0, [ROWS])
     query.commit(1, [ROWS])
 

@@ -58,6 +58,7 @@ def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None
         captured=before.captured + len(staged.captured),
         last_id=max(before.last_id, staged.last_id),
         queries=before.queries,
+        positions=before.positions,
     )
     publication = Publication(
         before,
