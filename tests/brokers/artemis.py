@@ -41,12 +41,12 @@ class Artemis:
         text = text.replace(":61613", f":{self.stomp}").replace(":5672", f":{self.amqp}")
         # A consumer that says nothing is given up after seconds, not a minute.
         text = text.replace("protocols=AMQP;", "protocols=AMQP;amqpIdleTimeout=10000;")
-        # Else ten deliveries send a message to the dead-letter queue (docs/live.md).
+        # Else ten deliveries send a message to the dead-letter queue (docs/brokers.md).
         wanted = "<max-delivery-attempts>-1</max-delivery-attempts>"
         text = text.replace('<address-setting match="#">', f'<address-setting match="#">{wanted}')
         listed = (f'<acceptor name="more-{i}">{one}</acceptor>' for i, one in enumerate(acceptors))
         text = text.replace("</acceptors>", f"{''.join(listed)}</acceptors>")
-        # A consumer that comes before the broker has noticed that another one is gone waits (docs/live.md).
+        # A consumer that comes before the broker has noticed that another one is gone waits (docs/brokers.md).
         text = text.replace("<address-settings>", f"<address-settings>{EXCLUSIVE}")
         config.write_text(text)
         self.process = Process([self.folder / "bin/artemis", "run"], folder / "log", self._ready)

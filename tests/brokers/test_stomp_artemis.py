@@ -17,7 +17,7 @@ from trailgate.brokers.stomp.receiver import StompReceiver
 from trailgate.errors import BrokerRefusedError, OptionError
 
 QUEUE = {"destination-type": "ANYCAST"}
-# Whoever comes within some milliseconds after another consumer gets later messages first (seen; docs/live.md).
+# Whoever comes within some milliseconds after another consumer gets later messages first (seen; docs/brokers.md).
 MOMENT = 1.0
 TOPIC = {"destination-type": "MULTICAST"}
 

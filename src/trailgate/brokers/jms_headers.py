@@ -1,4 +1,4 @@
-"""JMS headers by what each protocol calls them: one table, which every receiver obeys (docs/live.md)."""
+"""JMS headers by what each protocol calls them: one table, which every receiver obeys (docs/brokers.md)."""
 
 from __future__ import annotations
 

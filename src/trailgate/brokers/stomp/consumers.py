@@ -18,7 +18,7 @@ POLL_SECONDS: Final = 0.2
 RETRY_SECONDS: Final = 30.0
 FRAMES: Final = 64  # at once
 SECOND: Final = (
-    "%s has %d consumers: each gets some of the messages, and their order is lost (docs/live.md)"
+    "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
 )
 UNKNOWN: Final = "whether %s has other consumers is not known: %s"
 _LOG: Final = logging.getLogger("trailgate.brokers")

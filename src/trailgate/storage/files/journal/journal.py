@@ -1,7 +1,7 @@
 """The journal between a broker and a trail: what it holds is never lost, though the broker has forgotten it.
 
 ``PREFIX.journal`` is a folder of numbered segments. Messages are numbered from 0 on; what has a number lasts. A segment is removed
-when the trail has all of it; its ids are kept for as long as messages may be given again (docs/live.md).
+when the trail has all of it; its ids are kept for as long as messages may be given again (docs/guarantees.md).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Journal:
         if ids.null_count:
             raise BrokerError(
                 "the broker gives messages without an id: what it gives again could not be recognised",
-                hint="Let the sender set message ids, or receive by another protocol (docs/live.md)",
+                hint="Let the sender set message ids, or receive by another protocol (docs/guarantees.md)",
             )
         names = ids.to_pylist()
         fresh = self._known.fresh(names)
