@@ -17,9 +17,7 @@ READY_SECONDS: Final = 2.0  # that a subscription waits for the second connectio
 POLL_SECONDS: Final = 0.2
 RETRY_SECONDS: Final = 30.0
 FRAMES: Final = 64  # at once
-SECOND: Final = (
-    "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
-)
+SECOND: Final = "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
 UNKNOWN: Final = "whether %s has other consumers is not known: %s"
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
