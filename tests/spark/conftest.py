@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test of this folder, and pass over warnings from inside Spark.
 
-    Where tests run in several processes, one of them runs all tests of the session that they share. Tests that start a Spark of
-    their own run in any.
+    Where tests run in several processes, one of them runs all tests of the session that they share, and one all that need a broker,
+    of which one runs at a time. Tests that start a Spark of their own run in any.
     """
     for item in items:
         if Path(__file__).parent in item.path.parents:
@@ -29,7 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                     "ignore:unclosed:pytest.PytestUnraisableExceptionWarning"
                 )
             )
-        if "spark" in getattr(item, "fixturenames", ()) and item.get_closest_marker("spark"):
+        used = getattr(item, "fixturenames", ())
+        if "spark" in used and "artemis" not in used and item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
