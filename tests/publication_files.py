@@ -107,7 +107,8 @@ def captured(capture: Capture, messages: MessageBatch, cuts: Iterable[int] = ())
         for problem in parsed.problems:
             # Each message is a file of its own.
             number = begin + problem.message if problem.place is None else problem.place[0]
-            problems.append((number, str(problem.error)))
+            # Where the message is of a batch before, the place is added by whoever knows its file.
+            problems.append((number, problem.error.problem))
             bad.add(int(units[problem.message]))
         unit = int(units[:-1].max(initial=unit))
     good = [row for own, row in rows if own not in bad]

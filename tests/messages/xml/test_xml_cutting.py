@@ -80,10 +80,14 @@ def whole(capture: Capture, body: bytes) -> pa.RecordBatch:
 
 
 def cut(capture: Capture, body: bytes, size: int) -> list[pa.RecordBatch]:
+    return cut_of(capture, chunks_of(body, size))
+
+
+def cut_of(capture: Capture, chunks: Callable[[], Iterator[bytes]]) -> list[pa.RecordBatch]:
     assert capture.cutter is not None
     assert capture.cutter.why_not() == ""
     found, state = [], TransactionState()
-    for batch in capture.cutter.cut(chunks_of(body, size), 0, 1 << 20):
+    for batch in capture.cutter.cut(chunks, 0, 1 << 20):
         parsed = capture.parse(batch, state)
         assert not parsed.problems, parsed.problems[0].error
         state = parsed.state
@@ -101,6 +105,20 @@ def test_a_message_that_is_cut_gives_the_operations_of_the_whole(text: str, size
     capture = xml_capture(RULES)
 
     assert rows(cut(capture, text.encode(), size)) == rows([whole(capture, text.encode())])
+
+
+@pytest.mark.parametrize("end", range(60, 140))
+def test_an_element_that_begins_after_the_last_cut_of_a_portion_keeps_its_own_tag(end: int) -> None:
+    """It has the depth of another one, that ended after the cut."""
+    group = "<g><t a='1'><op k='I'><c>x</c></op></t></g>"
+    body = (
+        f"<batch owner='me'>{group}<p:g xmlns:p='u' n='&amp;'>{group[3:-4]}</p:g></batch>".encode()
+    )
+    capture = xml_capture(RULES)
+
+    assert rows(cut_of(capture, lambda: iter([body[:end], body[end:]]))) == rows(
+        [whole(capture, body)]
+    )
 
 
 @given(DOCUMENTS, st.integers(1, 300), st.sampled_from(["utf-16", "utf-16-be", "iso-8859-1"]))

@@ -31,7 +31,6 @@ from trailgate.messages.xml.kernels.layout import (
     FULL,
     INNER,
     LITERALS,
-    NAME_SIZE,
     NEEDS_MORE,
     NOW,
     OPENED,
@@ -231,10 +230,15 @@ class _Cutting:
         self.base -= moved
         self.now[CUT_AT] += moved
         frames = self.room.frames.reshape(-1, FRAME)
-        depth = len(opened.tags)
-        frames[depth + 1 : self.now[CUT_DEPTH] + 1, [TAG_START, INNER]] += moved
-        ends = np.cumsum([len(tag) for tag in opened.tags], dtype=np.int64)
-        frames[1 : depth + 1, INNER] = ends
-        frames[1 : depth + 1, TAG_START] = ends - [len(tag) for tag in opened.tags]
+        sizes = np.array([len(tag) for tag in opened.tags], np.int64)
+        ends = np.cumsum(sizes, dtype=np.int64)
+        begins = ends - sizes
+        # Of the elements that were open at the cut some may have ended, and others begun in their place.
+        top = int(self.now[CUT_DEPTH]) + 1
+        still = min(len(sizes), int((frames[1:top, TAG_START] < begin).sum()))
+        frames[still + 1 : top, [TAG_START, INNER]] += moved
+        frames[1 : still + 1, INNER] = ends[:still]
+        frames[1 : still + 1, TAG_START] = begins[:still]
         self.begin, self.open = len(before), opened
-        self.rows = frames[1 : depth + 1, [TAG_START, INNER, NAME_SIZE]].reshape(-1).tolist()
+        names = np.array([len(name) for name in opened.names], np.int64)
+        self.rows = np.stack([begins, ends, names], axis=1).reshape(-1).tolist()

@@ -50,17 +50,30 @@ def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
     if encoding == "utf-8-sig":
         encoding = "utf-8"
     decoder, doubt = codecs.getincrementaldecoder(encoding)(), Doubt(encoding, head, given)
-    done = 0
+    done, place = 0, (1, 1)
     for chunk, last in with_last(_chained(head, rest)):
         pending = len(decoder.getstate()[0])
         try:
             text = decoder.decode(chunk, last)
         except UnicodeDecodeError as error:
             raw = error.object[max(0, error.start - 8) : error.end + 8]
-            raise not_text(encoding, done - pending + error.start, raw) from None
+            found = not_text(encoding, done - pending + error.start, raw)
+            good = error.object[: error.start].decode(encoding, "replace")
+            line, column = _after(place, good)
+            raise found.located(line=line, column=column) from None
         doubt.add(chunk, last=last)
-        done += len(chunk)
-        yield text.encode()
+        done, place = done + len(chunk), _after(place, text)
+        if text:  # none where a portion ends inside a character
+            yield text.encode()
+
+
+def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
+    """Return the line and column after a text that begins at a place; a mark has none."""
+    line, column = place
+    if place == (1, 1):
+        text = text.removeprefix("\ufeff")
+    lines = text.split("\n")
+    return line + len(lines) - 1, len(lines[-1]) + (column if len(lines) == 1 else 1)
 
 
 def _chained(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
