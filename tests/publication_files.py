@@ -107,8 +107,7 @@ def captured(capture: Capture, messages: MessageBatch, cuts: Iterable[int] = ())
         for problem in parsed.problems:
             # Each message is a file of its own.
             number = begin + problem.message if problem.place is None else problem.place[0]
-            # Where the message is of a batch before, the place is added by whoever knows its file.
-            problems.append((number, problem.error.problem))
+            problems.append((number, str(problem.error)))
             bad.add(int(units[problem.message]))
         unit = int(units[:-1].max(initial=unit))
     good = [row for own, row in rows if own not in bad]
