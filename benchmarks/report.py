@@ -59,6 +59,11 @@ class Figure:
     def met(self) -> bool | None:
         return None if self.target is None else self.target.met(self)
 
+    def __str__(self) -> str:
+        """Return a line for one who waits."""
+        beside = f"{self.yardstick_figure:.2f} of {self.yardstick}: {self.ratio:.2f}"
+        return f"{self.name}: {self.figure:.2f} {self.unit} beside {beside}"
+
     def kept(self) -> dict[str, Any]:
         """Return what a results file holds of it."""
         target = None if self.target is None else str(self.target)

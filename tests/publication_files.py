@@ -105,9 +105,11 @@ def captured(capture: Capture, messages: MessageBatch, cuts: Iterable[int] = ())
         units = np.append(unit + np.cumsum(parsed.starts_unit), unit)  # -1 is the one before
         rows += zip(units[parsed.message].tolist(), rows_of(parsed), strict=True)
         for problem in parsed.problems:
-            # Each message is a file of its own.
-            number = begin + problem.message if problem.place is None else problem.place[0]
-            problems.append((number, str(problem.error)))
+            number, error = begin + problem.message, problem.error
+            if problem.place is not None:  # a message of a part before
+                number, place = problem.place
+                error.located(source=f"file {number}", message=place)  # each is a file of its own
+            problems.append((number, str(error)))
             bad.add(int(units[problem.message]))
         unit = int(units[:-1].max(initial=unit))
     good = [row for own, row in rows if own not in bad]

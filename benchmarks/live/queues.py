@@ -144,7 +144,10 @@ def _bare_amqp(broker: Artemis, queue: str, count: int) -> float:
     connection = BlockingConnection(
         f"amqp://127.0.0.1:{broker.amqp}", 30, user=user, password=password, allowed_mechs="PLAIN"
     )
-    fetcher = connection.create_receiver(queue, credit=AMQP_AHEAD).fetcher
+    receiver = connection.create_receiver(
+        queue, credit=AMQP_AHEAD
+    )  # closes the link when it is dropped
+    fetcher = receiver.fetcher
     seen = 0
     while seen < count:
         connection.wait(lambda: fetcher.has_message)

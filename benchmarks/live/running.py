@@ -16,16 +16,18 @@ from brokers.live_place import LivePlace
 
 def run(*, quick: bool) -> list[Figure]:
     """Return the figures."""
-    figures = list(journal.figures(quick=quick))
-    for group in (_of_artemis, _of_kafka):
+    figures: list[Figure] = []
+    for group in (journal.figures, _of_artemis, _of_kafka):
         try:
-            figures += group(quick)
+            for figure in group(quick=quick):
+                print(figure, flush=True)  # the whole takes minutes
+                figures.append(figure)
         except Skipped as reason:
             print(reason)
     return figures
 
 
-def _of_artemis(quick: bool) -> Iterator[Figure]:
+def _of_artemis(*, quick: bool) -> Iterator[Figure]:
     with (
         tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder,
         artemis.running(Path(folder)) as broker,
@@ -35,6 +37,6 @@ def _of_artemis(quick: bool) -> Iterator[Figure]:
             yield from group.figures(broker, place, quick=quick)
 
 
-def _of_kafka(quick: bool) -> Iterator[Figure]:
+def _of_kafka(*, quick: bool) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder:
         yield from kafka.figures(Path(folder), quick=quick)

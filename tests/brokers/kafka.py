@@ -16,6 +16,7 @@ COORDINATES: Final = (
     "org.apache.kafka:kafka-tools:4.3.0",
     "org.slf4j:slf4j-nop:1.7.36",
 )
+QUEUED: Final = 50_000  # the library holds at most twice as many
 PROPERTIES: Final = """\
 process.roles=broker,controller
 node.id=1
@@ -100,7 +101,9 @@ class Kafka:
 
         producer = Producer({**self._client, "enable.idempotence": True, "linger.ms": 5})
         failed: list[object] = []
-        for value in values:
+        for number, value in enumerate(values):
+            if number % QUEUED == 0:
+                assert producer.flush(60) == 0
             producer.produce(
                 topic,
                 value,

@@ -5,10 +5,14 @@ from __future__ import annotations
 from decimal import Context, Decimal
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trailgate.errors import DecodeError
 from trailgate.messages.debezium.decimals import decimal_texts
+from trailgate.messages.debezium.encodings import ENCODINGS
+from trailgate.messages.debezium.schemas import FieldType
 
 EXACT = Context(prec=400)
 
@@ -32,3 +36,29 @@ def test_digits_are_those_of_the_number(numbers: list[int], scale: int) -> None:
     assert found[-1] is None
     assert all("E" not in text for text in found[:-1])
     assert scale <= 0 or all(len(text.partition(".")[2]) == scale for text in found[:-1])
+
+
+@pytest.mark.parametrize(
+    "scale", ["", "None", "1.5", "1e2", "inf", "1001", "-1001", "9" * 5000, "٣"]
+)
+def test_a_scale_of_a_schema_that_is_not_one_is_refused(scale: str) -> None:
+    name = "org.apache.kafka.connect.data.Decimal"
+
+    with pytest.raises(DecodeError, match="scale in the schema"):
+        ENCODINGS[name](FieldType("bytes", name, {"scale": scale}))
+
+
+def test_a_schema_without_a_scale_is_refused() -> None:
+    name = "org.apache.kafka.connect.data.Decimal"
+
+    with pytest.raises(DecodeError, match="scale in the schema"):
+        ENCODINGS[name](FieldType("bytes", name))
+
+
+def test_a_number_of_thousands_of_bytes_is_refused_with_its_row() -> None:
+    values = pa.array([b"\1", None, b"\1" * 2000])
+
+    with pytest.raises(DecodeError, match="more than 1000 bytes") as raised:
+        decimal_texts(values, 2)
+
+    assert raised.value.where.record == 2

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from received_messages import received
 from trailgate.errors import BrokerError, StorageError, WriteError
-from trailgate.storage.files.journal.journal import Journal, JournalOptions, Stored, read_journal
+from trailgate.storage.files.journal.journal import Journal, JournalOptions, Stored
 
 SMALL = JournalOptions(segment_bytes=1500, remembered=20)
 
@@ -137,7 +137,8 @@ def test_a_full_disk_is_an_error_and_what_was_there_stays(
                 journal.append(received(["b"]))
         assert texts([journal.append(received(["b"]))]) == ["b"]
         assert texts(list(journal.read(0))) == ["a", "b"]
-    assert texts(list(read_journal(folder))) == ["a", "b"]
+    with Journal(folder) as journal:
+        assert texts(list(journal.read(0))) == ["a", "b"]
 
 
 def test_messages_without_ids_are_refused(tmp_path: Path) -> None:

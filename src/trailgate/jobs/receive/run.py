@@ -108,8 +108,7 @@ class LiveCapture:
         self._commit(taken)
         if taken.error is not None:
             raise taken.error
-        report = self._report(received, taken, counts, transactions)
-        return replace(report, duplicates=duplicates)
+        return self._report(received, taken, duplicates, counts, transactions)
 
     def _append(self, taken: Taken) -> tuple[Counts, int]:
         """Append what the trail does not have yet; return operations by table and kind, and transactions."""
@@ -135,7 +134,9 @@ class LiveCapture:
         self._committed = position
         self._feed.captured(taken.number)
 
-    def _report(self, part: Part, taken: Taken, counts: Counts, transactions: int) -> BatchReport:
+    def _report(
+        self, part: Part, taken: Taken, duplicates: int, counts: Counts, transactions: int
+    ) -> BatchReport:
         file, offset = self._appender.place
         sent = part.sent
         return BatchReport(
@@ -143,7 +144,7 @@ class LiveCapture:
             operations=sum(count for kinds in counts.values() for count in kinds.values()),
             transactions=transactions,
             repeated=part.repeated,
-            duplicates=0,
+            duplicates=duplicates,
             quarantined=len(taken.lines),
             lag_messages=self._feed.lag(taken.number),
             lag_seconds=None if sent is None else round(time.time() - sent / 1000, 3),

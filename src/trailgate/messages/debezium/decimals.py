@@ -16,6 +16,7 @@ from trailgate.messages.json_text.kernels.layout import NUMBER, OBJECT, STRING
 from trailgate.messages.json_text.kernels.members import NO_NODE
 
 MOST_SCALE: Final = 1000  # more digits than any database holds
+_MOST_BYTES: Final = 1000  # of an unscaled number: some 2,400 digits
 _WORD: Final = 8
 
 
@@ -29,6 +30,10 @@ def decimal_texts(values: pa.BinaryArray, scale: int) -> pa.StringArray:
         raws = dense.to_pylist()
         if b"" in raws:
             raise row_error("a number has no bytes", dense, raws.index(b""))
+        sizes = [len(raw) for raw in raws]
+        if max(sizes) > _MOST_BYTES:
+            problem = f"a number has more than {_MOST_BYTES} bytes"
+            raise row_error(problem, dense, sizes.index(max(sizes)))
         return pa.array([_text(raw, scale) for raw in raws], pa.string())
 
     return over_nulls(convert, values)

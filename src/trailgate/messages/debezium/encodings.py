@@ -5,6 +5,7 @@ Each makes text, from which the column's own type is read as from any message.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -17,7 +18,8 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.hexadecimal import to_hex
 from trailgate.columnar.numbers import parse_integers
 from trailgate.columnar.rows import over_nulls, row_error, text_view
-from trailgate.messages.debezium.decimals import decimal_texts, variable_decimals
+from trailgate.errors import DecodeError
+from trailgate.messages.debezium.decimals import MOST_SCALE, decimal_texts, variable_decimals
 from trailgate.messages.debezium.schemas import FieldType
 from trailgate.messages.json_text.base64_text import from_base64
 from trailgate.messages.json_text.images import Values
@@ -144,7 +146,14 @@ def precise_decimals(scale: int) -> Decode:
 
 
 def _decimals(kind: FieldType) -> Decode:
-    return precise_decimals(int(kind.parameters.get("scale", "0")))
+    """Return what makes digits of numbers with the scale of their schema; raises DecodeError for one without a scale."""
+    text = kind.parameters.get("scale", "")
+    scale = int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else MOST_SCALE + 1
+    if abs(scale) > MOST_SCALE:
+        raise DecodeError(
+            f"a decimal's scale in the schema of the event is not a number of at most {MOST_SCALE}: {text[:40]!r}"
+        )
+    return precise_decimals(scale)
 
 
 def _days(_: FieldType) -> Decode:

@@ -11,7 +11,6 @@ import numpy as np
 from trailgate.arrays import Longs
 from trailgate.messages.capture import MessageBatch, Problem
 
-SETTLE_SECONDS: Final = 5.0
 TIMESTAMP: Final = "JMSTimestamp"
 
 

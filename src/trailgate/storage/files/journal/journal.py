@@ -237,11 +237,3 @@ class Journal:
 
 def _stored(file: JournalFile, frame: Frame) -> Stored:
     return Stored(frame.number, file.number, frame.begin, frame.batch)
-
-
-def read_journal(folder: Path) -> Iterator[Stored]:
-    """Yield what a journal holds, without locking it."""
-    for file in journal_files(folder):
-        if file.kind == SEGMENT:
-            for frame in read_frames(file.path):
-                yield _stored(file, frame)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -28,6 +27,7 @@ from trailgate.storage.files.manifest import (
 from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.writing.growing_header import finishing_patches
 from trailgate.storage.writing.places.publication import PlacedFile, Publication
+from trailgate.storage.writing.places.run_record import RUN_RECORD, encode_run, time_of_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +90,11 @@ class LocalPlace:
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
         """Empty the one folder of runs, which hold the trail one after the other."""
         staging = self.staging("staging")
-        record = staging / "run.json"
-        try:
-            earlier = json.loads(record.read_bytes())
-            if earlier["fingerprint"] == fingerprint:
-                now = int(earlier["now"])
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            pass
+        record = staging / RUN_RECORD
+        with suppress(OSError):  # there is none
+            now = time_of_run(record.read_bytes(), fingerprint, now)
         self.make(staging)
-        write_whole(record, json.dumps({"fingerprint": fingerprint, "now": now}).encode())
+        write_whole(record, encode_run(fingerprint, now))
         for path in staging.iterdir():
             if path != record:
                 path.unlink()
@@ -146,14 +142,10 @@ class LocalPlace:
         if before.growing is None:
             return
         path = Path(self.prefix).with_name(before.files[-1].name)
-        patches = finishing_patches(path, before.files[-1].size, before.growing)
-        with writing(path), path.open("r+b") as file:
-            file.truncate(before.files[-1].size)
-            for offset, data in patches:
-                file.seek(offset)
-                file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        size = before.files[-1].size
+        patches = finishing_patches(path, size, before.growing)
+        with writing(path):
+            _patch(path, patches, size)
 
     def discard(self, staging: Path, names: Sequence[str] = ()) -> None:
         """Remove the folder."""
@@ -169,10 +161,17 @@ def _place_file(staging: Path, folder: Path, placed: PlacedFile) -> None:
     """Fill in a file's header and give it its name."""
     staged, final = staging / placed.staged, folder / placed.name
     with writing(final):
-        with staged.open("r+b") as file:
-            for offset, data in placed.patches:
-                file.seek(offset)
-                file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        _patch(staged, placed.patches)
         staged.replace(final)
+
+
+def _patch(path: Path, patches: Iterable[tuple[int, bytes]], size: int | None = None) -> None:
+    """Write bytes at offsets of a file, of which only the first ``size`` bytes are kept, and wait until they are on the disk."""
+    with path.open("r+b") as file:
+        if size is not None:
+            file.truncate(size)
+        for offset, data in patches:
+            file.seek(offset)
+            file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

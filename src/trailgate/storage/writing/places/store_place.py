@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,8 +28,8 @@ from trailgate.storage.stores.object_store import ObjectStore
 from trailgate.storage.writing.places.decided import Beside, Decided
 from trailgate.storage.writing.places.deciding import DecidingObject, decided_in
 from trailgate.storage.writing.places.publication import Publication
+from trailgate.storage.writing.places.run_record import RUN_RECORD, encode_run, time_of_run
 
-RECORD: Final = "run.json"
 UNREAD: Final = "?"  # the tag of a manifest that was not read
 OF_STREAM: Final = "stream-"
 
@@ -118,21 +117,19 @@ class StorePlace:
     def staging(self, name: str) -> Path:
         """Return a hidden folder beside the trail, of this edition; streaming queries have their own."""
         own = name if name.startswith(OF_STREAM) else f"staging/{self.edition:09}-{name}"
-        folder, slash, stem = self.key.rpartition("/")
-        return Path(f"{folder}{slash}.{stem}.{own}")
+        return Path(f"{self._folder}.{self.key.removeprefix(self._folder)}.{own}")
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
         """Begin a folder of this run's own, with the time of an earlier one of its fingerprint."""
         self.checked()
         wanted = fingerprint[:16]
         for key, _ in self.store.listed(self._left):
-            own = re.fullmatch(rf"\d+-{wanted}-\w+/{re.escape(RECORD)}", key[len(self._left) :])
+            own = re.fullmatch(rf"\d+-{wanted}-\w+/{re.escape(RUN_RECORD)}", key[len(self._left) :])
             found = self.store.read(key) if own else None
             if found is not None:
-                now = _earlier(found.data, fingerprint, now)
+                now = time_of_run(found.data, fingerprint, now)
         staging = self.staging(f"{wanted}-{uuid.uuid4().hex[:8]}")
-        record = json.dumps({"fingerprint": fingerprint, "now": now}).encode()
-        self.store.put(f"{staging}/{RECORD}", record, None)
+        self.store.put(f"{staging}/{RUN_RECORD}", encode_run(fingerprint, now), None)
         return staging, now
 
     def make(self, staging: Path) -> None:
@@ -199,7 +196,7 @@ class StorePlace:
         after = replace(publication.after, edition=self.edition + 2, decided={})
         return Decided(
             str(staging),
-            self.key.rpartition("/")[0] + self.key.rpartition("/")[1],
+            self._folder,
             publication.files,
             tuple(beside),
             self.quarantine().removeprefix(self.store.shown("")),
@@ -210,8 +207,7 @@ class StorePlace:
     def _check_names(self, publication: Publication) -> None:
         """Raise StorageError where files that the trail does not have would be overwritten."""
         files = publication.before.files
-        folder, slash, _ = self.key.rpartition("/")
-        after = f"{folder}{slash}{files[-1].name}" if files else ""
+        after = f"{self._folder}{files[-1].name}" if files else ""
         there = self._numbered(after) if publication.files else []
         if there:
             self.manifest()  # another run may have published them just now
@@ -262,6 +258,11 @@ class StorePlace:
         return parse_manifest(data, f"{self.prefix}.manifest.json")
 
     @property
+    def _folder(self) -> str:
+        """Return what the keys of the trail and of all beside it begin with: a folder's name and a slash, or nothing."""
+        return self.key[: self.key.rfind("/") + 1]
+
+    @property
     def _captured(self) -> str:
         return f"{self.key}.captured.jsonl"
 
@@ -269,12 +270,3 @@ class StorePlace:
     def _left(self) -> str:
         """Return what the keys of all staged files begin with."""
         return f"{self.staging('x').parent}/"
-
-
-def _earlier(record: bytes, fingerprint: str, now: int) -> int:
-    """Return the time of a run's record if it is of that fingerprint, else ``now``."""
-    try:
-        earlier = json.loads(record)
-        return int(earlier["now"]) if earlier["fingerprint"] == fingerprint else now
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return now
