@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from trailgate.brokers.address import BrokerAddress
-from trailgate.brokers.stomp.connection import CONNECT_SECONDS, StompConnection, reported
+from trailgate.brokers.sockets import CONNECT_SECONDS
+from trailgate.brokers.stomp.connection import StompConnection, reported
 from trailgate.brokers.stomp.frames import Frames
 from trailgate.brokers.stomp.kernels import frames as kernels
 from trailgate.errors import BrokerError

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.brokers.header_maps import (
+    BAD_HEADER,
+    Headers,
+    header_map,
+    header_texts,
+    joined_surrogates,
+    named,
+)
 from trailgate.brokers.jms_headers import (
     CONVERSIONS,
     HIDDEN,
@@ -21,7 +29,6 @@ from trailgate.brokers.stomp.dialects import Dialect
 from trailgate.brokers.stomp.frames import Frames, unescaped
 from trailgate.brokers.stomp.kernels import frames as kernels
 from trailgate.columnar.gather import gather
-from trailgate.errors import DecodeError
 from trailgate.messages.received import RECEIVED
 
 NATIVE_ID: Final = "NATIVE_MESSAGE_ID"  # Artemis: the JMS id of a message that came by AMQP
@@ -30,7 +37,6 @@ NO_BODY: Final = "the message has no body: it is empty, or one of JMS's kinds th
 RAW_AMQP: Final = (
     "the body is a whole AMQP message: the broker's amqp connector needs transport.transformer=jms"
 )
-BAD_HEADER: Final = "a header of the message is not UTF-8"
 _JMS: Final = {field: row for row in JMS_HEADERS for field in row.stomp}
 
 
@@ -69,8 +75,8 @@ class _Lines:
         message = number[frame]
         kept = np.flatnonzero(message >= 0)
         self.count, self.message = len(rows), message[kept]
-        names, wrong = _texts(frames, frames.names[kept], frames.name_ends[kept])
-        values, also_wrong = _texts(frames, frames.values[kept], frames.value_ends[kept])
+        names, wrong = header_texts(frames.data, frames.names[kept], frames.name_ends[kept])
+        values, also_wrong = header_texts(frames.data, frames.values[kept], frames.value_ends[kept])
         self.not_text = np.unique(self.message[wrong | also_wrong])
         escaped = np.flatnonzero(frames.escaped[kept])
         if len(escaped):
@@ -102,7 +108,7 @@ class _Lines:
 
     def jms_headers(self, dialect: Dialect, ids: pa.Array) -> pa.MapArray:
         """Return the headers as JMS names them, without those that a JMS client does not see."""
-        parts: list[tuple[Longs, Any, Any]] = []
+        parts: list[Headers] = []
         plain = np.ones(len(self._code), bool)
         for code, name in enumerate(self.distinct):
             row = _JMS.get(name)
@@ -114,12 +120,12 @@ class _Lines:
                 parts.append(self._renamed(own, row))
         rows = np.flatnonzero(plain)
         names = pa.array(self.distinct, pa.string()).take(pa.array(self._code[rows]))
-        parts.append((self.message[rows], names, self._values.take(pa.array(rows))))
+        parts.append(Headers(self.message[rows], names, self._values.take(pa.array(rows))))
         parts += [self._absent(row) for row in JMS_HEADERS if row.absent is not None]
         parts.append(self._message_id(dialect, ids))
-        return _map_of(parts, self.count)
+        return header_map(parts, self.count)
 
-    def _renamed(self, own: Mask, row: JmsHeader) -> tuple[Longs, Any, Any]:
+    def _renamed(self, own: Mask, row: JmsHeader) -> Headers:
         """Return the lines of one header by its JMS name and in its JMS form."""
         rows = np.flatnonzero(own)
         coded = self._values.take(pa.array(rows)).dictionary_encode()
@@ -129,55 +135,26 @@ class _Lines:
             values = texts.take(coded.indices)
         else:
             values = coded.cast(pa.string())
-        return self.message[rows], pa.repeat(row.name, len(rows)), values
+        return named(self.message[rows], row.name, values)
 
-    def _absent(self, row: JmsHeader) -> tuple[Longs, Any, Any]:
+    def _absent(self, row: JmsHeader) -> Headers:
         """Return what messages without a header have for it."""
         lacking = np.ones(self.count, bool)
         for name in row.stomp:
             lacking &= np.asarray(self.values(name).is_null())
         rows = np.flatnonzero(lacking)
-        return rows, pa.repeat(row.name, len(rows)), pa.repeat(row.absent, len(rows))
+        return named(rows, row.name, pa.repeat(row.absent, len(rows)))
 
-    def _message_id(self, dialect: Dialect, ids: pa.Array) -> tuple[Longs, Any, Any]:
+    def _message_id(self, dialect: Dialect, ids: pa.Array) -> Headers:
         """Return the JMS message ids, where the broker gives them."""
         if dialect.id_tail:
             ids = self.values(NATIVE_ID)
         rows = np.flatnonzero(np.asarray(ids.is_valid()))
-        return rows, pa.repeat(MESSAGE_ID, len(rows)), ids.take(pa.array(rows))
+        return named(rows, MESSAGE_ID, ids.take(pa.array(rows)))
 
 
 def _is_hidden(name: str) -> bool:
     return name in HIDDEN or name == NATIVE_ID or name.startswith(HIDDEN_PREFIXES)
-
-
-def _map_of(parts: list[tuple[Longs, Any, Any]], count: int) -> pa.MapArray:
-    """Return the map of each message, from (message, name, value) of all headers."""
-    message = np.concatenate([part[0] for part in parts])
-    order = np.argsort(message, kind="stable")
-    take = pa.array(order)
-    names = pa.concat_arrays([_plain(part[1]) for part in parts]).take(take)
-    values = pa.concat_arrays([_plain(part[2]) for part in parts]).take(take)
-    bounds = np.searchsorted(message[order], np.arange(count + 1)).astype(np.int32)
-    return pa.MapArray.from_arrays(pa.array(bounds), names, values)
-
-
-def _plain(values: Any) -> pa.Array:
-    return values.cast(pa.string())
-
-
-def _texts(frames: Frames, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:
-    """Return texts of the headers, and which of them are not UTF-8: those are shown with escapes."""
-    try:
-        return gather(frames.data, starts, ends, text=True), np.zeros(len(starts), bool)
-    except DecodeError:
-        raw = gather(frames.data, starts, ends).to_pylist()
-    known = [_joined(value) for value in raw]
-    shown = [
-        value.decode("utf-8", "backslashreplace") if text is None else text.decode()
-        for value, text in zip(raw, known, strict=True)
-    ]
-    return pa.array(shown, pa.string()), np.asarray([text is None for text in known])
 
 
 def _restored(texts: pa.Array, rows: Longs) -> pa.Array:
@@ -193,18 +170,7 @@ def _joined_surrogates(bodies: pa.Array) -> pa.Array:
     try:
         bodies.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([_joined(body) or body for body in bodies.to_pylist()], pa.binary())
-    return bodies
-
-
-def _joined(raw: bytes) -> bytes | None:
-    """Return UTF-8 of UTF-8 or of CESU-8, in which some brokers write characters beyond the 16-bit ones; None for other bytes."""
-    try:
-        return (
-            raw.decode("utf-8", "surrogatepass")
-            .encode("utf-16", "surrogatepass")
-            .decode("utf-16")
-            .encode()
+        return pa.array(
+            [joined_surrogates(body) or body for body in bodies.to_pylist()], pa.binary()
         )
-    except UnicodeError:
-        return None
+    return bodies
