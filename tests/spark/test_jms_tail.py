@@ -176,6 +176,8 @@ def test_a_batch_of_many_bytes_is_several_tasks_in_order(tmp_path: Path) -> None
         ({"url": "https://h/t"}, "not the address of a broker"),
         ({"url": "stomp://h/q", "receive": "false"}, "receive is false, and a url is given"),
         ({"receive": "true"}, "receive is true, and no url is given"),
+        ({"onError": "quarantine"}, "the option on_error is about operations"),
+        ({"onError": "skip"}, "skip"),
         ({"table": "A.B"}, "the option table is about operations"),
         ({"urls": "x"}, "Did you mean url"),
     ],
