@@ -15,6 +15,7 @@ from trailgate.jobs.capture.loading import Loaded, load, warn_ignored
 from trailgate.jobs.receive.receivers import check_journalled
 from trailgate.jobs.receive.source import URL, broker_address
 from trailgate.messages.capture import Capture
+from trailgate.messages.parsing.message_ids import MessageIdRule
 from trailgate.operations.projection import Projection
 from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, choice
 from trailgate.spark.options import BASE, one_path, read_with_paths
@@ -95,6 +96,11 @@ class JmsOptions:
             values["split_bytes"],
             values["idle_seconds"],
         )
+
+    @property
+    def message_ids(self) -> MessageIdRule | None:
+        """Return how the ids of messages are compared; None: they are not."""
+        return None if self.capture is None else MessageIdRule.of(self.capture.options)
 
     @property
     def schema(self) -> pa.Schema:

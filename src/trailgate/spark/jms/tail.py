@@ -140,7 +140,8 @@ class JmsTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ign
             return
         if self._receiver is None:
             receiver = receiver_of(self._options.address)
-            self._receiver = StoringReceiver(receiver, self._options.journal)
+            rule = self._options.message_ids
+            self._receiver = StoringReceiver(receiver, self._options.journal, rule=rule)
         self._receiver.check()
         if begin > self._released:
             self._receiver.release(begin)
