@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from moto.core.responses import ActionResult
+from moto.s3.responses import S3Response
 
 from s3_server import ACCESS, SECRET, Bucket
 from trailgate.errors import OptionError, StorageError, WriteError
@@ -169,6 +171,38 @@ def test_unfinished_uploads_are_abandoned_by_their_names(bucket: Bucket) -> None
     bucket.store.abandon("a/", lambda key: key.endswith("1"))
 
     assert sorted(bucket.uploads()) == ["a/2", "b/1"]
+
+
+@pytest.fixture
+def paged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have answers of two unfinished uploads each, as S3 has 1,000; moto's server knows no markers."""
+
+    def answered(self: S3Response) -> Any:
+        asked = (self._get_param("key-marker") or "", self._get_param("upload-id-marker") or "")
+        known = self.backend.list_multipart_uploads(self.bucket_name).values()
+        prefix = self._get_param("prefix") or ""
+        left = sorted((one.key_name, one.id) for one in known if one.key_name.startswith(prefix))
+        left = [one for one in left if one > asked]
+        result: dict[str, Any] = {
+            "Uploads": [{"Key": key, "UploadId": own} for key, own in left[:2]],
+            "IsTruncated": len(left) > 2,
+        }
+        if len(left) > 2:
+            result["NextKeyMarker"], result["NextUploadIdMarker"] = left[1]
+        self.data["Action"] = "ListMultipartUploads"
+        return self.serialized(ActionResult(result))
+
+    monkeypatch.setattr(S3Response, "list_multipart_uploads", answered)
+
+
+@pytest.mark.usefixtures("paged")
+def test_unfinished_uploads_of_many_answers_are_abandoned(bucket: Bucket) -> None:
+    for key in ("a/1", "a/1", "a/1", "a/2", "a/3", "a/3", "a/4", "b/1"):
+        bucket.store.begin(key).leave()
+
+    bucket.store.abandon("a/", lambda key: key != "a/2")
+
+    assert bucket.uploads() == ["a/2", "b/1"]
 
 
 @pytest.mark.slow

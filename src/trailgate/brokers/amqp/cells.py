@@ -14,7 +14,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.brokers.amqp.encoded import EncodedMessages
 from trailgate.brokers.amqp.kernels import messages as kernels
 from trailgate.brokers.amqp.kernels import values
-from trailgate.brokers.header_maps import header_texts
+from trailgate.brokers.header_texts import header_texts
 from trailgate.columnar.gather import gather
 from trailgate.columnar.hexadecimal import LOWER, to_hex
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -16,7 +16,8 @@ from trailgate.brokers.amqp.encoded import EncodedMessages
 from trailgate.brokers.amqp.kernels import messages as kernels
 from trailgate.brokers.amqp.kernels import values
 from trailgate.brokers.amqp.types import FIELDS, TYPES
-from trailgate.brokers.header_maps import BAD_HEADER, Headers, header_map, named
+from trailgate.brokers.header_maps import HeaderLines, header_maps, last_of_each, repeated
+from trailgate.brokers.header_texts import BAD_HEADER
 from trailgate.brokers.jms_headers import (
     DELIVERY_COUNT,
     HIDDEN_PREFIXES,
@@ -32,9 +33,11 @@ NO_BODY: Final = "the message has no text or bytes: it is a {}"
 EMPTY: Final = "the message has no body"
 BAD_FIELD: Final = "the field {} of the message is a {}"
 BAD_PROPERTY: Final = "a property of the message is a {}: JMS does not have such"
+REPEATED: Final = "the message has the property {!r} twice"
 NATIVE_ID: Final = "__HDR_MESSAGE_ID"  # Artemis: the JMS id of a message that came by OpenWire
 _NUMBERS: Final = {name: number for number, name in enumerate(FIELDS)}
 _READABLE: Final = (values.STRING, values.SYMBOL, values.BINARY)
+_JMS_NAMES: Final = frozenset({MESSAGE_ID, DELIVERY_COUNT, *(row.name for row in JMS_HEADERS)})
 _TEXTUAL: Final = (values.STRING, values.SYMBOL, values.CHAR)
 
 
@@ -87,8 +90,10 @@ class _Fields:
         if native is not None:
             ids = pc.coalesce(native, ids)
         rows = np.flatnonzero(np.asarray(ids.is_valid()))
-        parts.append(named(rows, MESSAGE_ID, ids.take(pa.array(rows))))
-        return header_map([_without(plain, parts), *parts], self._count)
+        parts = [plain, *parts, repeated(MESSAGE_ID, rows, ids.take(pa.array(rows)))]
+        if self.faults or not _JMS_NAMES.isdisjoint(pc.unique(plain.names).to_pylist()):
+            parts = [last_of_each(parts)]  # properties with names of JMS headers are not seen
+        return header_maps(parts, self._count)
 
     def _checked(self, field: str) -> Longs:
         """Return the cells of a field, without those whose type it must not have."""
@@ -118,7 +123,7 @@ class _Fields:
         places[self._cells.message[rows]] = np.arange(len(rows))
         return texts.take(pa.array(places, mask=places < 0))
 
-    def _field(self, row: JmsHeader) -> list[Headers]:
+    def _field(self, row: JmsHeader) -> list[HeaderLines]:
         """Return a JMS header of the messages that have its field, and of those that do not where it has a value then."""
         rows = self._checked(row.amqp)
         conversion = _CONVERSIONS.get(row.amqp)
@@ -130,22 +135,21 @@ class _Fields:
         if not known.all():
             rows, texts = rows[known], texts.filter(pa.array(known))
         message = self._cells.message[rows]
-        found = [named(message, row.name, texts)]
+        found = [repeated(row.name, message, texts)]
         if row.absent is not None and len(rows) < self._count:
             lacking = np.ones(self._count, bool)
             lacking[message] = False
-            messages = np.flatnonzero(lacking)
-            found.append(named(messages, row.name, pa.repeat(row.absent, len(messages))))
+            found.append(repeated(row.name, np.flatnonzero(lacking), row.absent))
         return found
 
-    def _delivery_count(self) -> Headers:
+    def _delivery_count(self) -> HeaderLines:
         """Return how often each message was sent to somebody, this time included."""
         rows = self._checked("delivery-count")
         counts = np.ones(self._count, np.int64)
         counts[self._cells.message[rows]] += self._cells.number[rows]
-        return named(np.arange(self._count), DELIVERY_COUNT, pa.array(counts))
+        return repeated(DELIVERY_COUNT, np.arange(self._count), pa.array(counts))
 
-    def _properties(self) -> tuple[Headers, pa.Array | None]:
+    def _properties(self) -> tuple[HeaderLines, pa.Array | None]:
         """Return the properties that a JMS client sees, and the ids among the others."""
         cells, rows = self._cells, self._cells.of(kernels.PROPERTY)
         names, wrong = cells.names(rows)
@@ -153,39 +157,24 @@ class _Fields:
             self._fault(row, BAD_HEADER)
         coded = names.dictionary_encode()
         distinct, code = coded.dictionary.to_pylist(), np.asarray(coded.indices).astype(np.int64)
-        last = _last_of_each(cells.message[rows], code, len(distinct))
-        rows, code = rows[last], code[last]
+        self._check_repeated(cells.message[rows], code, distinct)
+        is_there = cells.kind[rows] != values.NULL
         native = None
         if NATIVE_ID in distinct:
-            own = rows[code == distinct.index(NATIVE_ID)]
+            own = rows[is_there & (code == distinct.index(NATIVE_ID))]
             native = self._by_message(own, self._texts(own))
-        hidden = [name.startswith(HIDDEN_PREFIXES) for name in distinct]
-        if any(hidden):
-            seen = ~np.asarray(hidden)[code]
-            rows, code = rows[seen], code[seen]
-        names = coded.dictionary.take(pa.array(code))
-        return Headers(cells.message[rows], names, self._texts(rows)), native
+        hidden = np.asarray([name.startswith(HIDDEN_PREFIXES) for name in distinct], bool)
+        is_there &= ~hidden[code]
+        rows, code = rows[is_there], code[is_there]
+        own_names = coded.dictionary.take(pa.array(code))
+        return HeaderLines(cells.message[rows], own_names, self._texts(rows)), native
 
-
-def _last_of_each(message: Longs, code: Longs, codes: int) -> Longs:
-    """Return the rows without those that a later one of the same message and name repeats."""
-    pairs = (message * max(1, codes) + code)[::-1]
-    _, first = np.unique(pairs, return_index=True)
-    return np.sort(len(pairs) - 1 - first)
-
-
-def _without(plain: Headers, parts: list[Headers]) -> Headers:
-    """Return properties without those whose names are JMS headers that their messages have."""
-    kept = np.ones(len(plain.message), bool)
-    known = set(pc.unique(plain.names).to_pylist())
-    for part in parts:
-        if len(part.message) and part.names[0].as_py() in known:
-            own = np.asarray(pc.equal(plain.names, part.names[0]))
-            kept &= ~(own & np.isin(plain.message, part.message))
-    if kept.all():
-        return plain
-    mask = pa.array(kept)
-    return Headers(plain.message[kept], plain.names.filter(mask), plain.values.filter(mask))
+    def _check_repeated(self, message: Longs, code: Longs, names: Sequence[str]) -> None:
+        """Note messages that have a property twice: a map must not (AMQP 1.0, 1.6.23)."""
+        pairs, counts = np.unique(message * max(1, len(names)) + code, return_counts=True)
+        for pair in pairs[counts > 1].tolist():
+            row, name = divmod(pair, len(names))
+            self.faults.setdefault(row, REPEATED.format(names[name]))
 
 
 def _all(numbers: Longs) -> Mask:

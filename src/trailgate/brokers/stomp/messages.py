@@ -9,14 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.brokers.header_maps import (
-    BAD_HEADER,
-    Headers,
-    header_map,
-    header_texts,
-    joined_surrogates,
-    named,
-)
+from trailgate.brokers.header_maps import HeaderLines, header_maps, repeated
+from trailgate.brokers.header_texts import BAD_HEADER, header_texts, joined_surrogates
 from trailgate.brokers.jms_headers import (
     CONVERSIONS,
     HIDDEN,
@@ -108,7 +102,7 @@ class _Lines:
 
     def jms_headers(self, dialect: Dialect, ids: pa.Array) -> pa.MapArray:
         """Return the headers as JMS names them, without those that a JMS client does not see."""
-        parts: list[Headers] = []
+        parts: list[HeaderLines] = []
         plain = np.ones(len(self._code), bool)
         for code, name in enumerate(self.distinct):
             row = _JMS.get(name)
@@ -120,12 +114,12 @@ class _Lines:
                 parts.append(self._renamed(own, row))
         rows = np.flatnonzero(plain)
         names = pa.array(self.distinct, pa.string()).take(pa.array(self._code[rows]))
-        parts.append(Headers(self.message[rows], names, self._values.take(pa.array(rows))))
+        parts.append(HeaderLines(self.message[rows], names, self._values.take(pa.array(rows))))
         parts += [self._absent(row) for row in JMS_HEADERS if row.absent is not None]
         parts.append(self._message_id(dialect, ids))
-        return header_map(parts, self.count)
+        return header_maps(parts, self.count)
 
-    def _renamed(self, own: Mask, row: JmsHeader) -> Headers:
+    def _renamed(self, own: Mask, row: JmsHeader) -> HeaderLines:
         """Return the lines of one header by its JMS name and in its JMS form."""
         rows = np.flatnonzero(own)
         coded = self._values.take(pa.array(rows)).dictionary_encode()
@@ -135,22 +129,22 @@ class _Lines:
             values = texts.take(coded.indices)
         else:
             values = coded.cast(pa.string())
-        return named(self.message[rows], row.name, values)
+        return repeated(row.name, self.message[rows], values)
 
-    def _absent(self, row: JmsHeader) -> Headers:
+    def _absent(self, row: JmsHeader) -> HeaderLines:
         """Return what messages without a header have for it."""
         lacking = np.ones(self.count, bool)
         for name in row.stomp:
             lacking &= np.asarray(self.values(name).is_null())
         rows = np.flatnonzero(lacking)
-        return named(rows, row.name, pa.repeat(row.absent, len(rows)))
+        return repeated(row.name, rows, row.absent)
 
-    def _message_id(self, dialect: Dialect, ids: pa.Array) -> Headers:
+    def _message_id(self, dialect: Dialect, ids: pa.Array) -> HeaderLines:
         """Return the JMS message ids, where the broker gives them."""
         if dialect.id_tail:
             ids = self.values(NATIVE_ID)
         rows = np.flatnonzero(np.asarray(ids.is_valid()))
-        return named(rows, MESSAGE_ID, ids.take(pa.array(rows)))
+        return repeated(MESSAGE_ID, rows, ids.take(pa.array(rows)))
 
 
 def _is_hidden(name: str) -> bool:

@@ -115,9 +115,9 @@ def add_cell(
     cells: Longs,
     counts: Longs,
 ) -> int:
-    """Add the value between two places, unless it is null; return 0 or FULL."""
+    """Add the value between two places, unless it is a field and null; return 0 or FULL."""
     kind = kind_at(data, at, kinds)
-    if kind == NULL:
+    if kind == NULL and field != PROPERTY:
         return 0
     cell = counts[CELLS] * CELL
     if cell + CELL > len(cells):
