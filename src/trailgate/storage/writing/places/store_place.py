@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,6 +73,8 @@ class StorePlace:
                 manifest = self._parsed(found.data)
                 return replace(self, base=found.tag, edition=manifest.edition), manifest
             self._manifest.complete(record, found.tag)
+            with suppress(StorageError):  # the next run deletes what is left
+                self._abandon_placed()
 
     def manifest(self) -> Manifest | None:
         """Return the manifest; raises OvertakenError where it is not the one that was opened."""
@@ -177,9 +179,24 @@ class StorePlace:
 
         self._manifest.decide(own, naming, self.base)
         with suppress(StorageError):  # what is published is done: the next run deletes what is left
-            placed = {f"{own.folder}{file.name}" for file in own.files}
-            self.store.abandon(self.key, placed.__contains__)
+            self._abandon_placed()
             self._sweep(self.edition + 2)
+
+    def _abandon_placed(self) -> None:
+        """Delete the parts of files that are published: of a run that was killed, or was slower than another one that completed it."""
+        found = self.store.read(self._manifest.key)
+        if found is None:
+            return
+        manifest = self._parsed(found.data)
+        placed = {f"{self._folder}{file.name}" for file in manifest.files}
+        before = f"{self.key}.quarantine."
+
+        def is_published(key: str) -> bool:
+            number = key.removeprefix(before).partition(".")[0]
+            own = key.startswith(before) and number.isdecimal()
+            return key in placed or (own and int(number) <= manifest.edition)
+
+        self.store.abandon(self.key, is_published)
 
     def _decided(self, publication: Publication, staging: Path) -> Decided:
         staged = [file.staged for file in publication.files]
@@ -228,8 +245,12 @@ class StorePlace:
             number = key[len(self._left) :].partition("-")[0]
             return number.isdecimal() and int(number) < edition
 
-        self.store.delete(key for key, _ in self.store.listed(self._left) if is_left(key))
-        self.store.abandon(self._left, is_left)
+        self._delete_below(self._left, is_left)
+
+    def _delete_below(self, above: str, wanted: Callable[[str], bool]) -> None:
+        """Delete staged files, and the parts of those that a task did not finish."""
+        self.store.delete(key for key, _ in self.store.listed(above) if wanted(key))
+        self.store.abandon(above, wanted)
 
     def discard(self, staging: Path, names: Sequence[str] = ()) -> None:
         """Delete staged files, but not those that the manifest has decided on."""
@@ -239,16 +260,13 @@ class StorePlace:
         if names:
             self.store.delete(f"{staging}/{name}" for name in names)
             return
-        self.store.delete(key for key, _ in self.store.listed(f"{staging}/"))
+        self._delete_below(f"{staging}/", bool)
         self._sweep(self.edition)
 
     def forget(self, staging: Path) -> None:
         """Delete what batches up to this one staged; a later one may be under way, if the query was started twice."""
         above = f"{staging.parent}/"
-        keys = (key for key, _ in self.store.listed(above))
-        self.store.delete(
-            key for key in keys if key[len(above) :].partition("/")[0] <= staging.name
-        )
+        self._delete_below(above, lambda key: key[len(above) :].partition("/")[0] <= staging.name)
 
     @property
     def _manifest(self) -> DecidingObject:
