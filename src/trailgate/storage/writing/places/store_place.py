@@ -64,17 +64,21 @@ class StorePlace:
 
     def opened(self) -> tuple[Self, Manifest | None]:
         """Return the manifest and the place that publishes over it."""
+        completed = False
         while True:
             found = self.store.read(self._manifest.key)
             if found is None:
                 return replace(self, base=None, edition=0), None
             record = decided_in(found.data)
             if not record:
-                manifest = self._parsed(found.data)
-                return replace(self, base=found.tag, edition=manifest.edition), manifest
+                break
             self._manifest.complete(record, found.tag)
+            completed = True
+        manifest = self._parsed(found.data)
+        if completed:
             with suppress(StorageError):  # the next run deletes what is left
-                self._abandon_placed()
+                self._abandon_placed(manifest)
+        return replace(self, base=found.tag, edition=manifest.edition), manifest
 
     def manifest(self) -> Manifest | None:
         """Return the manifest; raises OvertakenError where it is not the one that was opened."""
@@ -179,15 +183,11 @@ class StorePlace:
 
         self._manifest.decide(own, naming, self.base)
         with suppress(StorageError):  # what is published is done: the next run deletes what is left
-            self._abandon_placed()
+            self._abandon_placed(replace(publication.after, edition=self.edition + 2))
             self._sweep(self.edition + 2)
 
-    def _abandon_placed(self) -> None:
+    def _abandon_placed(self, manifest: Manifest) -> None:
         """Delete the parts of files that are published: of a run that was killed, or was slower than another one that completed it."""
-        found = self.store.read(self._manifest.key)
-        if found is None:
-            return
-        manifest = self._parsed(found.data)
         placed = {f"{self._folder}{file.name}" for file in manifest.files}
         before = f"{self.key}.quarantine."
 
