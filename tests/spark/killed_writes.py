@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -223,6 +224,7 @@ class Writes:
         found = store.bucket.call("list_multipart_uploads").get("Uploads", ())
         left = [key for key, _ in store.listed(f"dirdat/.{name}")]
         assert not [*left, *found], left
+        assert not [*Path(gettempdir()).glob("trailgate-staged-*")]
 
 
 def rows(trail: str) -> list[Any]:

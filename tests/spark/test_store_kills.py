@@ -25,10 +25,12 @@ RUNS = (
 def test_what_spark_does_again_is_there_once(tmp_path: Path, bucket: Bucket) -> None:
     path = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
     program = [sys.executable, str(TESTS / "spark/killed_writes.py"), str(tmp_path), bucket.url]
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
     for steps in RUNS:
         done = subprocess.run(
             [*program, *steps],
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(temporary)},
             capture_output=True,
             text=True,
             check=False,

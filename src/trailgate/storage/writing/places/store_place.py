@@ -29,6 +29,7 @@ from trailgate.storage.writing.places.decided import Beside, Decided
 from trailgate.storage.writing.places.deciding import DecidingObject, decided_in
 from trailgate.storage.writing.places.publication import Publication
 from trailgate.storage.writing.places.run_record import RUN_RECORD, encode_run, time_of_run
+from trailgate.storage.writing.places.scratch import scratch_folder
 
 UNREAD: Final = "?"  # the tag of a manifest that was not read
 OF_STREAM: Final = "stream-"
@@ -149,7 +150,7 @@ class StorePlace:
     @contextmanager
     def filling(self, staging: Path) -> Iterator[Path]:
         """Give a temporary folder, and upload its files where nothing raises."""
-        with TemporaryDirectory(prefix="trailgate-") as name:
+        with TemporaryDirectory(prefix="trailgate-staged-", dir=scratch_folder()) as name:
             folder = Path(name)
             yield folder
             for path in sorted(folder.iterdir()):
