@@ -141,6 +141,22 @@ def test_what_fails_leaves_neither_object_nor_parts(bucket: Bucket, tmp_path: Pa
     assert bucket.uploads() == []
 
 
+def test_an_error_is_kept_where_its_upload_is_gone_already(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x").write_bytes(some_bytes(PART + 1))
+    real = S3Bucket.complete
+
+    def losing(self: S3Bucket, key: str, *given: Any, **condition: str) -> None:
+        real(self, key, *given, **condition)
+        raise self.error("the answer is lost", key)
+
+    monkeypatch.setattr(S3Bucket, "complete", losing)
+
+    with pytest.raises(WriteError, match="the answer is lost"):
+        bucket.store.upload("x", tmp_path / "x")
+
+
 def test_an_upload_that_was_left_is_completed_elsewhere(bucket: Bucket) -> None:
     upload = bucket.store.begin("x")
     upload.file.write(some_bytes(PART + 5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from io import RawIOBase
 from typing import IO, Any, Final, cast
 
@@ -117,4 +118,5 @@ class S3Upload(RawIOBase):
         """Remove the parts of an upload that is neither finished nor left."""
         if self._upload and not self._done:
             self._done = True
-            self._bucket.call("abort_multipart_upload", self._key, UploadId=self._upload)
+            with suppress(UnmetError):  # it is gone, or finished and only the answer was lost
+                self._bucket.call("abort_multipart_upload", self._key, UploadId=self._upload)
