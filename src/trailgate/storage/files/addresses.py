@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where, masked
+from trailgate.storage.accounts.azure import azure_files
 
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 RENAME: Final = "Rename the file, or link to it by another name"
 LOCAL: Final = fs.LocalFileSystem()
+# Stores that are reached by the variables of their cloud's tools too, which pyarrow does not know.
+OPENED: Final[Mapping[str, Callable[[str], tuple[fs.FileSystem, str]]]] = MappingProxyType(
+    {"abfs": azure_files, "abfss": azure_files}
+)
 
 Address = str | os.PathLike[str]
 
@@ -44,7 +50,7 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
 @lru_cache(maxsize=4096)
 def _located(text: str, _process: int) -> tuple[fs.FileSystem, str]:
     """Return the store of an address in this process, and the path inside it."""
-    store, path = fs.FileSystem.from_uri(text)
+    store, path = OPENED.get(scheme_of(text), fs.FileSystem.from_uri)(text)
     return store, str(path)
 
 
@@ -117,10 +123,15 @@ def addresses_like(asked: str, path: str) -> Callable[[str], str]:
         return str
     url = urlsplit(asked)
     # What a store calls its path begins with what the address has before its own, as a bucket or a container.
-    above = path.removesuffix(unquote(url.path).rstrip("/"))
+    above = path.rstrip("/").removesuffix(unquote(url.path).strip("/")).rstrip("/")
     head = f"{url.scheme}://{url.netloc}"
     tail = f"?{url.query}" if url.query else ""
-    return lambda other: f"{head}{quote(other.removeprefix(above))}{tail}"
+
+    def spelled(other: str) -> str:
+        inside = other.removeprefix(above).lstrip("/")
+        return f"{head}/{quote(inside)}{tail}" if inside else f"{head}{tail}"
+
+    return spelled
 
 
 def listed(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:

@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
 
+class UnmetError(Exception):
+    """A condition of a request does not hold, or what it names is not there; the caller knows what that means."""
+
+
 class Stored(NamedTuple):
     """The bytes of an object, and the tag that changes with them."""
 
