@@ -1,4 +1,4 @@
-"""Received messages made by hand, and a feed of them that can be asked again from any number."""
+"""Received messages made by hand, a receiver that gives them, and a feed of them that can be asked again from any number."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from trailgate.brokers.receiver import Window
 from trailgate.jobs.receive.feeds.feed import Part
 from trailgate.messages.capture import MessageBatch
 from trailgate.messages.received import RECEIVED, as_messages
@@ -84,3 +85,30 @@ class ListFeed:
 
     def close(self) -> None:
         pass
+
+
+class ListReceiver:
+    """Gives windows of a list; what is acknowledged is noted."""
+
+    is_connected = True
+
+    def __init__(self, *windows: pa.RecordBatch) -> None:
+        self._windows: Iterator[pa.RecordBatch] = iter(windows)
+        self.acknowledged: list[int] = []
+        self.closed = False
+
+    def receive(self, seconds: float) -> Window | None:
+        found = next(self._windows, None)
+        if found is None:
+            time.sleep(min(seconds, 0.01))
+            return None
+        return Window(found)
+
+    def acknowledge(self, window: Window) -> None:
+        self.acknowledged.append(len(window.messages))
+
+    def settle(self, seconds: float) -> bool:  # noqa: ARG002  nothing is under way
+        return True
+
+    def close(self) -> None:
+        self.closed = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import socket
@@ -23,6 +24,7 @@ from benchmarks.report import Figure
 from brokers.artemis import Artemis
 from brokers.live_place import LivePlace
 from trailgate.arrays import Longs
+from trailgate.storage.reading.trail import notices
 from trailgate.storage.reading.trail.trails import read_trail
 
 SECONDS: Final = 20
@@ -48,6 +50,7 @@ def figures(broker: Artemis, place: LivePlace, *, quick: bool) -> Iterator[Figur
 
 
 def _through_the_trail(broker: Artemis, place: LivePlace, count: int) -> Longs:
+    notices.LOG.setLevel(logging.ERROR)  # that a record is still being written is what is expected
     reader = _Reader(place)
     with following(place, broker.address("latency")):
         for messages in (WARM, count):

@@ -59,6 +59,22 @@ def test_records_become_parquet_once(
     assert "not empty" in capsys.readouterr().err
 
 
+def test_relative_paths_are_from_the_base(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "num.cpy").write_text("       05  NUM PIC 9(4).\n")
+    (tmp_path / "copied.cpy").write_text("       01  A.\n           COPY NUM.\n")
+    (tmp_path / "numbers").write_bytes(RECORDS[0][:4])
+    based = ["--base", str(tmp_path), "-o", "copyPath=parts"]
+
+    assert run(["records", "numbers", "--copybook", "copied.cpy", "--to", "out", *based]) == 0
+    assert run(["records", "data", "--copybook", "account.cpy", *based, "--format", "csv"]) == 0
+
+    assert pq.read_table(tmp_path / "out").column("NUM").to_pylist() == [7]
+    assert "7,123.45" in capsys.readouterr().out
+
+
 def test_a_bad_record_leaves_nothing_behind(
     files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

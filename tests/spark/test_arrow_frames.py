@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -11,7 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from sample_trail import NOTES, Op, write_trail
 from spark.test_message_source import LINES, PROPERTIES, wrote
 from trailgate.errors import OptionError
+from trailgate.options import Options
+from trailgate.spark import capture
 from trailgate.spark.arrow_frames import read_messages, read_records, read_trail
+from trailgate.spark.copybook.source import ON_SPARK
+from trailgate.spark.messages.options import OPTIONS as MESSAGES
+from trailgate.spark.trail.options import READING
 
 FILES = [
     [[Op("I", 1)], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],
@@ -72,6 +80,47 @@ def test_records_have_the_rows_of_the_format(spark: SparkSession, tmp_path: Path
     )
 
     same(frame, spark.read.format("copybook").options(**named).load(str(tmp_path / "data")))
+
+
+OF_STREAMS = {
+    "max_files_per_trigger",
+    "max_bytes_per_trigger",
+    "starting_position",
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "left_out"),
+    [
+        (read_trail, READING, OF_STREAMS),
+        (read_messages, MESSAGES, {*OF_STREAMS, "on_error"}),
+        (read_records, ON_SPARK, set[str]()),
+    ],
+)
+def test_a_function_takes_the_options_of_its_format(
+    function: Callable[..., Any], options: Options, left_out: set[str]
+) -> None:
+    named = {*signature(function).parameters} - {"spark", "path"}
+    assert named == {row.name for row in options} - left_out
+
+
+def test_relative_paths_are_from_the_base(spark: SparkSession, tmp_path: Path) -> None:
+    write_trail(tmp_path / "ot", FILES)
+    wrote(tmp_path, LINES, PROPERTIES)
+    text = (tmp_path / "x.properties").read_text()
+    (tmp_path / "x.properties").write_text(text.replace(f"{tmp_path}/", ""))
+    (tmp_path / "a.cpy").write_text(COPYBOOK)
+    (tmp_path / "data").write_bytes(b"ANNA012XBERT345Y")
+    bodies = spark.createDataFrame([(line,) for line in LINES], "body string").coalesce(1)
+
+    frames = [
+        read_trail(spark, "ot", base=tmp_path),
+        read_messages(spark, "in", "x.properties", message_per="line", base=tmp_path),
+        read_records(spark, "data", "a.cpy", code_page="ascii", base=tmp_path),
+        capture(bodies, "x.properties", base=tmp_path),
+    ]
+
+    assert [frame.count() for frame in frames] == [7, 4, 2, 4]
 
 
 def test_an_unknown_option_is_refused(spark: SparkSession, tmp_path: Path) -> None:

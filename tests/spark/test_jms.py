@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from capture_place import Place
+from journal_messages import line, stored
 from spark.test_message_source import LINES, PROPERTIES, wrote
 from trailgate.messages.received import RECEIVED
 from trailgate.spark import capture
@@ -54,6 +57,34 @@ def test_a_journal_is_captured_over_restarts_each_message_once(
             done.append([int(row.tx_id) for row in rows])
 
     assert done == [[0, 1], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]]
+
+
+def test_bad_messages_are_quarantined_once_and_the_others_are_in_the_trail(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, spanning=True)
+    good = [line(number, "W") for number in range(9)]
+    bodies = [*good[:4], line(4, "B"), "I,MY.ORDERS,2026-13-01,E,5,5", "bad", *good[6:]]
+    for end in (6, len(bodies)):
+        with Journal(tmp_path / "j") as journal:
+            begin = journal.next
+            stored(journal, begin, bodies[begin:end])
+        frame = (
+            spark.readStream.format("jms")
+            .options(properties=str(tmp_path / "p.properties"), onError="quarantine")
+            .option("splitBytes", 100)
+            .load(str(tmp_path / "j"))
+        )
+        writer = frame.writeStream.format("trail").options(definitions=str(tmp_path / "orders.def"))
+        state = str(tmp_path / "state")
+        query = writer.option("checkpointLocation", state).trigger(availableNow=True)
+        query.start(str(tmp_path / "ot")).awaitTermination()
+
+    files = sorted((tmp_path / "j.quarantine").glob("*.jsonl"))
+    lines = [json.loads(one) for path in files for one in path.read_text().splitlines()]
+    assert place.names("ot") == ["0", "1", "2", "3", "6", "7", "8"]
+    assert [one["body"] for one in lines] == bodies[4:7]
+    assert "2026-13-01" in lines[1]["reason"]
 
 
 def test_messages_that_were_removed_before_they_were_read_are_an_error(

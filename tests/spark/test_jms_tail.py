@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from received_messages import received
-from trailgate.brokers.receiver import Window
+from received_messages import ListReceiver, received
 from trailgate.errors import OptionError, StorageError, WriteError
 from trailgate.jobs.receive.storing import StoringReceiver
 from trailgate.spark.jms.options import MESSAGES, JmsOptions
@@ -23,33 +20,6 @@ from trailgate.storage.files.journal.journal import Journal, JournalOptions
 
 SMALL = JournalOptions(segment_bytes=1)
 ALL = ReadAllAvailable()
-
-
-class ListReceiver:
-    """Gives windows of a list; what is acknowledged is noted."""
-
-    is_connected = True
-
-    def __init__(self, *windows: pa.RecordBatch) -> None:
-        self._windows: Iterator[pa.RecordBatch] = iter(windows)
-        self.acknowledged: list[int] = []
-        self.closed = False
-
-    def receive(self, seconds: float) -> Window | None:
-        found = next(self._windows, None)
-        if found is None:
-            time.sleep(min(seconds, 0.01))
-            return None
-        return Window(found)
-
-    def acknowledge(self, window: Window) -> None:
-        self.acknowledged.append(len(window.messages))
-
-    def settle(self, seconds: float) -> bool:  # noqa: ARG002  nothing is under way
-        return True
-
-    def close(self) -> None:
-        self.closed = True
 
 
 def tail(folder: Path, **options: str) -> JmsTail:
@@ -102,7 +72,8 @@ def test_nothing_is_done_before_the_first_offset_is_asked_for(
 def test_what_the_query_has_committed_is_removed_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receivers: list[ListReceiver]
 ) -> None:
-    def storing(receiver: Any, folder: Path) -> StoringReceiver:
+    def storing(receiver: Any, folder: Path, rule: None) -> StoringReceiver:
+        assert rule is None
         return StoringReceiver(receiver, folder, SMALL)
 
     monkeypatch.setattr("trailgate.spark.jms.tail.StoringReceiver", storing)
@@ -176,6 +147,8 @@ def test_a_batch_of_many_bytes_is_several_tasks_in_order(tmp_path: Path) -> None
         ({"url": "https://h/t"}, "not the address of a broker"),
         ({"url": "stomp://h/q", "receive": "false"}, "receive is false, and a url is given"),
         ({"receive": "true"}, "receive is true, and no url is given"),
+        ({"onError": "quarantine"}, "the option on_error is about operations"),
+        ({"onError": "skip"}, "skip"),
         ({"table": "A.B"}, "the option table is about operations"),
         ({"urls": "x"}, "Did you mean url"),
     ],

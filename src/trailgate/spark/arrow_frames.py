@@ -37,8 +37,10 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     to_position: str | None = None,
     from_csn: str | None = None,
     to_csn: str | None = None,
+    undo: Literal["show", "exclude"] = "show",
     open_transactions: Literal["hold", "show"] = "hold",
     split_bytes: int | None = None,
+    base: Address | None = None,
 ) -> DataFrame:
     """Return the rows of a trail; the options are those of the format ``trail``."""
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
@@ -57,6 +59,8 @@ def read_messages(  # noqa: PLR0913  one parameter an option
     columns: str | Iterable[str] | None = None,
     message_per: Literal["file", "line"] = "file",
     split_bytes: int | None = None,
+    ignore_unsupported: bool = False,
+    base: Address | None = None,
 ) -> DataFrame:
     """Return the operations of message files; the options are those of the format ``message_capture``."""
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
@@ -70,12 +74,14 @@ def read_records(
     spark: SparkSession,
     path: Addresses,
     copybook: Address | None = None,
+    *,
+    base: Address | None = None,
     **options: Unpack[RecordKeywords],
 ) -> DataFrame:
     """Return the records of files; the options are those of the format ``copybook``."""
     from trailgate.spark.copybook.source import CopybookSource  # noqa: PLC0415
 
-    return _frame(spark, CopybookSource, path, {"copybook": copybook, **options})
+    return _frame(spark, CopybookSource, path, {"copybook": copybook, "base": base, **options})
 
 
 def _frame(

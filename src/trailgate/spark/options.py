@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from pyspark.sql.types import StructField, StructType
 from trailgate.errors import OptionError
 from trailgate.options import PATH, Option, Options
 from trailgate.options import PATHS as MANY_PATHS
-from trailgate.storage.files.addresses import absolute
+from trailgate.storage.files.addresses import absolute, absolute_value
 from trailgate.storage.files.found_files import addresses_of
 from trailgate.storage.reading.trail.options import DEFINITIONS
 
@@ -42,15 +41,8 @@ def read_with_paths(
     base = values["base"] = absolute(values["base"] or ".", folder)
     for row in options:
         if row.kind in OF_FILES:
-            values[row.name] = _absolute(values[row.name], base)
+            values[row.name] = absolute_value(values[row.name], base)
     return tuple(absolute(path, base) for path in addresses_of(paths)), values
-
-
-def _absolute(value: Any, base: str) -> Any:
-    """Return the value of an option that names files, with absolute paths."""
-    if isinstance(value, tuple):
-        return tuple(absolute(path, base) for path in value)
-    return absolute(value, base) if isinstance(value, str | os.PathLike) else value
 
 
 def one_path(paths: tuple[str, ...], what: str) -> str:

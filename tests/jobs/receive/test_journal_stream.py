@@ -6,42 +6,20 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capture_place import DEFINITIONS, Place
+from journal_messages import letters_of, line, stored
 from json_messages import json_capture
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.receive.journal_stream import TransactionBorders, operations_of
-from trailgate.messages.received import RECEIVED
 from trailgate.operations.operations_table import to_operations
 from trailgate.storage.files.journal.journal import Journal, JournalOptions
 from trailgate.storage.files.journal.ranges import JournalIndex
 
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=12)
-
-
-def stored(journal: Journal, first: int, bodies: list[str]) -> None:
-    rows: list[dict[str, object]] = [
-        {"id": f"ID:{at}", "received": at, "headers": [], "body": body.encode(), "fault": None}
-        for at, body in enumerate(bodies, first)
-    ]
-    journal.append(pa.RecordBatch.from_pylist(rows, RECEIVED))
-
-
-def letters_of(sizes: list[int]) -> list[str]:
-    """Return the indicators of transactions of so many operations, one an operation."""
-    return [
-        letter
-        for size in sizes
-        for letter in (["W"] if size == 1 else ["B", *"M" * (size - 2), "E"])
-    ]
-
-
-def line(number: int, letter: str) -> str:
-    return f"I,MY.ORDERS,2026-01-01,{letter},{number},{number}"
 
 
 def names(place: Place, messages: Iterator[object] | object) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,6 +74,25 @@ def test_messages_with_other_bytes_in_them_give_operations_or_errors(
     assert all(isinstance(problem.error, TrailgateError) for problem in parsed.problems)
     assert all(str(problem.error) for problem in parsed.problems)
     assert parsed.operations().num_rows == parsed.batch.rows
+
+
+def test_each_value_of_another_kind_gives_operations_or_errors(
+    parser: tuple[Capture, list[bytes]],
+) -> None:
+    capture, known = parser
+    changed = [each for body in known for each in _with_other_values(body)]
+
+    parsed = capture.parse(messages_of(changed[:: 1 + len(changed) // 7000]))
+
+    assert all(isinstance(problem.error, TrailgateError) for problem in parsed.problems)
+
+
+def _with_other_values(body: bytes) -> Iterator[bytes]:
+    """Yield a text with each of its values replaced by each of the pieces."""
+    for begin in (at + 1 for at, byte in enumerate(body) if byte == ord(":")):
+        end = next((at for at in range(begin, len(body)) if body[at] in b",}]"), len(body))
+        for piece in PIECES:
+            yield body[:begin] + piece + body[end:]
 
 
 @MODEST

@@ -3,50 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from trailgate.arrays import Longs
+from trailgate.brokers.header_maps import HeaderLines, header_maps, repeated
+from trailgate.brokers.jms_headers import MESSAGE_ID, PERSISTENT
 from trailgate.messages.received import RECEIVED
 
 NO_VALUE: Final = "the message has no value (a tombstone)"
 BAD_HEADER: Final = "a header of the message is not UTF-8"
 KEY: Final = "kafka.key"
+OFFSET_WIDTH: Final = 20  # digits of an offset in an id, so that ids have one width
 
 
-def received_messages(messages: Sequence[Any], now: int) -> pa.RecordBatch:
-    """Return confluent_kafka's messages as rows of ``RECEIVED``."""
-    ids, headers, bodies, faults = [], [], [], []
-    for message in messages:
-        found, is_text = _headers(message)
-        value = message.value()
-        ids.append(str(message.offset()))
-        headers.append(list(found.items()))
-        bodies.append(value or b"")
-        faults.append(NO_VALUE if value is None else None if is_text else BAD_HEADER)
-    columns = [ids, [now] * len(ids), headers, bodies, faults]
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, RECEIVED, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=RECEIVED)
+def received_messages(messages: Sequence[Any], offsets: Longs, now: int) -> pa.RecordBatch:
+    """Return confluent_kafka's messages of one partition as rows of ``RECEIVED``."""
+    values = pa.array([message.value() for message in messages], pa.binary())
+    ids = pa.array(offsets).cast(pa.string())
+    lines = _own_lines(messages, ids)
+    more, not_text = _header_lines(messages)
+    if len(more.messages):
+        lines = [_last_of_each(lines, more)]
+    faults = pc.if_else(values.is_null(), pa.scalar(NO_VALUE), pa.scalar(None, pa.string()))
+    if not_text:
+        wrong = np.isin(np.arange(len(messages)), not_text)
+        faults = pc.coalesce(faults, pc.if_else(pa.array(wrong), BAD_HEADER, None))
+    columns = [
+        ids,
+        pa.repeat(now, len(messages)),
+        header_maps(lines, len(messages)),
+        pc.fill_null(values, b""),
+        faults,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RECEIVED)
 
 
-def _headers(message: Any) -> tuple[dict[str, str], bool]:
-    """Return the headers of a message, and whether all of them are text; of repeated ones the last counts, as in Kafka's own clients."""
-    topic, partition, offset = message.topic(), message.partition(), message.offset()
-    found = {
-        "JMSMessageID": f"ID:{topic}:{partition}:{offset:020}",
-        "JMSDestination": topic,
-        "JMSRedelivered": "false",
-        "JMSDeliveryMode": "2",
-    }
-    kind, time = message.timestamp()
-    if kind:
-        found["JMSTimestamp"] = str(time)
-    is_text = True
-    for name, raw in ((KEY, message.key()), *(message.headers() or ())):
-        if raw is None:
-            continue
+def _own_lines(messages: Sequence[Any], ids: pa.Array) -> list[HeaderLines]:
+    """Return what every message has: its place, and its time where it has one."""
+    every = np.arange(len(messages))
+    topic, partition = messages[0].topic(), messages[0].partition()
+    digits = pc.utf8_lpad(ids, OFFSET_WIDTH, "0")
+    times = np.array([message.timestamp() for message in messages], np.int64).reshape(-1, 2)
+    timed = np.flatnonzero(times[:, 0])
+    return [
+        repeated(
+            MESSAGE_ID, every, pc.binary_join_element_wise(f"ID:{topic}:{partition}:", digits, "")
+        ),
+        repeated("JMSDestination", every, topic),
+        repeated("JMSRedelivered", every, "false"),
+        repeated("JMSDeliveryMode", every, PERSISTENT),
+        repeated("JMSTimestamp", timed, pa.array(times[timed, 1]).cast(pa.string())),
+    ]
+
+
+def _header_lines(messages: Sequence[Any]) -> tuple[HeaderLines, list[int]]:
+    """Return keys and headers that have values, and the messages of which one is not UTF-8: those values are shown with escapes."""
+    keys = [message.key() for message in messages]
+    every = [message.headers() for message in messages]
+    found = [
+        (at, *pair)
+        for at, (key, headers) in enumerate(zip(keys, every, strict=True))
+        if key is not None or headers
+        for pair in chain(((KEY, key),), headers or ())
+        if pair[1] is not None
+    ]
+    numbers, names, raws = zip(*found, strict=True) if found else ((), (), ())
+    texts, wrong = [], []
+    for at, raw in zip(numbers, raws, strict=True):
         try:
-            found[name] = raw.decode() if isinstance(raw, bytes) else str(raw)
+            texts.append(raw.decode() if isinstance(raw, bytes) else str(raw))
         except UnicodeDecodeError:
-            found[name], is_text = raw.decode("utf-8", "backslashreplace"), False
-    return found, is_text
+            texts.append(raw.decode("utf-8", "backslashreplace"))
+            wrong.append(at)
+    rows = np.array(numbers, np.int64)
+    return HeaderLines(rows, pa.array(names, pa.string()), pa.array(texts, pa.string())), wrong
+
+
+def _last_of_each(own: Sequence[HeaderLines], more: HeaderLines) -> HeaderLines:
+    """Return all lines, of a repeated header the last one, as in Kafka's own clients."""
+    lines = [*own, more]
+    messages = np.concatenate([part.messages for part in lines])
+    names = pa.concat_arrays([part.names for part in lines])
+    values = pa.concat_arrays([part.values for part in lines])
+    coded = names.dictionary_encode()
+    pairs = messages * len(coded.dictionary) + np.asarray(coded.indices)
+    _, last = np.unique(pairs[::-1], return_index=True)
+    kept = np.sort(len(pairs) - 1 - last)
+    take = pa.array(kept)
+    return HeaderLines(messages[kept], names.take(take), values.take(take))

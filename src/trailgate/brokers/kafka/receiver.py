@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.kafka.messages import received_messages
@@ -74,24 +77,28 @@ class KafkaReceiver:
         found = self._consumer.consume(1, timeout=seconds)
         if found:
             found += self._consumer.consume(self._limit - 1, timeout=0.0)
-        messages = []
-        for message in found:
-            if message.error() is None:
-                messages.append(message)
-            elif message.error().fatal() or message.error().code() in self._fatal():
-                raise self._error(self._kafka.KafkaException(message.error()))
-            else:
-                _LOG.warning("%s (%s)", message.error().str(), self._address)
+        messages = [message for message in found if message.error() is None]
+        if len(messages) < len(found):
+            self._check(found)
         if not messages:
             return None
-        self.next = messages[-1].offset() + 1
-        offsets = [message.offset() for message in messages]
-        return Window(received_messages(messages, time.time_ns() // 1000), offsets)
+        offsets = np.array([message.offset() for message in messages], np.int64)
+        self.next = int(offsets[-1]) + 1
+        return Window(received_messages(messages, offsets, time.time_ns() // 1000), offsets)
 
     def close(self) -> None:
         """Let go of the broker."""
         if self._consumer is not None:
             self._consumer.close()
+
+    def _check(self, found: Sequence[Any]) -> None:
+        """Report the errors among what came; raises BrokerError for one that trying again does not help."""
+        for error in (message.error() for message in found):
+            if error is None:
+                continue
+            if error.fatal() or error.code() in self._fatal():
+                raise self._error(self._kafka.KafkaException(error))
+            _LOG.warning("%s (%s)", error.str(), self._address)
 
     def _partition(self) -> int:
         """Return the partition that is received; raises BrokerRefusedError where none is chosen among several."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.brokers.header_maps import HeaderLines, header_maps, repeated
 from trailgate.brokers.jms_headers import (
     CONVERSIONS,
     HIDDEN,
@@ -102,7 +103,7 @@ class _Lines:
 
     def jms_headers(self, dialect: Dialect, ids: pa.Array) -> pa.MapArray:
         """Return the headers as JMS names them, without those that a JMS client does not see."""
-        parts: list[tuple[Longs, Any, Any]] = []
+        parts: list[HeaderLines] = []
         plain = np.ones(len(self._code), bool)
         for code, name in enumerate(self.distinct):
             row = _JMS.get(name)
@@ -114,12 +115,12 @@ class _Lines:
                 parts.append(self._renamed(own, row))
         rows = np.flatnonzero(plain)
         names = pa.array(self.distinct, pa.string()).take(pa.array(self._code[rows]))
-        parts.append((self.message[rows], names, self._values.take(pa.array(rows))))
+        parts.append(HeaderLines(self.message[rows], names, self._values.take(pa.array(rows))))
         parts += [self._absent(row) for row in JMS_HEADERS if row.absent is not None]
         parts.append(self._message_id(dialect, ids))
-        return _map_of(parts, self.count)
+        return header_maps(parts, self.count)
 
-    def _renamed(self, own: Mask, row: JmsHeader) -> tuple[Longs, Any, Any]:
+    def _renamed(self, own: Mask, row: JmsHeader) -> HeaderLines:
         """Return the lines of one header by its JMS name and in its JMS form."""
         rows = np.flatnonzero(own)
         coded = self._values.take(pa.array(rows)).dictionary_encode()
@@ -129,41 +130,26 @@ class _Lines:
             values = texts.take(coded.indices)
         else:
             values = coded.cast(pa.string())
-        return self.message[rows], pa.repeat(row.name, len(rows)), values
+        return repeated(row.name, self.message[rows], values)
 
-    def _absent(self, row: JmsHeader) -> tuple[Longs, Any, Any]:
+    def _absent(self, row: JmsHeader) -> HeaderLines:
         """Return what messages without a header have for it."""
         lacking = np.ones(self.count, bool)
         for name in row.stomp:
             lacking &= np.asarray(self.values(name).is_null())
         rows = np.flatnonzero(lacking)
-        return rows, pa.repeat(row.name, len(rows)), pa.repeat(row.absent, len(rows))
+        return repeated(row.name, rows, row.absent)
 
-    def _message_id(self, dialect: Dialect, ids: pa.Array) -> tuple[Longs, Any, Any]:
+    def _message_id(self, dialect: Dialect, ids: pa.Array) -> HeaderLines:
         """Return the JMS message ids, where the broker gives them."""
         if dialect.id_tail:
             ids = self.values(NATIVE_ID)
         rows = np.flatnonzero(np.asarray(ids.is_valid()))
-        return rows, pa.repeat(MESSAGE_ID, len(rows)), ids.take(pa.array(rows))
+        return repeated(MESSAGE_ID, rows, ids.take(pa.array(rows)))
 
 
 def _is_hidden(name: str) -> bool:
     return name in HIDDEN or name == NATIVE_ID or name.startswith(HIDDEN_PREFIXES)
-
-
-def _map_of(parts: list[tuple[Longs, Any, Any]], count: int) -> pa.MapArray:
-    """Return the map of each message, from (message, name, value) of all headers."""
-    message = np.concatenate([part[0] for part in parts])
-    order = np.argsort(message, kind="stable")
-    take = pa.array(order)
-    names = pa.concat_arrays([_plain(part[1]) for part in parts]).take(take)
-    values = pa.concat_arrays([_plain(part[2]) for part in parts]).take(take)
-    bounds = np.searchsorted(message[order], np.arange(count + 1)).astype(np.int32)
-    return pa.MapArray.from_arrays(pa.array(bounds), names, values)
-
-
-def _plain(values: Any) -> pa.Array:
-    return values.cast(pa.string())
 
 
 def _texts(frames: Frames, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:

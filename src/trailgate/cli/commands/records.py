@@ -9,12 +9,13 @@ import typer
 from trailgate.cli.options import Format, RowFormat, Wide
 from trailgate.cli.output import done_already
 from trailgate.cli.row_output import RowForm, print_batches
-from trailgate.cli.standard_input import kept_input
+from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.cobol.records.decoding import Shape
 from trailgate.errors import OptionError, masked
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.parquet import prepare_parquet, run_local
 from trailgate.jobs.record_files.reading import read_all_records
+from trailgate.storage.files.addresses import absolute
 
 TABLE_ROWS: Final = 20  # that a table shows by default
 
@@ -49,14 +50,23 @@ def command(  # noqa: PLR0913  one parameter an option
         str | None,
         typer.Option(help="With --to: run on Spark, as local[2] or a cluster's address."),
     ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="The folder that relative paths are from."),
+    ] = None,
     wide: Wide = False,
 ) -> None:
     """Show files of fixed-width records, or write them as Parquet."""
     # A tree does not fit in a line of a table or of CSV; JSON and Parquet can hold it.
     shape = Shape.TREE if to is not None or format is Format.JSON else Shape.FLAT
-    options = CopybookOptions.of({"copybook": copybook, **_named(option or [])}, shape=shape)
+    options = CopybookOptions.of(
+        {"copybook": copybook, **_named(option or [])}, shape=shape, base=base
+    )
     if to is None and master is not None:
         raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
+    if base is not None:
+        path = [one if is_stream(one) else absolute(one, base) for one in path]
+        to = None if to is None else absolute(to, base)
     with kept_input(path) as kept:
         if to is not None:
             _write(kept, to, options, master)

@@ -110,9 +110,9 @@ def prepare(
         ordered, by_id = not options.unordered_ids, capture.options.by_id
         ids = IdRule(place.address, last, ordered, by_id)
     message_ids = None
-    if capture.options.compares_message_ids and any(file.json for file in source.files):
-        message_ids = MessageIdRule(
-            capture.options.message_id, not options.unordered_ids, options.remembered_ids
+    if any(file.json for file in source.files):
+        message_ids = MessageIdRule.of(
+            capture.options, ordered=not options.unordered_ids, remembered=options.remembered_ids
         )
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     apart = not capture.options.by_id and message_ids is None

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+import logging
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError
-from trailgate.messages.capture import Capture, Parsed, TransactionState
+from trailgate.jobs.receive.feeds.feed import Part
+from trailgate.jobs.receive.units import Units
+from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
 from trailgate.messages.parsing.waiting import waiting_in
 from trailgate.messages.received import as_messages
 from trailgate.model.changes import ChangeBatch
+from trailgate.storage.files.durable import write_whole, writing
 from trailgate.storage.files.journal.journal import Stored
 from trailgate.storage.files.journal.ranges import JournalIndex, JournalRange
 
 LOOKED_AT: Final = 256  # messages at first, in which the last transaction is looked for
 FACTOR: Final = 4
+_LOG: Final = logging.getLogger("trailgate.jobs")
 
 
 class TransactionBorders:
     """Finds where the messages of a journal may be cut, so that no transaction is in two parts.
 
-    The messages before a border leave nothing open. A bad message is let through: whoever parses it reports it.
+    The messages before a border leave nothing open. A bad message ends what is looked for where it is to ``stop`` whoever parses it;
+    else the whole unit that it is in is on one side of a border.
     """
 
-    def __init__(self, index: JournalIndex, capture: Capture) -> None:
-        self._index, self._capture = index, capture
+    def __init__(self, index: JournalIndex, capture: Capture, *, stop: bool = True) -> None:
+        self._index, self._capture, self._stop = index, capture, stop
         self._known: tuple[int, int, int] | None = None
 
     def last(self, begin: int, end: int) -> int:
@@ -75,11 +83,11 @@ class TransactionBorders:
         return np.concatenate(found)
 
     def _closed(self, begin: int, end: int) -> int:
-        """Return ``end`` if the unit that begins at a message has ended there or is bad, else where it begins."""
+        """Return ``end`` if the unit that begins at a message has ended there, or a bad one stops, else where it begins."""
         state = TransactionState()
         for stored in self._index.range(begin, end).read():
             parsed = _parsed(self._capture, stored, state)
-            if parsed.problems:
+            if parsed.problems and self._stop:
                 return end
             state = parsed.state
         return begin if state.is_open or waiting_in(state) else end
@@ -102,10 +110,43 @@ def operations_of(messages: JournalRange, capture: Capture) -> Iterator[ChangeBa
     yield ended.batch
 
 
+def good_operations_of(
+    messages: JournalRange, capture: Capture, quarantine: Path
+) -> Iterator[ChangeBatch]:
+    """Yield the operations of the good units of messages that begin and end between two units.
+
+    The messages of the others are in a file of the folder ``quarantine`` at the end, named by the range: whoever reads the range again
+    writes the same file again.
+    """
+    units = Units(lambda _: None, Path(tempfile.gettempdir()), stop=False)
+    state = TransactionState()
+    lines: list[bytes] = []
+    for stored in messages.read():
+        batch, unreadable = _messages(stored, str(messages.folder))
+        parsed = capture.parse(batch, state, unreadable)
+        state = parsed.state
+        numbers = np.arange(stored.number, stored.end)
+        taken = units.take(Part(batch, unreadable, numbers, stored.end), parsed)
+        yield from (operations for operations, _ in taken.whole)
+        lines += taken.lines
+    taken = units.end(capture.at_end(state), messages.end)
+    yield from (operations for operations, _ in taken.whole)
+    lines += taken.lines
+    if lines:
+        path = quarantine / f"{messages.begin:020}-{messages.end:020}.jsonl"
+        with writing(path):
+            quarantine.mkdir(parents=True, exist_ok=True)
+        write_whole(path, b"".join(lines))
+        _LOG.warning("%d messages are quarantined in %s", len(lines), path)
+
+
 def _parsed(capture: Capture, stored: Stored, state: TransactionState) -> Parsed:
-    place = (stored.segment, stored.offsets)
-    messages, unreadable = as_messages(stored.messages, place, "journal")
+    messages, unreadable = _messages(stored, "journal")
     return capture.parse(messages, state, unreadable)
+
+
+def _messages(stored: Stored, source: str) -> tuple[MessageBatch, tuple[Problem, ...]]:
+    return as_messages(stored.messages, (stored.segment, stored.offsets), source)
 
 
 def _located(error: TrailgateError, messages: JournalRange, number: int) -> TrailgateError:

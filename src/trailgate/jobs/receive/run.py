@@ -60,11 +60,12 @@ class LiveCapture:
         length = None
         if capture.options.gives_ids and recovered.last is not None and recovered.last.csn:
             length = len(recovered.last.csn)
-        compares = capture.options.compares_message_ids
-        rule = MessageIdRule(
-            capture.options.message_id, not options.unordered_ids, options.journal.remembered
+        rule = MessageIdRule.of(
+            capture.options,
+            ordered=not options.unordered_ids,
+            remembered=options.journal.remembered,
         )
-        self._ids = ComparedIds(rule if compares else None)
+        self._ids = ComparedIds(rule)
         self._state = TransactionState(broken=reason is not None, id_length=length)
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[BatchReport]:

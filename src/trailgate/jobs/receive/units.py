@@ -59,14 +59,14 @@ class Taken:
 
 
 class Units:
-    """Takes parsed parts in their order; ``encoded`` makes records of operations, or raises what is wrong with them.
+    """Takes parsed parts in their order; ``encoded`` makes records of operations, if they are to be any, or raises what is wrong with them.
 
     A unit that is longer than ``limit`` bytes of messages is held in ``folder``.
     """
 
     def __init__(
         self,
-        encoded: Callable[[ChangeBatch], Encoded],
+        encoded: Callable[[ChangeBatch], Encoded | None],
         folder: Path,
         *,
         stop: bool,
@@ -90,6 +90,22 @@ class Units:
         if not bad and self._open is None and not parsed.state.is_open:
             return Taken(((parsed.batch, encoded),) if parsed.batch.rows else (), (), part.end)
         return self._divided(part, parsed, unit, bad)
+
+    def end(self, parsed: Parsed, number: int) -> Taken:
+        """Return what becomes of the open unit where no message follows: ``parsed`` is what that ends, or leaves open."""
+        opened, self._open = self._open, None
+        if opened is None or opened.reason is not None:
+            return Taken((), (), number)
+        _, blamed = encoded_or_blamed(self._encoded, parsed.batch, parsed.message)
+        errors = [*(problem.error for problem in parsed.problems), *blamed.values()]
+        if not errors:
+            return Taken(chain(opened.operations, [(parsed.batch, None)]), (), number)
+        lines = (
+            line
+            for part, places in opened.messages
+            for line in self._lines(part, places, {}, str(errors[0]))
+        )
+        return Taken((), tuple(lines), number)
 
     @property
     def reason(self) -> str | None:

@@ -49,6 +49,7 @@ from trailgate.options import (
     instance,
     names_in,
 )
+from trailgate.storage.files.addresses import absolute_value
 from trailgate.storage.files.copybooks import copy_members, folder_of, read_source
 from trailgate.storage.reading.record_files import SPLIT_BYTES
 
@@ -214,9 +215,18 @@ class CopybookOptions:
     split_bytes: int = SPLIT_BYTES
 
     @classmethod
-    def of(cls, named: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
-        """Return the options of these names; raises OptionError, DefinitionError, StorageError."""
-        return cls.of_values(OPTIONS.read(named), shape=shape)
+    def of(
+        cls, named: Mapping[str, Any], *, shape: Shape = Shape.TREE, base: str | None = None
+    ) -> Self:
+        """Return the options of these names; relative paths are from ``base``, else from the working folder.
+
+        Raises OptionError, DefinitionError, StorageError.
+        """
+        values = OPTIONS.read(named)
+        if base is not None:
+            own = (row.name for row in OPTIONS if row.kind in (PATH, PATHS))
+            values |= {name: absolute_value(values[name], base) for name in own}
+        return cls.of_values(values, shape=shape)
 
     @classmethod
     def of_column(cls, named: Mapping[str, Any]) -> Self:

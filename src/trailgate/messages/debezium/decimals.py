@@ -31,7 +31,7 @@ def decimal_texts(values: pa.BinaryArray, scale: int) -> pa.StringArray:
         if b"" in raws:
             raise row_error("a number has no bytes", dense, raws.index(b""))
         sizes = [len(raw) for raw in raws]
-        if max(sizes) > _MOST_BYTES:
+        if max(sizes, default=0) > _MOST_BYTES:
             problem = f"a number has more than {_MOST_BYTES} bytes"
             raise row_error(problem, dense, sizes.index(max(sizes)))
         return pa.array([_text(raw, scale) for raw in raws], pa.string())

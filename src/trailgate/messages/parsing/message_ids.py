@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs
 from trailgate.errors import TransactionError
 from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.transactions.bounds import Problem
 
 JMS_MESSAGE_ID: Final = "JMSMessageID"
@@ -100,6 +101,15 @@ class MessageIdRule(NamedTuple):
     name: str | None
     ordered: bool = True
     remembered: int = REMEMBERED
+
+    @classmethod
+    def of(
+        cls, options: MetadataOptions, *, ordered: bool = True, remembered: int = REMEMBERED
+    ) -> Self | None:
+        """Return how a capture of these options compares ids; None: it does not."""
+        return (
+            cls(options.message_id, ordered, remembered) if options.compares_message_ids else None
+        )
 
 
 @dataclass(frozen=True, slots=True)

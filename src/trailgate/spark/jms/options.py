@@ -15,8 +15,9 @@ from trailgate.jobs.capture.loading import Loaded, load, warn_ignored
 from trailgate.jobs.receive.receivers import check_journalled
 from trailgate.jobs.receive.source import URL, broker_address
 from trailgate.messages.capture import Capture
+from trailgate.messages.parsing.message_ids import MessageIdRule
 from trailgate.operations.projection import Projection
-from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options
+from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, choice
 from trailgate.spark.options import BASE, one_path, read_with_paths
 
 SPLIT_BYTES: Final = 16 << 20
@@ -33,6 +34,12 @@ OPTIONS: Final = Options(
         Option("ignore_unsupported", FLAG, "capture without what is not obeyed", False),
         Option("table", TEXT, "this table's operations in the types of its columns"),
         Option("columns", NAMES, "only these columns, comma-separated"),
+        Option(
+            "on_error",
+            choice({"stop": "stop", "quarantine": "quarantine"}),
+            "stop at the first bad message, or quarantine those of its transaction beside the journal",
+            "stop",
+        ),
         Option("max_messages_per_trigger", COUNT, "a stream's batch: at most so many messages"),
         Option("split_bytes", COUNT, "how many bytes of messages a task parses", SPLIT_BYTES),
         Option(
@@ -58,12 +65,16 @@ MESSAGES: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class JmsOptions:
-    """The journal, the broker that fills it (None: somebody else does), and what makes operations of its messages, if anything does."""
+    """The journal, the broker that fills it (None: somebody else does), and what makes operations of its messages, if anything does.
+
+    ``quarantine`` is the folder of bad messages; None: they stop the stream.
+    """
 
     journal: Path
     address: BrokerAddress | None
     capture: Capture | None
     projection: Projection | None
+    quarantine: Path | None
     most: int | None
     split_bytes: int
     idle_seconds: float
@@ -80,10 +91,16 @@ class JmsOptions:
             _address(values, {} if loaded is None else dict(loaded.connection)),
             None if loaded is None else loaded.capture,
             projection,
+            _quarantine(journal, values),
             values["max_messages_per_trigger"],
             values["split_bytes"],
             values["idle_seconds"],
         )
+
+    @property
+    def message_ids(self) -> MessageIdRule | None:
+        """Return how the ids of messages are compared; None: they are not."""
+        return None if self.capture is None else MessageIdRule.of(self.capture.options)
 
     @property
     def schema(self) -> pa.Schema:
@@ -94,8 +111,8 @@ class JmsOptions:
 def _loaded(values: Mapping[str, Any]) -> Loaded | None:
     """Return what makes operations, None where nothing is named."""
     if values["properties"] is None and values["extract"] is None:
-        for name in ("table", "columns"):
-            if values[name] is not None:
+        for name in ("table", "columns", "on_error"):
+            if values[name] is not None and values[name] != "stop":
                 problem = f"the option {name} is about operations"
                 hint = "They are made by the option properties, or extract"
                 raise OptionError(problem, hint=hint)
@@ -108,6 +125,14 @@ def _loaded(values: Mapping[str, Any]) -> Loaded | None:
     )
     warn_ignored(loaded)
     return loaded
+
+
+def _quarantine(journal: Path, values: Mapping[str, Any]) -> Path | None:
+    return (
+        journal.with_name(f"{journal.name}.quarantine")
+        if values["on_error"] == "quarantine"
+        else None
+    )
 
 
 def _projection(values: Mapping[str, Any], capture: Capture) -> Projection:

@@ -23,9 +23,15 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from trailgate.errors import StorageError, Where
-from trailgate.jobs.receive.journal_stream import TransactionBorders, operations_of
+from trailgate.jobs.receive.journal_stream import (
+    TransactionBorders,
+    good_operations_of,
+    operations_of,
+)
 from trailgate.jobs.receive.receivers import receiver_of
 from trailgate.jobs.receive.storing import StoringReceiver
+from trailgate.messages.capture import Capture
+from trailgate.model.changes import ChangeBatch
 from trailgate.spark.brief_errors import with_brief_errors
 from trailgate.spark.expected_rows import as_expected
 from trailgate.spark.jms.options import MESSAGES, JmsOptions
@@ -52,7 +58,10 @@ class JmsTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ign
         self._options, self._schema = options, schema
         self._index = JournalIndex(options.journal)
         capture = options.capture
-        self._borders = None if capture is None else TransactionBorders(self._index, capture)
+        stop = options.quarantine is None
+        self._borders = (
+            None if capture is None else TransactionBorders(self._index, capture, stop=stop)
+        )
         self._receiver: StoringReceiver | None = None
         self._released = 0
         self._to_the_end = False
@@ -110,9 +119,15 @@ class JmsTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ign
         if capture is None or projection is None:
             rows = (_rows(stored) for stored in partition.messages.read())
         else:
-            parsed = operations_of(partition.messages, capture)
+            parsed = self._operations(partition.messages, capture)
             rows = (projection.rows(batch) for batch in parsed if batch.rows)
         yield from as_expected(rows, self._schema)
+
+    def _operations(self, messages: JournalRange, capture: Capture) -> Iterator[ChangeBatch]:
+        quarantine = self._options.quarantine
+        if quarantine is None:
+            return operations_of(messages, capture)
+        return good_operations_of(messages, capture, quarantine)
 
     def stop(self) -> None:
         """Let go of the broker in order, where Spark gives the time for it."""
@@ -125,7 +140,8 @@ class JmsTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ign
             return
         if self._receiver is None:
             receiver = receiver_of(self._options.address)
-            self._receiver = StoringReceiver(receiver, self._options.journal)
+            rule = self._options.message_ids
+            self._receiver = StoringReceiver(receiver, self._options.journal, rule=rule)
         self._receiver.check()
         if begin > self._released:
             self._receiver.release(begin)

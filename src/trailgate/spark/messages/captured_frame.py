@@ -23,7 +23,7 @@ FAULT: Final = "fault"  # why a message of a broker has no body, in a frame of t
 BODIES: Final = ("body", "value")  # columns that hold the message: ours, and Kafka's
 
 
-def capture(
+def capture(  # noqa: PLR0913  one parameter an option
     frame: DataFrame,
     properties: str | os.PathLike[str] | None = None,
     *,
@@ -31,17 +31,18 @@ def capture(
     table: str | None = None,
     columns: Sequence[str] | None = None,
     ignore_unsupported: bool = False,
+    base: str | os.PathLike[str] | None = None,
 ) -> DataFrame:
     """Return the operations of messages, of which each row is one: ``body`` (or Kafka's ``value``) and maybe ``headers``.
 
     The body is text or bytes, ``headers`` a map of texts, or Kafka's array of key and value (``includeHeaders``). The capture is that of a properties file, or of the
-    Extract parameter file that names it; ``ignore_unsupported`` lets one through that has parameters which are not obeyed. With ``table`` that table's rows come in their types, with ``columns`` only these columns. Positions, and ids that
+    Extract parameter file that names it; ``ignore_unsupported`` lets one through that has parameters which are not obeyed. Relative paths, those inside the files too, are from ``base``, else from the working folder. With ``table`` that table's rows come in their types, with ``columns`` only these columns. Positions, and ids that
     are generated from them, count partitions and their rows; reading stops at the first bad message.
 
     Raises OptionError where transactions span messages, since the rows of a frame have no order that would hold them
     together, and for a stream whose ids are generated, since each batch would generate the same ones.
     """
-    parser = load_capture(properties, extract, ignore_unsupported=ignore_unsupported)
+    parser = load_capture(properties, extract, base=base, ignore_unsupported=ignore_unsupported)
     _check(frame, parser)
     projection = Projection.of(None if table is None else parser.definitions.table(table), columns)
     schema = from_arrow_schema(projection.schema)

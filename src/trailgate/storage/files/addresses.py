@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from pyarrow import fs
@@ -76,6 +76,13 @@ def absolute(address: Address, base: Address | None = None) -> str:
     folder = str(Path.cwd()) if base is None else absolute(base)
     inside = text.removeprefix("./")
     return folder if inside in ("", ".") else address_in(folder, inside)
+
+
+def absolute_value(value: Any, base: str) -> Any:
+    """Return the value of an option that names a file or several, or of none, with absolute paths."""
+    if isinstance(value, tuple):
+        return tuple(absolute(path, base) for path in value)
+    return absolute(value, base) if isinstance(value, str | os.PathLike) else value
 
 
 def address_in(folder: str, inside: str) -> str:

@@ -137,9 +137,21 @@ class S3Store:
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
         """Delete the parts of unfinished uploads."""
-        found = self.bucket.call("list_multipart_uploads", Prefix=prefix)
-        for entry in found.get("Uploads", ()):
-            if wanted(entry["Key"]):
+        for key, upload in self._unfinished(prefix):
+            if wanted(key):
                 with suppress(UnmetError):  # it was finished just now
-                    upload = {"UploadId": entry["UploadId"]}
-                    self.bucket.call("abort_multipart_upload", entry["Key"], **upload)
+                    self.bucket.call("abort_multipart_upload", key, UploadId=upload)
+
+    def _unfinished(self, prefix: str) -> Iterator[tuple[str, str]]:
+        """Yield the keys of unfinished uploads and their ids, of which an answer has 1,000 at most."""
+        more: dict[str, str] = {}
+        while True:
+            found = self.bucket.call("list_multipart_uploads", Prefix=prefix, **more)
+            for entry in found.get("Uploads", ()):
+                yield str(entry["Key"]), str(entry["UploadId"])
+            if not found.get("IsTruncated"):
+                return
+            more = {
+                "KeyMarker": found["NextKeyMarker"],
+                "UploadIdMarker": found["NextUploadIdMarker"],
+            }

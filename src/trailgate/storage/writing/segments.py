@@ -144,12 +144,12 @@ def _facts(batch: ChangeBatch, order: int) -> tuple[str | None, int | None]:
 
 
 def encoded_or_blamed(
-    encoding: Encoding, batch: ChangeBatch, message: Longs
+    encoding: Callable[[ChangeBatch], Encoded | None], batch: ChangeBatch, message: Longs
 ) -> tuple[Encoded | None, dict[int, TrailgateError]]:
     """Return the records of a batch, or which messages (by operation) cannot be written and why."""
     if not batch.rows:
         return encoding(batch), {}
-    whole: list[Encoded] = []
+    whole: list[Encoded | None] = []
 
     def encode_part(rows: range) -> None:
         if len(rows) == batch.rows:

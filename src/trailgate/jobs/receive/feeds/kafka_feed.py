@@ -63,7 +63,7 @@ class KafkaFeed:
         if window is None:
             return None
         self._end = self._receiver.known_end()
-        numbers = np.array(window.token, np.int64)
+        numbers = window.token
         zeros = np.zeros(len(numbers), np.int64)
         messages, problems = as_messages(window.messages, (numbers, zeros), str(self._address))
         return Part(messages, problems, numbers, int(numbers[-1]) + 1)

@@ -16,6 +16,7 @@ MAGIC: Final = b"TGJ1"
 # After the magic, big-endian: bytes of the payload, the first message's number, and the CRC-32 of both and the payload.
 _CHECKED: Final = Struct(">QQ")
 _SUM: Final = Struct(">I")
+_END_OF_STREAM: Final = b"\xff\xff\xff\xff" + bytes(4)  # Arrow's
 HEAD: Final = len(MAGIC) + _CHECKED.size + _SUM.size
 
 
@@ -28,15 +29,15 @@ class Frame(NamedTuple):
     batch: pa.RecordBatch
 
 
-def encode_frame(number: int, batch: pa.RecordBatch) -> tuple[bytes, Any]:
-    """Return head and payload of a frame."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    payload = sink.getvalue()
-    checked = _CHECKED.pack(payload.size, number)
-    total = zlib.crc32(payload, zlib.crc32(checked))
-    return MAGIC + checked + _SUM.pack(total), payload
+def encode_frame(number: int, batch: pa.RecordBatch) -> tuple[Any, ...]:
+    """Return the parts of a frame: its head, and the three of an Arrow stream of one batch."""
+    # A stream writer would copy the batch into a buffer that grows.
+    payload = (batch.schema.serialize(), batch.serialize(), _END_OF_STREAM)
+    checked = _CHECKED.pack(sum(map(len, payload)), number)
+    total = zlib.crc32(checked)
+    for part in payload:
+        total = zlib.crc32(part, total)
+    return MAGIC + checked + _SUM.pack(total), *payload
 
 
 def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[Frame]:

@@ -157,8 +157,8 @@ class Journal:
             if ids is None:
                 ids = [frame.batch["id"] for frame in read_frames(path)]
             batch = pa.RecordBatch.from_arrays([pa.concat_arrays(ids)], schema=ID_ONLY)
-            head, payload = encode_frame(self._firsts[segment], batch)
-            write_whole(file_path(self.folder, segment, IDS), head + payload.to_pybytes())
+            frame = b"".join(encode_frame(self._firsts[segment], batch))
+            write_whole(file_path(self.folder, segment, IDS), frame)
             with writing(path):
                 path.unlink()
             del self._firsts[segment]

@@ -1,0 +1,37 @@
+"""The headers of a window's messages as one Arrow array of maps, put together from columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs
+
+
+class HeaderLines(NamedTuple):
+    """Headers, each with the number of its message, its name and its value: texts, coded by a dictionary or not."""
+
+    messages: Longs
+    names: Any
+    values: Any
+
+
+def repeated(name: str, messages: Longs, values: Any) -> HeaderLines:
+    """Return one header of some messages; ``values`` are theirs, or a text that all of them have."""
+    if isinstance(values, str):
+        values = pa.repeat(values, len(messages))
+    return HeaderLines(messages, pa.repeat(name, len(messages)), values)
+
+
+def header_maps(lines: Sequence[HeaderLines], count: int) -> pa.MapArray:
+    """Return the map of each of ``count`` messages, with its headers in the order of ``lines``."""
+    messages = np.concatenate([part.messages for part in lines])
+    order = np.argsort(messages, kind="stable")
+    take = pa.array(order)
+    names = pa.concat_arrays([part.names.cast(pa.string()) for part in lines]).take(take)
+    values = pa.concat_arrays([part.values.cast(pa.string()) for part in lines]).take(take)
+    bounds = np.searchsorted(messages[order], np.arange(count + 1)).astype(np.int32)
+    return pa.MapArray.from_arrays(pa.array(bounds), names, values)
