@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from laws import FAST, FULL
 from store_servers.azure import AzureServer
 from store_servers.bucket import Bucket, Server
+from store_servers.google import GoogleServer
 from store_servers.s3 import S3Server
 from trailgate.columnar.kernels import compiled
 
@@ -62,6 +63,12 @@ def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServ
     yield from serving(AzureServer(tmp_path_factory.mktemp("azurite")))
 
 
+@pytest.fixture(scope="session")
+def gs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
+    """Give a server of Google's protocol, which runs while the tests do."""
+    yield from serving(GoogleServer(tmp_path_factory.mktemp("gcs")))
+
+
 @pytest.fixture
 def s3_bucket(s3_server: S3Server) -> Bucket:
     """Give a bucket of S3 of the test's own."""
@@ -74,7 +81,7 @@ def azure_bucket(azure_server: AzureServer) -> Bucket:
     return Bucket(azure_server)
 
 
-@pytest.fixture(params=["s3", "azure"])
+@pytest.fixture(params=["s3", "azure", "gs"])
 def bucket(request: pytest.FixtureRequest) -> Bucket:
     """Give a bucket of the test's own, of each kind of store."""
     return Bucket(request.getfixturevalue(f"{request.param}_server"))

@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 from trailgate.errors import StorageError
 from trailgate.storage.stores.azure_client import AzureContainer
+from trailgate.storage.stores.google_client import GoogleBucket
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.s3_client import S3Bucket
 
 NUMBERS = itertools.count(1)
 # What sends requests, by each kind of store: all of them go through its method call.
-SENDERS: tuple[Any, ...] = (S3Bucket, AzureContainer)
+SENDERS: tuple[Any, ...] = (S3Bucket, AzureContainer, GoogleBucket)
 
 
 class Server(Protocol):

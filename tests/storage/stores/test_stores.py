@@ -158,6 +158,8 @@ def test_objects_are_composed_of_bytes_and_ranges(bucket: Bucket, pieces: list[A
 def test_the_store_itself_copies_what_is_long(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if bucket.server.kind == "gs":
+        pytest.skip("Google's store copies whole objects alone")
     data = some_bytes(20 * MIB)
     bucket.put("source", data)
     sent = [0, 0]
@@ -197,7 +199,7 @@ def test_writers_of_the_same_bytes_do_not_hinder_each_other(bucket: Bucket) -> N
 
 
 def test_an_upload_that_was_left_is_completed_elsewhere(bucket: Bucket) -> None:
-    upload = bucket.store.begin("x")
+    upload = bucket.store.begin("x", later=True)
     upload.file.write(some_bytes(PART + 5))
     pending = upload.leave()
     assert bucket.keys() == []
@@ -229,7 +231,7 @@ def test_a_new_object_replaces_none(bucket: Bucket, size: int) -> None:
 
 def test_unfinished_uploads_are_abandoned_by_their_names(bucket: Bucket) -> None:
     for key in ("a/1", "a/2", "b/1"):
-        bucket.store.begin(key).leave()
+        bucket.store.begin(key, later=True).leave()
     kept = set(bucket.uploads())
 
     bucket.store.abandon("a/", lambda key: key.endswith("1"))

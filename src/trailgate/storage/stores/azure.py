@@ -100,8 +100,9 @@ class AzureStore:
                 time.sleep(random.uniform(0, APART * 2**turn))  # noqa: S311  no secret
         raise self.bucket.error(UNDECIDED, key)
 
-    def begin(self, key: str) -> PartedUpload:
+    def begin(self, key: str, *, later: bool = False) -> PartedUpload:
         """Begin a blob that must not be there when it is finished."""
+        del later  # parts are not seen
         return PartedUpload(AzureParts(self.bucket, key, fresh=True), fresh=True)
 
     def complete(self, pending: Pending) -> None:

@@ -103,8 +103,9 @@ class S3Store:
                 parts.copy(key, at, stop)
             at = stop
 
-    def begin(self, key: str) -> PartedUpload:
+    def begin(self, key: str, *, later: bool = False) -> PartedUpload:
         """Begin an object that must not be there when it is finished."""
+        del later  # parts are not seen
         return PartedUpload(S3Parts(self.bucket, key, fresh=True), fresh=True)
 
     def complete(self, pending: Pending) -> None:
