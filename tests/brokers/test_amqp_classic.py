@@ -3,44 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 from brokers.classic import LOGIN, Classic
+from brokers.receivers import opened, received
 from brokers.stomp_sender import Sender
-from trailgate.brokers.address import parse_address
-from trailgate.brokers.receiver import Receiver, Window
 from trailgate.errors import BrokerRefusedError
 
 proton = pytest.importorskip("proton", reason="AMQP needs the extra amqp")
-
-
-@contextmanager
-def opened(address: str) -> Iterator[Receiver]:
-    from trailgate.brokers.amqp.receiver import AmqpReceiver  # noqa: PLC0415  an extra
-
-    receiver: Receiver = AmqpReceiver(parse_address(address))
-    try:
-        yield receiver
-    finally:
-        receiver.close()
-
-
-def received(receiver: Receiver, count: int, seconds: float = 20) -> list[dict[str, Any]]:
-    """Return messages until so many have come; all are acknowledged."""
-    found: list[dict[str, Any]] = []
-    until = time.monotonic() + seconds
-    while len(found) < count:
-        assert time.monotonic() < until, found
-        window: Window | None = receiver.receive(0.5)
-        if window is not None:
-            found += window.messages.to_pylist()
-            receiver.acknowledge(window)
-    assert receiver.settle(10)
-    return found
 
 
 def test_messages_of_every_protocol_arrive_with_their_jms_ids(classic: Classic) -> None:

@@ -9,10 +9,12 @@ from contextlib import closing, suppress
 import pytest
 
 from trailgate.brokers.address import parse_address
+from trailgate.brokers.stomp.consumers import ConsumerWatch
 from trailgate.brokers.stomp.receiver import StompReceiver
 from trailgate.errors import BrokerRefusedError
 
 CONNECTED = b"CONNECTED\nversion:1.2\nheart-beat:0,0\nserver:ActiveMQ-Artemis/2.44.0\n\n\0"
+UNKNOWN = b"CONNECTED\nversion:1.2\nheart-beat:0,0\nserver:Another/1\n\n\0"
 MESSAGE = b"MESSAGE\nmessage-id:0,1\nsubscription:0\ndestination:q\ntimestamp:1\nack:a\n\nbody\0"
 SUBSCRIBED = b"RECEIPT\nreceipt-id:subscribed\n\n\0" + MESSAGE
 TOO_SLOW = b"ERROR\nmessage:AMQ229014: Did not receive data within the 2000ms connection TTL\n\n\0"
@@ -71,3 +73,23 @@ def test_a_subscription_that_the_broker_refuses_is_an_error() -> None:
         pytest.raises(BrokerRefusedError, match="does not have permission"),
     ):
         own.receive(20)
+
+
+def test_a_broker_that_does_not_report_consumers_is_asked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trailgate.brokers.stomp.consumers.RETRY_SECONDS", 0.01)
+    asked = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(1)
+        watch = ConsumerWatch(parse_address(f"stomp://127.0.0.1:{listening.getsockname()[1]}/q"))
+        with suppress(TimeoutError):
+            while True:
+                opened, _ = listening.accept()
+                with opened:
+                    asked.append(opened.recv(4096))
+                    opened.sendall(UNKNOWN)
+                    opened.recv(4096)
+        watch.close()
+
+    assert len(asked) == 1

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from brokers.artemis import LOGIN, Artemis
+from brokers.receivers import check_second_consumer_is_noted, opened
 from brokers.stomp_sender import Sender
-from trailgate.brokers.address import parse_address
 from trailgate.brokers.receiver import Receiver, Window
-from trailgate.brokers.stomp.receiver import StompReceiver
 from trailgate.errors import BrokerRefusedError, OptionError
 
 QUEUE = {"destination-type": "ANYCAST"}
 # Whoever comes within some milliseconds after another consumer gets later messages first (seen; docs/brokers.md).
 MOMENT = 1.0
 TOPIC = {"destination-type": "MULTICAST"}
-
-
-@contextmanager
-def opened(address: str) -> Iterator[Receiver]:
-    receiver: Receiver = StompReceiver(parse_address(address))
-    try:
-        yield receiver
-    finally:
-        receiver.close()
 
 
 def sent(broker: Artemis, queue: str, bodies: list[str | bytes], **headers: str) -> None:
@@ -168,15 +155,4 @@ def test_an_option_that_the_broker_does_not_have_is_refused(artemis: Artemis) ->
 def test_a_second_consumer_of_the_queue_is_noted_by_both(
     artemis: Artemis, caplog: pytest.LogCaptureFixture
 ) -> None:
-    logging.getLogger("trailgate.brokers").propagate = True
-    address = artemis.address("two")
-    with opened(address) as first, caplog.at_level("INFO", "trailgate.brokers"):
-        assert first.receive(0.5) is None
-        time.sleep(1)
-        assert "consumers" not in caplog.text  # its own is none other
-        with opened(address) as second:
-            until = time.monotonic() + 20
-            while caplog.text.count("two has 2 consumers") < 2 and time.monotonic() < until:
-                second.receive(0.1)
-
-    assert caplog.text.count("two has 2 consumers") == 2
+    check_second_consumer_is_noted(artemis.address("two"), caplog)

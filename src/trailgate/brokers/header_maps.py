@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
+from trailgate.columnar.gather import take_text
 
 
 class HeaderLines(NamedTuple):
@@ -30,8 +31,20 @@ def header_maps(lines: Sequence[HeaderLines], count: int) -> pa.MapArray:
     """Return the map of each of ``count`` messages, with its headers in the order of ``lines``."""
     messages = np.concatenate([part.messages for part in lines])
     order = np.argsort(messages, kind="stable")
-    take = pa.array(order)
-    names = pa.concat_arrays([part.names.cast(pa.string()) for part in lines]).take(take)
-    values = pa.concat_arrays([part.values.cast(pa.string()) for part in lines]).take(take)
-    bounds = np.searchsorted(messages[order], np.arange(count + 1)).astype(np.int32)
+    names = take_text(pa.concat_arrays([part.names.cast(pa.string()) for part in lines]), order)
+    values = take_text(pa.concat_arrays([part.values.cast(pa.string()) for part in lines]), order)
+    bounds = np.zeros(count + 1, np.int32)
+    np.cumsum(np.bincount(messages, minlength=count), out=bounds[1:])
     return pa.MapArray.from_arrays(pa.array(bounds), names, values)
+
+
+def last_of_each(lines: Sequence[HeaderLines]) -> HeaderLines:
+    """Return all lines, of a header that a message has repeatedly the last one."""
+    messages = np.concatenate([part.messages for part in lines])
+    names = pa.concat_arrays([part.names.cast(pa.string()) for part in lines])
+    values = pa.concat_arrays([part.values.cast(pa.string()) for part in lines])
+    coded = names.dictionary_encode()
+    pairs = messages * len(coded.dictionary) + np.asarray(coded.indices)
+    _, last = np.unique(pairs[::-1], return_index=True)
+    kept = np.sort(len(pairs) - 1 - last)
+    return HeaderLines(messages[kept], take_text(names, kept), take_text(values, kept))

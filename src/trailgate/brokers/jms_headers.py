@@ -11,7 +11,7 @@ NON_PERSISTENT: Final = "1"
 
 
 class JmsHeader(NamedTuple):
-    """One JMS header: its field in STOMP, that in AMQP 1.0 by proton's name, and its value where a message has no such field."""
+    """One JMS header: its field in STOMP, that in AMQP 1.0, and its value where a message has no such field."""
 
     name: str
     stomp: tuple[str, ...] = ()
@@ -34,17 +34,17 @@ CONVERSIONS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
 )
 
 JMS_HEADERS: Final = (
-    JmsHeader("JMSDestination", ("destination",), "address"),
-    JmsHeader("JMSTimestamp", ("timestamp",), "creation_time"),
-    JmsHeader("JMSCorrelationID", ("correlation-id",), "correlation_id"),
+    JmsHeader("JMSDestination", ("destination",), "to"),
+    JmsHeader("JMSTimestamp", ("timestamp",), "creation-time"),
+    JmsHeader("JMSCorrelationID", ("correlation-id",), "correlation-id"),
     JmsHeader("JMSType", ("type",), "subject"),
-    JmsHeader("JMSReplyTo", ("reply-to",), "reply_to"),
-    JmsHeader("JMSExpiration", ("expires",), "expiry_time", "0"),
+    JmsHeader("JMSReplyTo", ("reply-to",), "reply-to"),
+    JmsHeader("JMSExpiration", ("expires",), "absolute-expiry-time", "0"),
     JmsHeader("JMSPriority", ("priority",), "priority", "4"),
     JmsHeader("JMSDeliveryMode", ("persistent",), "durable", NON_PERSISTENT, "mode"),
-    JmsHeader("JMSRedelivered", ("redelivered",), "delivery_count", "false", "flag"),
-    JmsHeader("JMSXGroupID", ("_AMQ_GROUP_ID",), "group_id"),
-    JmsHeader("JMSXGroupSeq", ("_AMQ_GROUP_SEQUENCE",), "group_sequence"),
+    JmsHeader("JMSRedelivered", ("redelivered",), "delivery-count", "false", "flag"),
+    JmsHeader("JMSXGroupID", ("_AMQ_GROUP_ID",), "group-id"),
+    JmsHeader("JMSXGroupSeq", ("_AMQ_GROUP_SEQUENCE",), "group-sequence"),
 )
 MESSAGE_ID: Final = "JMSMessageID"  # which field it is differs by broker: see each receiver
 DELIVERY_COUNT: Final = "JMSXDeliveryCount"

@@ -71,6 +71,8 @@ def _defaults(scratch: Path) -> dict[str, str]:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_logging(scratch)}",
         # Halves what a Python task costs to start.
         "spark.python.unix.domain.socket.enabled": "true",
+        # Each row that goes to Python takes time in proportion to the rows of its batch before it, 10,000 by default.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.ui.enabled": "false",

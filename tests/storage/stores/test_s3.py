@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from moto.s3.responses import S3Response
 
 from store_servers.bucket import Bucket
 from store_servers.s3 import S3Server
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, WriteError
 from trailgate.storage.stores.kinds import writable_store
+from trailgate.storage.stores.parted_upload import PART
+from trailgate.storage.stores.s3_client import S3Bucket
 
 
 def test_addresses_have_the_parameters_of_pyarrow(s3_server: S3Server, s3_bucket: Bucket) -> None:
@@ -56,3 +59,19 @@ def test_unfinished_uploads_of_many_answers_are_abandoned(s3_bucket: Bucket) -> 
     s3_bucket.store.abandon("a/", lambda key: key != "a/2")
 
     assert s3_bucket.uploads() == ["a/2", "b/1"]
+
+
+def test_an_error_is_kept_where_its_upload_is_gone_already(
+    s3_bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x").write_bytes(bytes(PART + 1))
+    real = S3Bucket.complete
+
+    def losing(self: S3Bucket, key: str, *given: Any, **condition: str) -> None:
+        real(self, key, *given, **condition)
+        raise self.error("the answer is lost", key)
+
+    monkeypatch.setattr(S3Bucket, "complete", losing)
+
+    with pytest.raises(WriteError, match="the answer is lost"):
+        s3_bucket.store.upload("x", tmp_path / "x")

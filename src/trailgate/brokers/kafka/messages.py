@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
-from trailgate.brokers.header_maps import HeaderLines, header_maps, repeated
+from trailgate.brokers.header_maps import HeaderLines, header_maps, last_of_each, repeated
+from trailgate.brokers.header_texts import BAD_HEADER
 from trailgate.brokers.jms_headers import MESSAGE_ID, PERSISTENT
 from trailgate.messages.received import RECEIVED
 
 NO_VALUE: Final = "the message has no value (a tombstone)"
-BAD_HEADER: Final = "a header of the message is not UTF-8"
 KEY: Final = "kafka.key"
 OFFSET_WIDTH: Final = 20  # digits of an offset in an id, so that ids have one width
 
@@ -28,7 +28,7 @@ def received_messages(messages: Sequence[Any], offsets: Longs, now: int) -> pa.R
     lines = _own_lines(messages, ids)
     more, not_text = _header_lines(messages)
     if len(more.messages):
-        lines = [_last_of_each(lines, more)]
+        lines = [last_of_each([*lines, more])]  # as Kafka's own clients have it
     faults = pc.if_else(values.is_null(), pa.scalar(NO_VALUE), pa.scalar(None, pa.string()))
     if not_text:
         wrong = np.isin(np.arange(len(messages)), not_text)
@@ -82,17 +82,3 @@ def _header_lines(messages: Sequence[Any]) -> tuple[HeaderLines, list[int]]:
             wrong.append(at)
     rows = np.array(numbers, np.int64)
     return HeaderLines(rows, pa.array(names, pa.string()), pa.array(texts, pa.string())), wrong
-
-
-def _last_of_each(own: Sequence[HeaderLines], more: HeaderLines) -> HeaderLines:
-    """Return all lines, of a repeated header the last one, as in Kafka's own clients."""
-    lines = [*own, more]
-    messages = np.concatenate([part.messages for part in lines])
-    names = pa.concat_arrays([part.names for part in lines])
-    values = pa.concat_arrays([part.values for part in lines])
-    coded = names.dictionary_encode()
-    pairs = messages * len(coded.dictionary) + np.asarray(coded.indices)
-    _, last = np.unique(pairs[::-1], return_index=True)
-    kept = np.sort(len(pairs) - 1 - last)
-    take = pa.array(kept)
-    return HeaderLines(messages[kept], names.take(take), values.take(take))

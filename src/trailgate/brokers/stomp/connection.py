@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import select
-import socket
 import ssl
 import threading
 import time
@@ -12,17 +10,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from trailgate.brokers.address import BrokerAddress
+from trailgate.brokers.sockets import CONNECT_SECONDS, connected, is_certificate_refused
 from trailgate.brokers.stomp.dialects import Dialect, dialect_of
 from trailgate.brokers.stomp.frames import FrameReader, Frames, encode_frame
 from trailgate.brokers.stomp.kernels import frames as kernels
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
 
-CONNECT_SECONDS: Final = 10.0
 WINDOW_BYTES: Final = 4 << 20  # bytes that are received before a window is made of them
 SEND_SECONDS: Final = 30.0  # a broker that takes no bytes for so long is lost
 BEAT: Final = 10  # seconds between heart-beats, both ways, as they are offered
 GRACE: Final = 3.0  # heart-beats of the broker that may be missing before it is taken for dead
-_ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
 
 
 class StompConnection:
@@ -30,7 +27,7 @@ class StompConnection:
 
     def __init__(self, address: BrokerAddress) -> None:
         self._where = Where(source=str(address))
-        self._socket = _connected(address)
+        self._socket = connected(address)
         self._reader = FrameReader()
         self._sending, self._closed = threading.Lock(), threading.Event()
         self._last_sent = self.last_received = time.monotonic()
@@ -119,8 +116,7 @@ class StompConnection:
             except ConnectionError:
                 size = 0
             except OSError as error:
-                # TLS 1.3: that the client's certificate is refused comes with the first answer.
-                refused = isinstance(error, ssl.SSLError) and _ALERT.search(str(error)) is not None
+                refused = is_certificate_refused(error)
                 raise self.error(f"the connection is lost: {error}", refused=refused) from error
             if not size:
                 self.is_closed_by_broker = True  # what it sent before, as an ERROR frame, counts
@@ -179,34 +175,3 @@ def _beats(text: str) -> tuple[float, float]:
     """Return the seconds of a heart-beat header: how often the server sends, how often it wants to hear."""
     sends, _, wants = text.partition(",")
     return tuple(int(part) / 1000 if part.strip().isdecimal() else 0.0 for part in (sends, wants))  # type: ignore[return-value]
-
-
-def _connected(address: BrokerAddress) -> socket.socket:
-    where = Where(source=str(address))
-    place = (address.host, address.port)
-    try:
-        plain = socket.create_connection(place, CONNECT_SECONDS)
-    except OSError as error:
-        raise BrokerError(f"the broker cannot be reached: {error}", where=where) from error
-    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    try:
-        opened = _encrypted(plain, address) if address.tls else plain
-        opened.setblocking(False)
-    except (OSError, ValueError) as error:
-        plain.close()
-        kind = BrokerError if _may_help(error) else BrokerRefusedError
-        raise kind(f"no encrypted connection: {error}", where=where) from error
-    return opened
-
-
-def _may_help(error: Exception) -> bool:
-    """Return whether trying again may help where an encrypted connection fails: the broker may be being stopped."""
-    ended = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
-    return isinstance(error, ended) or not isinstance(error, (ssl.SSLError, ValueError))
-
-
-def _encrypted(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:
-    context = ssl.create_default_context(cafile=address.options.get("ca"))
-    if "cert" in address.options:
-        context.load_cert_chain(address.options["cert"], address.options.get("key"))
-    return context.wrap_socket(plain, server_hostname=address.host)

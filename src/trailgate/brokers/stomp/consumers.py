@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from trailgate.brokers.address import BrokerAddress
-from trailgate.brokers.stomp.connection import CONNECT_SECONDS, StompConnection, reported
+from trailgate.brokers.sockets import CONNECT_SECONDS
+from trailgate.brokers.stomp.connection import StompConnection, reported
 from trailgate.brokers.stomp.frames import Frames
 from trailgate.brokers.stomp.kernels import frames as kernels
 from trailgate.errors import BrokerError
@@ -28,7 +29,7 @@ class ConsumerWatch:
     def __init__(self, address: BrokerAddress) -> None:
         self._address = replace(address, options=_without(address))
         self._ready, self._closed = threading.Event(), threading.Event()
-        self._count = 0
+        self._count, self._is_known = 0, True
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -51,6 +52,8 @@ class ConsumerWatch:
                     _LOG.info(UNKNOWN, self._address, error.problem)
                 known = error.problem
             self._ready.set()
+            if not self._is_known:
+                return
             self._closed.wait(RETRY_SECONDS)
 
     def _watched(self) -> None:
@@ -59,6 +62,7 @@ class ConsumerWatch:
         try:
             watched = connection.dialect.consumers
             if watched is None:
+                self._is_known = False  # asking again is in vain
                 raise connection.error(f"{connection.dialect.name} is not known to report them")
             # A name with its address, as Artemis takes it; and in a selector quotes are doubled.
             name = self._address.destination.rpartition("::")[2].replace("'", "''")

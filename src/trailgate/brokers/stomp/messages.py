@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.brokers.header_maps import HeaderLines, header_maps, repeated
+from trailgate.brokers.header_texts import BAD_HEADER, header_texts, joined_surrogates
 from trailgate.brokers.jms_headers import (
     CONVERSIONS,
     HIDDEN,
@@ -22,7 +23,6 @@ from trailgate.brokers.stomp.dialects import Dialect
 from trailgate.brokers.stomp.frames import Frames, unescaped
 from trailgate.brokers.stomp.kernels import frames as kernels
 from trailgate.columnar.gather import gather
-from trailgate.errors import DecodeError
 from trailgate.messages.received import RECEIVED
 
 NATIVE_ID: Final = "NATIVE_MESSAGE_ID"  # Artemis: the JMS id of a message that came by AMQP
@@ -31,7 +31,6 @@ NO_BODY: Final = "the message has no body: it is empty, or one of JMS's kinds th
 RAW_AMQP: Final = (
     "the body is a whole AMQP message: the broker's amqp connector needs transport.transformer=jms"
 )
-BAD_HEADER: Final = "a header of the message is not UTF-8"
 _JMS: Final = {field: row for row in JMS_HEADERS for field in row.stomp}
 
 
@@ -70,8 +69,8 @@ class _Lines:
         message = number[frame]
         kept = np.flatnonzero(message >= 0)
         self.count, self.message = len(rows), message[kept]
-        names, wrong = _texts(frames, frames.names[kept], frames.name_ends[kept])
-        values, also_wrong = _texts(frames, frames.values[kept], frames.value_ends[kept])
+        names, wrong = header_texts(frames.data, frames.names[kept], frames.name_ends[kept])
+        values, also_wrong = header_texts(frames.data, frames.values[kept], frames.value_ends[kept])
         self.not_text = np.unique(self.message[wrong | also_wrong])
         escaped = np.flatnonzero(frames.escaped[kept])
         if len(escaped):
@@ -152,20 +151,6 @@ def _is_hidden(name: str) -> bool:
     return name in HIDDEN or name == NATIVE_ID or name.startswith(HIDDEN_PREFIXES)
 
 
-def _texts(frames: Frames, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:
-    """Return texts of the headers, and which of them are not UTF-8: those are shown with escapes."""
-    try:
-        return gather(frames.data, starts, ends, text=True), np.zeros(len(starts), bool)
-    except DecodeError:
-        raw = gather(frames.data, starts, ends).to_pylist()
-    known = [_joined(value) for value in raw]
-    shown = [
-        value.decode("utf-8", "backslashreplace") if text is None else text.decode()
-        for value, text in zip(raw, known, strict=True)
-    ]
-    return pa.array(shown, pa.string()), np.asarray([text is None for text in known])
-
-
 def _restored(texts: pa.Array, rows: Longs) -> pa.Array:
     """Return texts of which some were escaped."""
     known = texts.to_pylist()
@@ -179,18 +164,7 @@ def _joined_surrogates(bodies: pa.Array) -> pa.Array:
     try:
         bodies.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([_joined(body) or body for body in bodies.to_pylist()], pa.binary())
-    return bodies
-
-
-def _joined(raw: bytes) -> bytes | None:
-    """Return UTF-8 of UTF-8 or of CESU-8, in which some brokers write characters beyond the 16-bit ones; None for other bytes."""
-    try:
-        return (
-            raw.decode("utf-8", "surrogatepass")
-            .encode("utf-16", "surrogatepass")
-            .decode("utf-16")
-            .encode()
+        return pa.array(
+            [joined_surrogates(body) or body for body in bodies.to_pylist()], pa.binary()
         )
-    except UnicodeError:
-        return None
+    return bodies

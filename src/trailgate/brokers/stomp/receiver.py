@@ -14,7 +14,8 @@ import numpy as np
 from trailgate.brokers.address import QUEUE, BrokerAddress
 from trailgate.brokers.receiver import Window
 from trailgate.brokers.reconnecting import Reconnecting
-from trailgate.brokers.stomp.connection import CONNECT_SECONDS, StompConnection, reported
+from trailgate.brokers.sockets import CONNECT_SECONDS
+from trailgate.brokers.stomp.connection import StompConnection, reported
 from trailgate.brokers.stomp.consumers import ConsumerWatch
 from trailgate.brokers.stomp.dialects import subscription
 from trailgate.brokers.stomp.frames import Frames

@@ -12,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from trailgate.columnar.gathering import gathered
 from trailgate.errors import DecodeError, OptionError, Where
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.messages.capture import Capture, MessageBatch
@@ -50,7 +51,7 @@ def capture(  # noqa: PLR0913  one parameter an option
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition, row = TaskContext.get().partitionId(), 0
-        for batch in batches:
+        for batch in gathered(batches):
             parsed = parser.parse(messages_of_rows(batch, partition, row))
             if parsed.problems:
                 raise parsed.problems[0].error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from trailgate.errors import WriteError
@@ -66,7 +67,8 @@ class S3Parts:
     def discard(self) -> None:
         """Delete the parts."""
         if self._upload:
-            self._bucket.call("abort_multipart_upload", self._key, UploadId=self._upload)
+            with suppress(UnmetError):  # it is gone, or finished and only the answer was lost
+                self._bucket.call("abort_multipart_upload", self._key, UploadId=self._upload)
 
     def error(self, problem: str) -> WriteError:
         """Return an error about the object."""

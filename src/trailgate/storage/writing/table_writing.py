@@ -10,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from trailgate.columnar.gathering import gathered
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.operations.operations_table import from_operations
@@ -124,7 +125,7 @@ def _written(
     encoding = target.encoding()
     counts: Counts = {}
     rows = 0
-    for batch in batches:
+    for batch in gathered(batches):
         try:
             changes = from_operations(conformed(batch), target.definitions)
             encoded = encoding(changes)

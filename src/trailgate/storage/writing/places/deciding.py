@@ -18,6 +18,9 @@ HEAD: Final = (
     5 << 20
 )  # bytes of a file that are read to change its header; the store copies the rest
 PLACING: Final = 8  # files at once: a store answers slowly
+MAY_BE_DECIDED: Final = (
+    "The next writer completes what was decided: see what is there before writing the same again"
+)
 
 
 class OvertakenError(StorageError):
@@ -42,12 +45,26 @@ class DecidingObject:
         OvertakenError where it has changed since.
         """
         record = f"{own.staging}/decided-{uuid.uuid4().hex}.json"
-        tag = None
-        if self.store.put(record, encode_decided(own), None) is not None:
+        if self.store.put(record, encode_decided(own), None) is None:
+            raise self.overtaken()
+        try:
             tag = self.store.put(self.key, before(record), base)
+            if tag is not None:
+                self.complete(record, tag, own)
+        except StorageError as error:
+            if not self._is_still(base):
+                error.hint = error.hint or MAY_BE_DECIDED
+            raise
         if tag is None:
             raise self.overtaken()
-        self.complete(record, tag, own)
+
+    def _is_still(self, base: str | None) -> bool:
+        """Return whether the object is surely the one with a tag, None: whether it is surely not there."""
+        try:
+            found = self.store.read(self.key)
+        except StorageError:
+            return False
+        return (None if found is None else found.tag) == base
 
     def complete(self, record: str, tag: str, own: Decided | None = None) -> None:
         """Do what a record states, and replace the object that names it; others may do the same at the same time.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from trailgate.storage.writing.places.decided import Beside, Decided
 from trailgate.storage.writing.places.deciding import DecidingObject, decided_in
 from trailgate.storage.writing.places.publication import Publication
 from trailgate.storage.writing.places.run_record import RUN_RECORD, encode_run, time_of_run
+from trailgate.storage.writing.places.scratch import scratch_folder
 
 UNREAD: Final = "?"  # the tag of a manifest that was not read
 OF_STREAM: Final = "stream-"
@@ -64,15 +65,21 @@ class StorePlace:
 
     def opened(self) -> tuple[Self, Manifest | None]:
         """Return the manifest and the place that publishes over it."""
+        completed = False
         while True:
             found = self.store.read(self._manifest.key)
             if found is None:
                 return replace(self, base=None, edition=0), None
             record = decided_in(found.data)
             if not record:
-                manifest = self._parsed(found.data)
-                return replace(self, base=found.tag, edition=manifest.edition), manifest
+                break
             self._manifest.complete(record, found.tag)
+            completed = True
+        manifest = self._parsed(found.data)
+        if completed:
+            with suppress(StorageError):  # the next run deletes what is left
+                self._abandon_placed(manifest)
+        return replace(self, base=found.tag, edition=manifest.edition), manifest
 
     def manifest(self) -> Manifest | None:
         """Return the manifest; raises OvertakenError where it is not the one that was opened."""
@@ -143,7 +150,7 @@ class StorePlace:
     @contextmanager
     def filling(self, staging: Path) -> Iterator[Path]:
         """Give a temporary folder, and upload its files where nothing raises."""
-        with TemporaryDirectory(prefix="trailgate-") as name:
+        with TemporaryDirectory(prefix="trailgate-staged-", dir=scratch_folder()) as name:
             folder = Path(name)
             yield folder
             for path in sorted(folder.iterdir()):
@@ -177,9 +184,20 @@ class StorePlace:
 
         self._manifest.decide(own, naming, self.base)
         with suppress(StorageError):  # what is published is done: the next run deletes what is left
-            placed = {f"{own.folder}{file.name}" for file in own.files}
-            self.store.abandon(self.key, placed.__contains__)
+            self._abandon_placed(replace(publication.after, edition=self.edition + 2))
             self._sweep(self.edition + 2)
+
+    def _abandon_placed(self, manifest: Manifest) -> None:
+        """Delete the parts of files that are published: of a run that was killed, or was slower than another one that completed it."""
+        placed = {f"{self._folder}{file.name}" for file in manifest.files}
+        before = f"{self.key}.quarantine."
+
+        def is_published(key: str) -> bool:
+            number = key.removeprefix(before).partition(".")[0]
+            own = key.startswith(before) and number.isdecimal()
+            return key in placed or (own and int(number) <= manifest.edition)
+
+        self.store.abandon(self.key, is_published)
 
     def _decided(self, publication: Publication, staging: Path) -> Decided:
         staged = [file.staged for file in publication.files]
@@ -228,8 +246,12 @@ class StorePlace:
             number = key[len(self._left) :].partition("-")[0]
             return number.isdecimal() and int(number) < edition
 
-        self.store.delete(key for key, _ in self.store.listed(self._left) if is_left(key))
-        self.store.abandon(self._left, is_left)
+        self._delete_below(self._left, is_left)
+
+    def _delete_below(self, above: str, wanted: Callable[[str], bool]) -> None:
+        """Delete staged files, and the parts of those that a task did not finish."""
+        self.store.delete(key for key, _ in self.store.listed(above) if wanted(key))
+        self.store.abandon(above, wanted)
 
     def discard(self, staging: Path, names: Sequence[str] = ()) -> None:
         """Delete staged files, but not those that the manifest has decided on."""
@@ -239,16 +261,13 @@ class StorePlace:
         if names:
             self.store.delete(f"{staging}/{name}" for name in names)
             return
-        self.store.delete(key for key, _ in self.store.listed(f"{staging}/"))
+        self._delete_below(f"{staging}/", bool)
         self._sweep(self.edition)
 
     def forget(self, staging: Path) -> None:
         """Delete what batches up to this one staged; a later one may be under way, if the query was started twice."""
         above = f"{staging.parent}/"
-        keys = (key for key, _ in self.store.listed(above))
-        self.store.delete(
-            key for key in keys if key[len(above) :].partition("/")[0] <= staging.name
-        )
+        self._delete_below(above, lambda key: key[len(above) :].partition("/")[0] <= staging.name)
 
     @property
     def _manifest(self) -> DecidingObject:

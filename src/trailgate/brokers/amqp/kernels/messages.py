@@ -1,0 +1,342 @@
+"""Messages of AMQP 1.0: one pass that finds where their sections, fields, properties and bodies lie (part 3, section 3.2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trailgate.arrays import Longs, Octets
+from trailgate.brokers.amqp.kernels.values import (
+    BINARY,
+    BOOLEAN,
+    CHAR,
+    CODE_DESCRIBED,
+    CODE_LIST0,
+    LIST,
+    MAP,
+    NULL,
+    STRING,
+    SYMBOL,
+    content_at,
+    kind_at,
+    number_at,
+    size_at,
+    value_end,
+)
+from trailgate.columnar.kernels.compiled import inner, kernel
+
+# Sections, by the numbers of their descriptors less that of the first one (3.2, 0x70).
+FIRST_SECTION: Final = 0x70
+HEADER: Final = 0
+PROPERTIES: Final = 3
+APPLICATION: Final = 4
+DATA: Final = 5
+SEQUENCE: Final = 6
+VALUE: Final = 7
+SECTIONS: Final = 9
+
+# Fields of the header are numbered from 0, those of properties after them; a cell with this number is an application property.
+HEADER_FIELDS: Final = 5
+PROPERTY_FIELDS: Final = 13
+PROPERTY: Final = HEADER_FIELDS + PROPERTY_FIELDS
+
+# What is written of a message, in ``rows``; ``BODY`` is what its body is, 0 where there is none.
+PROBLEM: Final = 0
+PLACE: Final = 1
+BODY: Final = 2
+FIRST_PIECE: Final = 3
+FIRST_CELL: Final = 4
+ROW: Final = 5
+
+# Of a piece of a body, in ``pieces``.
+BEGIN: Final = 0
+END: Final = 1
+PIECE: Final = 2
+
+# Of a value of a field or a property, in ``cells``. Only properties have names.
+MESSAGE: Final = 0
+FIELD: Final = 1
+KIND: Final = 2
+NAME: Final = 3
+NAME_END: Final = 4
+START: Final = 5
+STOP: Final = 6
+NUMBER: Final = 7
+CELL: Final = 8
+
+# How many pieces and cells there are, in ``counts``, and where a problem is.
+PIECES: Final = 0
+CELLS: Final = 1
+WHERE: Final = 2
+COUNTS: Final = 3
+
+# Problems, beside those of values.
+FULL: Final = -3  # an array of what is found has no room: never of a message
+NO_SECTION: Final = -4
+ORDER: Final = -5  # a section that must not follow the one before it
+NOT_LIST: Final = -6
+NOT_MAP: Final = -7
+COUNT: Final = -8  # a list or map whose number of values does not fit its size
+NO_NAME: Final = -9  # a property whose name is not text
+NOT_BINARY: Final = -10
+
+
+@inner
+def section_at(data: Octets, at: int, stop: int, names: Octets, bounds: Longs) -> int:
+    """Return which section a descriptor is of, by its number or its symbol; SECTIONS or more, or less than 0, where it is of none."""
+    code = int(data[at])
+    begin = content_at(data, at)
+    if code == 0x53 or code == 0x80:
+        return number_at(data, at, stop, NULL) - FIRST_SECTION
+    if code != 0xA3 and code != 0xB3:
+        return -1
+    for section in range(SECTIONS):
+        first = bounds[section]
+        size = bounds[section + 1] - first
+        if size != stop - begin:
+            continue
+        same = 0
+        while same < size and data[begin + same] == names[first + same]:
+            same += 1
+        if same == size:
+            return section
+    return -1
+
+
+@inner
+def add_cell(
+    data: Octets,
+    at: int,
+    stop: int,
+    message: int,
+    field: int,
+    name: int,
+    name_end: int,
+    kinds: Octets,
+    cells: Longs,
+    counts: Longs,
+) -> int:
+    """Add the value between two places, unless it is a field and null; return 0 or FULL."""
+    kind = kind_at(data, at, kinds)
+    if kind == NULL and field != PROPERTY:
+        return 0
+    cell = counts[CELLS] * CELL
+    if cell + CELL > len(cells):
+        return FULL
+    cells[cell + MESSAGE] = message
+    cells[cell + FIELD] = field
+    cells[cell + KIND] = kind
+    cells[cell + NAME] = name
+    cells[cell + NAME_END] = name_end
+    cells[cell + START] = content_at(data, at)
+    cells[cell + STOP] = stop
+    cells[cell + NUMBER] = number_at(data, at, stop, kind) if BOOLEAN <= kind <= CHAR else 0
+    counts[CELLS] += 1
+    return 0
+
+
+@inner
+def add_piece(begin: int, end: int, pieces: Longs, counts: Longs) -> int:
+    """Add a piece of a body; return 0 or FULL."""
+    piece = counts[PIECES] * PIECE
+    if piece + PIECE > len(pieces):
+        return FULL
+    pieces[piece + BEGIN] = begin
+    pieces[piece + END] = end
+    counts[PIECES] += 1
+    return 0
+
+
+@inner
+def count_width(data: Octets, at: int, stop: int) -> int:
+    """Return how many bytes the number of values of a list or map has, 0 where it has no room."""
+    width = 4 if (int(data[at]) >> 4) & 1 else 1
+    return width if content_at(data, at) + width <= stop else 0
+
+
+@inner
+def add_fields(
+    data: Octets,
+    at: int,
+    end: int,
+    message: int,
+    first: int,
+    most: int,
+    kinds: Octets,
+    cells: Longs,
+    counts: Longs,
+) -> int:
+    """Add the fields of a section that is a list, numbered from the first; return 0 or a problem."""
+    kind = kind_at(data, at, kinds)
+    if kind == NULL or data[at] == CODE_LIST0:
+        return 0
+    if kind != LIST:
+        return NOT_LIST
+    width = count_width(data, at, end)
+    if width == 0:
+        return COUNT
+    at = content_at(data, at)
+    count = size_at(data, at, width)
+    at += width
+    for field in range(count):
+        counts[WHERE] = at
+        stop = value_end(data, at, end, kinds)
+        if stop < 0:
+            return stop
+        if field < most:
+            problem = add_cell(data, at, stop, message, first + field, 0, 0, kinds, cells, counts)
+            if problem < 0:
+                return problem
+        elif kind_at(data, at, kinds) != NULL:
+            return COUNT
+        at = stop
+    return 0 if at == end else COUNT
+
+
+@inner
+def add_properties(
+    data: Octets, at: int, end: int, message: int, kinds: Octets, cells: Longs, counts: Longs
+) -> int:
+    """Add the properties of a section that is a map; return 0 or a problem."""
+    kind = kind_at(data, at, kinds)
+    if kind == NULL:
+        return 0
+    if kind != MAP:
+        return NOT_MAP
+    width = count_width(data, at, end)
+    if width == 0:
+        return COUNT
+    at = content_at(data, at)
+    count = size_at(data, at, width)
+    at += width
+    if count & 1:
+        return COUNT
+    for _ in range(count >> 1):
+        counts[WHERE] = at
+        name_end = value_end(data, at, end, kinds)
+        if name_end < 0:
+            return name_end
+        kind = kind_at(data, at, kinds)
+        if kind != STRING and kind != SYMBOL:
+            return NO_NAME
+        name = content_at(data, at)
+        counts[WHERE] = name_end
+        stop = value_end(data, name_end, end, kinds)
+        if stop < 0:
+            return stop
+        problem = add_cell(
+            data, name_end, stop, message, PROPERTY, name, name_end, kinds, cells, counts
+        )
+        if problem < 0:
+            return problem
+        at = stop
+    return 0 if at == end else COUNT
+
+
+@inner
+def add_body(data: Octets, at: int, stop: int, kind: int, pieces: Longs, counts: Longs) -> int:
+    """Add what a body holds, or its whole value where that is neither text nor bytes; return 0 or FULL."""
+    if kind == NULL:
+        return 0
+    if kind == STRING or kind == SYMBOL or kind == BINARY:
+        at = content_at(data, at)
+    return add_piece(at, stop, pieces, counts)
+
+
+@inner
+def find_sections(
+    data: Octets,
+    at: int,
+    end: int,
+    message: int,
+    kinds: Octets,
+    names: Octets,
+    bounds: Longs,
+    rows: Longs,
+    pieces: Longs,
+    cells: Longs,
+    counts: Longs,
+) -> int:
+    """Write what a message between two places has; return 0 or a problem."""
+    last = -1
+    while at < end:
+        counts[WHERE] = at
+        if data[at] != CODE_DESCRIBED:
+            return NO_SECTION
+        value = value_end(data, at + 1, end, kinds)
+        if value < 0:
+            return value
+        section = section_at(data, at + 1, value, names, bounds)
+        if section < 0 or section >= SECTIONS:
+            return NO_SECTION
+        # Data and sequences alone may be repeated; a body is of one kind.
+        repeats = section == last and (section == DATA or section == SEQUENCE)
+        if (section <= last and not repeats) or (DATA <= last < section <= VALUE):
+            return ORDER
+        last = section
+        counts[WHERE] = value
+        stop = value_end(data, value, end, kinds)
+        if stop < 0:
+            return stop
+        problem = 0
+        if section == HEADER:
+            problem = add_fields(data, value, stop, message, 0, HEADER_FIELDS, kinds, cells, counts)
+        elif section == PROPERTIES:
+            problem = add_fields(
+                data, value, stop, message, HEADER_FIELDS, PROPERTY_FIELDS, kinds, cells, counts
+            )
+        elif section == APPLICATION:
+            problem = add_properties(data, value, stop, message, kinds, cells, counts)
+        elif DATA <= section <= VALUE:
+            kind = kind_at(data, value, kinds)
+            if section == DATA and kind != BINARY:
+                return NOT_BINARY
+            if section == SEQUENCE and kind != LIST:
+                return NOT_LIST
+            rows[message * ROW + BODY] = kind
+            problem = add_body(data, value, stop, kind, pieces, counts)
+        if problem < 0:
+            return problem
+        at = stop
+    return 0
+
+
+@kernel(writes=("rows", "pieces", "cells", "counts"))
+def find_messages(
+    data: Octets,
+    places: Longs,
+    kinds: Octets,
+    names: Octets,
+    bounds: Longs,
+    rows: Longs,
+    pieces: Longs,
+    cells: Longs,
+    counts: Longs,
+) -> int:
+    """Write what each message has; return 0, or FULL where there is no room for all.
+
+    Message i is between ``places[i]`` and the next. ``kinds`` has the kind of each constructor; ``names`` and their ``bounds`` are the symbols of the sections. A message that has a problem has one
+    piece, which is all of it, and the cells that were found before the problem.
+    """
+    counts[PIECES] = 0
+    counts[CELLS] = 0
+    for message in range(len(places) - 1):
+        row = message * ROW
+        begin = places[message]
+        end = places[message + 1]
+        first = counts[PIECES]
+        rows[row + PROBLEM] = 0
+        rows[row + PLACE] = 0
+        rows[row + BODY] = 0
+        rows[row + FIRST_PIECE] = first
+        rows[row + FIRST_CELL] = counts[CELLS]
+        problem = find_sections(
+            data, begin, end, message, kinds, names, bounds, rows, pieces, cells, counts
+        )
+        if problem < 0 and problem != FULL:
+            rows[row + PROBLEM] = problem
+            rows[row + PLACE] = counts[WHERE] - begin
+            counts[PIECES] = first
+            problem = add_piece(begin, end, pieces, counts)
+        if problem == FULL:
+            return FULL
+    return 0

@@ -1,0 +1,54 @@
+"""Receivers in tests: opened and closed, and what several brokers do alike."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from trailgate.brokers.address import parse_address
+from trailgate.brokers.receiver import Receiver, Window
+from trailgate.jobs.receive.receivers import receiver_of
+
+
+@contextmanager
+def opened(address: str) -> Iterator[Receiver]:
+    """Yield the receiver of an address, by STOMP or AMQP."""
+    receiver = receiver_of(parse_address(address))
+    try:
+        yield receiver
+    finally:
+        receiver.close()
+
+
+def received(receiver: Receiver, count: int, seconds: float = 20) -> list[dict[str, Any]]:
+    """Return messages until so many have come; all are acknowledged."""
+    found: list[dict[str, Any]] = []
+    until = time.monotonic() + seconds
+    while len(found) < count:
+        assert time.monotonic() < until, found
+        window: Window | None = receiver.receive(0.5)
+        if window is not None:
+            found += window.messages.to_pylist()
+            receiver.acknowledge(window)
+    assert receiver.settle(10)
+    return found
+
+
+def check_second_consumer_is_noted(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Check that both consumers of the queue "two" note that there are two."""
+    logging.getLogger("trailgate.brokers").propagate = True
+    with opened(address) as first, caplog.at_level("INFO", "trailgate.brokers"):
+        assert first.receive(0.5) is None
+        time.sleep(1)
+        assert "consumers" not in caplog.text  # its own is none other
+        with opened(address) as second:
+            until = time.monotonic() + 20
+            while caplog.text.count("two has 2 consumers") < 2 and time.monotonic() < until:
+                second.receive(0.1)
+
+    assert caplog.text.count("two has 2 consumers") == 2

@@ -1,0 +1,42 @@
+"""Batch queries and streams into a store, whose tasks, commits and drivers are killed: each operation is there once, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from store_servers.bucket import Bucket
+
+TESTS = Path(__file__).parents[1]
+RUNS = (
+    ("tasks", "commits", "batch+driver"),
+    ("batch", "stream+driver"),
+    ("stream",),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_what_spark_does_again_is_there_once(tmp_path: Path, s3_bucket: Bucket) -> None:
+    path = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
+    program = [sys.executable, str(TESTS / "spark/killed_writes.py"), str(tmp_path), s3_bucket.url]
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    for steps in RUNS:
+        done = subprocess.run(
+            [*program, *steps],
+            env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(temporary)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        reached = [step for step in steps if not step.endswith("+driver")]
+        assert done.stdout.split() == reached, done.stderr[-4000:]
+        assert done.returncode == (0 if reached == [*steps] else -signal.SIGKILL)
+    assert [key for key in s3_bucket.keys("dirdat/") if "/." in key] == []
+    assert s3_bucket.uploads() == []
