@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from laws import FAST, FULL
-from s3_server import Bucket, S3Server, serving
+from store_servers.azure import AzureServer
+from store_servers.bucket import Bucket, Server
+from store_servers.google import GoogleServer
+from store_servers.s3 import S3Server
 from trailgate.columnar.kernels import compiled
 
 # At a desk each run tries other examples; continuous integration tries the same ones again, so that a change is
@@ -37,14 +42,46 @@ os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ["COLUMNS"] = "140"  # tables are printed for this width, whatever the terminal is
 
 
+def serving(server: Server) -> Iterator[Any]:
+    """Give a server that the environment of this process and its children names."""
+    try:
+        with patch.dict("os.environ", server.environment):
+            yield server
+    finally:
+        server.stop()
+
+
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3Server]:
     """Give a server of S3's protocol, which runs while the tests do."""
-    with serving() as server:
-        yield server
+    yield from serving(S3Server())
+
+
+@pytest.fixture(scope="session")
+def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    """Give a server of Azure's protocol, which runs while the tests do."""
+    yield from serving(AzureServer(tmp_path_factory.mktemp("azurite")))
+
+
+@pytest.fixture(scope="session")
+def gs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
+    """Give a server of Google's protocol, which runs while the tests do."""
+    yield from serving(GoogleServer(tmp_path_factory.mktemp("gcs")))
 
 
 @pytest.fixture
-def bucket(s3_server: S3Server) -> Bucket:
-    """Give a bucket of the test's own."""
+def s3_bucket(s3_server: S3Server) -> Bucket:
+    """Give a bucket of S3 of the test's own."""
     return Bucket(s3_server)
+
+
+@pytest.fixture
+def azure_bucket(azure_server: AzureServer) -> Bucket:
+    """Give a container of Azure of the test's own."""
+    return Bucket(azure_server)
+
+
+@pytest.fixture(params=["s3", "azure", "gs"])
+def bucket(request: pytest.FixtureRequest) -> Bucket:
+    """Give a bucket of the test's own, of each kind of store."""
+    return Bucket(request.getfixturevalue(f"{request.param}_server"))

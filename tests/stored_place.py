@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from capture_place import Place
-from s3_server import Bucket
+from store_servers.bucket import SENDERS, Bucket
 from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.storage.reading.trail.trails import read_trail
-from trailgate.storage.stores.s3_client import S3Bucket
 from trailgate.trail.format.file_header import decode_header
 
 HIDDEN = "dirdat/.ot."
@@ -62,15 +61,18 @@ class KilledError(BaseException):
 def requests(before: Callable[[int], object]) -> Iterator[list[str]]:
     """Call ``before`` with the number of each request of a store before it is sent; give what was sent."""
     sent: list[str] = []
-    real = S3Bucket.call
 
-    def call(self: S3Bucket, operation: str, key: str = "", **arguments: Any) -> Any:
-        sent.append(operation)
-        before(len(sent))
-        return real(self, operation, key, **arguments)
+    def noting(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, operation: str, key: str = "", *named: Any, **arguments: Any) -> Any:
+            sent.append(operation)
+            before(len(sent))
+            return real(self, operation, key, *named, **arguments)
+
+        return call
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(S3Bucket, "call", call)
+        for sender in SENDERS:
+            patch.setattr(sender, "call", noting(sender.call))
         yield sent
 
 

@@ -8,13 +8,17 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import ClassVar, Final, Self
 
-# A login in an address. A secret key of S3 may have slashes in it, and should not; a bucket's name has no colon.
-LOGIN: Final = re.compile(r"(?i)(?<=\bs3://)[^\s/:@]*:[^\s@]*@|(?<=://)[^\s/:@'\"]*:[^\s/@'\"]*@")
+# A login in an address. A secret key of S3 or Azure may have slashes in it, and should not; a bucket's name has no colon.
+LOGIN: Final = re.compile(
+    r"(?i)(?:(?<=\bs3://)|(?<=\babfs://)|(?<=\babfss://))[^\s/:@]*:[^\s@]*@|(?<=://)[^\s/:@'\"]*:[^\s/@'\"]*@"
+)
+SECRET: Final = re.compile(r"(?i)(?<=[?&]client_secret=)[^\s&'\"]+|(?<=[?&]sig=)[^\s&'\"]+")
 
 
 def masked(text: str) -> str:
     """Return a text with addresses in it, without the logins of these: ``s3://***@bucket/...``."""
-    return LOGIN.sub("***@", text) if "@" in text else text
+    shown = LOGIN.sub("***@", text) if "@" in text else text
+    return SECRET.sub("***", shown) if "=" in shown else shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,16 @@ def _locked(name: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def unpacked(name: str) -> Iterator[tuple[Path, Path]]:
+    """Give the folder of a package and an empty path beside it to make it at, while no other process does."""
+    folder = CACHE / name.replace(":", "-")
+    with _locked(folder.name):
+        target = CACHE / f".{folder.name}.new"
+        shutil.rmtree(target, ignore_errors=True)
+        yield folder, target
+
+
 def fetched(coordinates: str) -> Path:
     """Return the folder of an unpacked package of Maven Central; skips the test where it cannot be had."""
     folder = CACHE / coordinates.replace(":", "-")

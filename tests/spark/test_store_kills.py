@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from s3_server import Bucket
+from store_servers.bucket import Bucket
 
 TESTS = Path(__file__).parents[1]
 RUNS = (
@@ -22,9 +22,9 @@ RUNS = (
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_what_spark_does_again_is_there_once(tmp_path: Path, bucket: Bucket) -> None:
+def test_what_spark_does_again_is_there_once(tmp_path: Path, s3_bucket: Bucket) -> None:
     path = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
-    program = [sys.executable, str(TESTS / "spark/killed_writes.py"), str(tmp_path), bucket.url]
+    program = [sys.executable, str(TESTS / "spark/killed_writes.py"), str(tmp_path), s3_bucket.url]
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     for steps in RUNS:
@@ -38,5 +38,5 @@ def test_what_spark_does_again_is_there_once(tmp_path: Path, bucket: Bucket) -> 
         reached = [step for step in steps if not step.endswith("+driver")]
         assert done.stdout.split() == reached, done.stderr[-4000:]
         assert done.returncode == (0 if reached == [*steps] else -signal.SIGKILL)
-    assert [key for key in bucket.keys("dirdat/") if "/." in key] == []
-    assert bucket.uploads() == []
+    assert [key for key in s3_bucket.keys("dirdat/") if "/." in key] == []
+    assert s3_bucket.uploads() == []

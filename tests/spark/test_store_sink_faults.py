@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
-from s3_server import Bucket
 from sample_trail import DEFINITIONS
 from spark.failing_batches import ROWS, SCHEMA, parts_of, task
+from store_servers.bucket import Bucket
 from stored_place import KilledError
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import TrailgateError
@@ -22,7 +22,7 @@ from trailgate.jobs.checking.report import check_trail
 from trailgate.spark.trail.sink import trail_writer
 from trailgate.spark.trail.stream_sink import trail_stream_writer
 from trailgate.storage.reading.trail.trails import read_trail
-from trailgate.storage.stores import s3, s3_upload
+from trailgate.storage.stores import parted_upload, s3
 from trailgate.storage.stores.s3_client import S3Bucket
 from trailgate.storage.writing.places import deciding
 from trailgate.storage.writing.table_writing import NEEDED
@@ -82,7 +82,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 300)
     for module, name, size in (
         (s3, "MIN_PART", 300),
-        (s3_upload, "PART", 700),
+        (parted_upload, "PART", 700),
         (deciding, "HEAD", 700),
     ):
         monkeypatch.setattr(module, name, size)
@@ -173,9 +173,9 @@ def outcome(act: Callable[[], object]) -> str | None:
 @pytest.mark.parametrize(("kind", "every"), FAULTS)
 @pytest.mark.usefixtures("short")
 def test_a_batch_of_a_stream_that_is_given_again_is_there_once(
-    bucket: Bucket, kind: str, every: int
+    s3_bucket: Bucket, kind: str, every: int
 ) -> None:
-    writing = Writing(bucket)
+    writing = Writing(s3_bucket)
     writing.stream(0, 0)
     contents, before = writing.contents(), writing.operations()
     requests = writing.stream(1, 1)
@@ -200,9 +200,9 @@ def test_a_batch_of_a_stream_that_is_given_again_is_there_once(
 @pytest.mark.parametrize(("kind", "every"), FAULTS)
 @pytest.mark.usefixtures("short")
 def test_what_a_batch_query_writes_is_there_whole_or_not_at_all(
-    bucket: Bucket, kind: str, every: int
+    s3_bucket: Bucket, kind: str, every: int
 ) -> None:
-    writing = Writing(bucket)
+    writing = Writing(s3_bucket)
     writing.write(0, 0)
     contents, before = writing.contents(), writing.operations()
     requests = writing.write(1, 1)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from capture_place import DEFINITIONS, PROPERTIES, row
-from s3_server import Bucket
+from store_servers.bucket import Bucket
 
 ROOT = Path(__file__).parents[2]
 NEEDS_GRPC = pytest.mark.skipif(

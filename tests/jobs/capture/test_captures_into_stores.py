@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from capture_place import QUARANTINE, Place, row
-from s3_server import Bucket
+from store_servers.bucket import Bucket
 from stored_place import KilledError, StoredPlace, killed_after, meeting, requests
 from trailgate import capture_files
 from trailgate.errors import DecodeError, OptionError, StorageError
@@ -25,7 +25,7 @@ from trailgate.jobs.capture.job import prepare
 from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
 from trailgate.jobs.capture.running import publish, run_local, run_range
 from trailgate.storage.files.trail_files import find_trail
-from trailgate.storage.stores.s3_upload import MIN_PART
+from trailgate.storage.stores.s3_parts import MIN_PART
 from trailgate.trail.format.file_header import decode_header
 
 SMALL = CaptureOptions(on_error="quarantine", split_bytes=20, max_bytes=1200)
@@ -80,7 +80,7 @@ def test_headers_name_the_file_and_its_home(place: StoredPlace) -> None:
     data = place.bucket.get("dirdat/ot000000001")
     trail = decode_header(data)[0].trail
     assert trail.filename == f"{place.bucket.url}/dirdat/ot000000001"
-    assert str(trail.uri).endswith(f":{place.bucket.name}")
+    assert f":{place.bucket.name}" in str(trail.uri)
     assert (trail.seqno, trail.file_size) == (1, len(data))
 
 
@@ -226,7 +226,7 @@ def test_a_dry_run_sends_nothing_but_questions(place: StoredPlace) -> None:
 
     assert (done.operations, done.quarantined) == (1, 1)
     assert place.bucket.keys() == []
-    assert set(sent) <= {"get_object", "list_objects_v2", "head_object"}
+    assert set(sent) <= place.bucket.server.asking
 
 
 def test_an_error_of_a_message_leaves_nothing(place: StoredPlace) -> None:

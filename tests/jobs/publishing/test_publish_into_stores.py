@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from capture_place import row
-from s3_server import Bucket
+from store_servers.bucket import Bucket
 from stored_place import KilledError, StoredPlace, killed_after, meeting, requests
 from trailgate import publish_trail
 from trailgate.errors import OptionError, StorageError
@@ -69,5 +69,5 @@ def test_a_folder_of_other_objects_is_left_alone(place: StoredPlace) -> None:
 
     with pytest.raises(StorageError, match=r"not empty, and was not published into: mine"):
         publish_trail(place.url("ot"), f"{place.bucket.url}/out")
-    with pytest.raises(OptionError, match="a folder of messages is not written to gs://"):
-        publish_trail(place.url("ot"), "gs://bucket/out")
+    with pytest.raises(OptionError, match="a folder of messages is not written to hdfs://"):
+        publish_trail(place.url("ot"), "hdfs://host/out")

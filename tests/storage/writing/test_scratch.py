@@ -7,7 +7,7 @@ from tempfile import gettempdir
 
 import pytest
 
-from s3_server import Bucket
+from store_servers.bucket import Bucket
 from trailgate.storage.writing.places.scratch import OF_SPARK, scratch_folder
 from trailgate.storage.writing.target import place_of
 

@@ -145,7 +145,7 @@ class StoreFolder:
     @contextmanager
     def part(self, number: int) -> Iterator[tuple[IO[bytes], list[Pending]]]:
         """Give an upload."""
-        upload = self.store.begin(f"{self.key}/{_name(number, self.run)}")
+        upload = self.store.begin(f"{self.key}/{_name(number, self.run)}", later=True)
         made: list[Pending] = []
         try:
             yield upload.file, made

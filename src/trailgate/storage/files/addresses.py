@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where, masked
+from trailgate.storage.accounts.azure import azure_files
+from trailgate.storage.accounts.google import google_files
 
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 RENAME: Final = "Rename the file, or link to it by another name"
 LOCAL: Final = fs.LocalFileSystem()
+# Stores that are reached by the variables of their cloud's tools too, which pyarrow does not know.
+OPENED: Final[Mapping[str, Callable[[str], tuple[fs.FileSystem, str]]]] = MappingProxyType(
+    {"abfs": azure_files, "abfss": azure_files, "gs": google_files, "gcs": google_files}
+)
 
 Address = str | os.PathLike[str]
 
@@ -44,7 +51,7 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
 @lru_cache(maxsize=4096)
 def _located(text: str, _process: int) -> tuple[fs.FileSystem, str]:
     """Return the store of an address in this process, and the path inside it."""
-    store, path = fs.FileSystem.from_uri(text)
+    store, path = OPENED.get(scheme_of(text), fs.FileSystem.from_uri)(text)
     return store, str(path)
 
 
@@ -124,17 +131,39 @@ def addresses_like(asked: str, path: str) -> Callable[[str], str]:
         return str
     url = urlsplit(asked)
     # What a store calls its path begins with what the address has before its own, as a bucket or a container.
-    above = path.removesuffix(unquote(url.path).rstrip("/"))
+    above = path.rstrip("/").removesuffix(unquote(url.path).strip("/")).rstrip("/")
     head = f"{url.scheme}://{url.netloc}"
     tail = f"?{url.query}" if url.query else ""
-    return lambda other: f"{head}{quote(other.removeprefix(above))}{tail}"
+
+    def spelled(other: str) -> str:
+        inside = other.removeprefix(above).lstrip("/")
+        return f"{head}/{quote(inside)}{tail}" if inside else f"{head}{tail}"
+
+    return spelled
+
+
+def _entries(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
+    """Return what is in a folder, if it is there."""
+    if store.type_name != "gcs":
+        here: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        return here
+    # pyarrow does not list a folder of Google's store in which there are only objects, and no object of its own name.
+    below = store.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
+    above = f"{folder.rstrip('/')}/"
+    found: dict[str, fs.FileInfo] = {}
+    for entry in below:
+        name, deeper, _ = entry.path.removeprefix(above).partition("/")
+        path = above + name
+        if deeper or path not in found:
+            found[path] = fs.FileInfo(path, fs.FileType.Directory) if deeper else entry
+    return list(found.values())
 
 
 def listed(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:
     """Return what is in a folder, if it is there, without names that are not UTF-8, and how many those are."""
     found = []
     odd = 0
-    for entry in store.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+    for entry in _entries(store, folder):
         try:
             entry.path.encode()
         except UnicodeDecodeError:

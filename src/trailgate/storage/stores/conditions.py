@@ -1,16 +1,36 @@
-"""Whether a store obeys the conditions of a put: all that is decided between two writers depends on them."""
+"""What is decided between two writers: puts under conditions, and whether a store obeys them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.stores.object_store import ObjectStore
-
-NEVER: Final = f'"{0:032x}"'  # the tag of no object
-
+from trailgate.storage.stores.object_store import ObjectStore, Stored, UnmetError
 
 TRIED: Final = 3  # times: another run may delete what it takes for left over
+UNDECIDED: Final = "the store does not decide between two writers"
+DECIDED: Final = 5  # times that a put is sent which meets another one
+
+
+def put_decided(
+    send: Callable[[], str], read: Callable[[], Stored | None], data: bytes, over: str | None
+) -> str | None:
+    """Return the tag of an object that ``send`` puts where the condition holds; None where another writer's bytes are there.
+
+    Raises UnmetError where the store gives one answer to the put, and another one to a read, again and again.
+    """
+    for _ in range(DECIDED):
+        try:
+            return send()
+        except UnmetError:
+            # Clients repeat a request whose answer was lost: then the bytes are there.
+            found = read()
+            if found is not None and found.data == data:
+                return found.tag
+            if (None if found is None else found.tag) != over:
+                return None
+    raise UnmetError
 
 
 def check_conditions(store: ObjectStore, key: str) -> None:
@@ -24,10 +44,12 @@ def check_conditions(store: ObjectStore, key: str) -> None:
 
 def _obeys(store: ObjectStore, key: str) -> bool:
     try:
+        first = store.put(key, b"1", None)
         return (
-            store.put(key, b"1", None) is not None
-            and store.put(key, b"2", None) is None
-            and store.put(key, b"3", NEVER) is None
+            first is not None
+            and store.put(key, b"2", first) is not None
+            and store.put(key, b"3", first) is None
+            and store.put(key, b"4", None) is None
         )
     finally:
         store.delete([key])

@@ -8,12 +8,20 @@ from typing import Final
 
 from trailgate.errors import OptionError
 from trailgate.storage.files.addresses import scheme_of
+from trailgate.storage.stores.azure import azure_store
+from trailgate.storage.stores.google import google_store
 from trailgate.storage.stores.object_store import ObjectStore
 from trailgate.storage.stores.s3 import s3_store
 
 # A kind of store is a row here: it puts objects under a condition, so that of two writers one wins.
 STORES: Final[Mapping[str, Callable[[str], tuple[ObjectStore, str]]]] = MappingProxyType(
-    {"s3": s3_store}
+    {
+        "s3": s3_store,
+        "abfs": azure_store,
+        "abfss": azure_store,
+        "gs": google_store,
+        "gcs": google_store,
+    }
 )
 
 

@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
 
+class UnmetError(Exception):
+    """A condition of a request does not hold, or what it names is not there; the caller knows what that means."""
+
+
 class Stored(NamedTuple):
     """The bytes of an object, and the tag that changes with them."""
 
@@ -75,8 +79,8 @@ class ObjectStore(Protocol):
     def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
         """Write an object of bytes and of parts of other objects, in place of any that is there."""
 
-    def begin(self, key: str) -> Upload:
-        """Begin an object that must not be there when it is finished."""
+    def begin(self, key: str, *, later: bool = False) -> Upload:
+        """Begin an object that must not be there when it is finished; ``later``: it is left, not finished."""
 
     def complete(self, pending: Pending) -> None:
         """Make an object of an upload that was left; it may be completed already."""

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, Stored
+from trailgate.storage.stores.conditions import UNDECIDED, put_decided
+from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, Stored, UnmetError
+from trailgate.storage.stores.parted_upload import PartedUpload
 from trailgate.storage.stores.s3_address import s3_settings
-from trailgate.storage.stores.s3_client import S3Bucket, UnmetError, check_installed
-from trailgate.storage.stores.s3_upload import MIN_PART, S3Upload
+from trailgate.storage.stores.s3_client import S3Bucket, check_installed
+from trailgate.storage.stores.s3_parts import MIN_PART, S3Parts
 
 DELETED: Final = 1000  # keys in a request
 COPIED: Final = 1 << 30  # bytes that the store copies in a request; it takes 5 GiB
-DECIDED: Final = 5  # times that a put is sent which meets another one
 
 
 def s3_store(address: str) -> tuple[ObjectStore, str]:
@@ -55,43 +56,39 @@ class S3Store:
     def put(self, key: str, data: bytes, over: str | None) -> str | None:
         """Write an object where the condition holds; return its tag where it has these bytes now."""
         condition = {"IfNoneMatch": "*"} if over is None else {"IfMatch": over}
-        for _ in range(DECIDED):
-            try:
-                return str(self.bucket.call("put_object", key, Body=data, **condition)["ETag"])
-            except UnmetError:
-                # botocore repeats a request whose answer was lost: then the bytes are there.
-                found = self.read(key)
-                if found is not None and found.data == data:
-                    return found.tag
-                if (None if found is None else found.tag) != over:
-                    return None
-        raise self.bucket.error("the store does not decide between two writers", key)
+
+        def send() -> str:
+            return str(self.bucket.call("put_object", key, Body=data, **condition)["ETag"])
+
+        try:
+            return put_decided(send, lambda: self.read(key), data, over)
+        except UnmetError:
+            raise self.bucket.error(UNDECIDED, key) from None
 
     def upload(self, key: str, path: Path) -> None:
         """Write a local file as an object."""
-        made = S3Upload(self.bucket, key, fresh=False)
+        made = PartedUpload(S3Parts(self.bucket, key, fresh=False), fresh=False)
         try:
-            with path.open("rb") as file:
-                while data := file.read(MIN_PART):
-                    made.write(data)
+            made.write_file(path)
             made.finish()
         finally:
             made.abort()
 
     def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
         """Write an object of bytes and parts of others; long parts are copied by the store itself."""
-        made = S3Upload(self.bucket, key, fresh=False)
+        parts = S3Parts(self.bucket, key, fresh=False)
+        made = PartedUpload(parts, fresh=False)
         try:
             for piece in pieces:
                 if isinstance(piece, bytes):
                     made.write(piece)
                 else:
-                    self._compose(made, piece)
+                    self._compose(made, parts, piece)
             made.finish()
         finally:
             made.abort()
 
-    def _compose(self, made: S3Upload, piece: Range) -> None:
+    def _compose(self, made: PartedUpload, parts: S3Parts, piece: Range) -> None:
         """Add a range: what is held is filled up to the least size of a part, then the store copies the rest."""
         key, at, end = piece
         while at < end:
@@ -102,12 +99,14 @@ class S3Store:
                 made.write(self.part(Range(key, at, stop)))
             else:
                 stop = end if left <= COPIED + MIN_PART else at + COPIED
-                made.copy(key, at, stop)
+                made.send_held()
+                parts.copy(key, at, stop)
             at = stop
 
-    def begin(self, key: str) -> S3Upload:
+    def begin(self, key: str, *, later: bool = False) -> PartedUpload:
         """Begin an object that must not be there when it is finished."""
-        return S3Upload(self.bucket, key, fresh=True)
+        del later  # parts are not seen
+        return PartedUpload(S3Parts(self.bucket, key, fresh=True), fresh=True)
 
     def complete(self, pending: Pending) -> None:
         """Make an object of an upload that was left."""

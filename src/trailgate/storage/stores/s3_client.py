@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from trailgate.errors import MissingDependencyError, Where, WriteError
+from trailgate.storage.stores.object_store import UnmetError
 from trailgate.storage.stores.s3_address import S3Settings
 
 TRIED: Final = 5  # times that a request is sent where the store is busy or not reached
@@ -26,10 +27,6 @@ UNMET: Final = frozenset(
     }
 )
 REGION: Final = "us-east-1"  # where neither the address nor the environment states one
-
-
-class UnmetError(Exception):
-    """A condition of a request does not hold, or what it names is not there; the caller knows what that means."""
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from threading import Thread
-from typing import Any, cast
-from unittest.mock import patch
+from typing import Any
+from urllib.parse import quote
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from trailgate.storage.stores.kinds import writable_store
-
 ACCESS, SECRET = "AKIAEXAMPLE", "wJalrXUt/SECRET+KEY"
-NUMBERS = itertools.count(1)
 
 
 class Quiet(WSGIRequestHandler):
@@ -28,6 +23,10 @@ class Quiet(WSGIRequestHandler):
 
 class S3Server:
     """The server, its address, and the requests by method."""
+
+    kind = "s3"
+    secret = "SECRET"
+    asking = frozenset({"get_object", "list_objects_v2", "head_object"})
 
     def __init__(self) -> None:
         self.requests: Counter[str] = Counter()
@@ -56,54 +55,26 @@ class S3Server:
             "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
         }
 
+    def url(self, name: str) -> str:
+        return f"s3://{name}"
+
+    def base(self, name: str) -> str:
+        login = f"{ACCESS}:{quote(SECRET, safe='')}"
+        parameters = f"scheme=http&region=us-east-1&endpoint_override={self.host}"
+        return f"s3://{login}@{name}?{parameters}"
+
+    def whole_url(self, name: str, key: str) -> str:
+        return self.base(name).replace("?", f"/{key}?")
+
+    def create(self, store: Any) -> None:
+        store.bucket.call("create_bucket")
+
+    def uploads(self, store: Any) -> list[str]:
+        found = store.bucket.call("list_multipart_uploads")
+        return [entry["Key"] for entry in found.get("Uploads", ())]
+
     def stop(self) -> None:
         """End the server."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-
-
-class Bucket:
-    """A bucket of its own for a test."""
-
-    def __init__(self, server: S3Server) -> None:
-        self.server, self.name = server, f"bucket{next(NUMBERS)}"
-        self.url = f"s3://{self.name}"
-        self.store = cast("Any", writable_store(self.url, "a test")[0])
-        self.store.bucket.call("create_bucket")
-
-    def put(self, key: str, data: bytes | str) -> str:
-        """Write an object and return its address."""
-        body = data.encode() if isinstance(data, str) else data
-        self.store.bucket.call("put_object", key, Body=body)
-        return f"{self.url}/{key}"
-
-    def keys(self, prefix: str = "") -> list[str]:
-        """Return the keys of all objects."""
-        return [key for key, _ in self.store.listed(prefix)]
-
-    def get(self, key: str) -> bytes:
-        """Return an object."""
-        found = self.store.read(key)
-        assert found is not None, key
-        return bytes(found.data)
-
-    def contents(self, prefix: str = "") -> dict[str, bytes]:
-        """Return all objects."""
-        return {key: self.get(key) for key in self.keys(prefix)}
-
-    def uploads(self) -> list[str]:
-        """Return the keys of unfinished uploads."""
-        found = self.store.bucket.call("list_multipart_uploads")
-        return [entry["Key"] for entry in found.get("Uploads", ())]
-
-
-@contextmanager
-def serving() -> Iterator[S3Server]:
-    """Give a server that the environment of this process and its children names."""
-    server = S3Server()
-    try:
-        with patch.dict("os.environ", server.environment):
-            yield server
-    finally:
-        server.stop()

@@ -1,0 +1,146 @@
+"""Google Cloud Storage: objects are put under conditions on the generation of the one that they replace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from trailgate.storage.accounts.google import google_place
+from trailgate.storage.stores.conditions import UNDECIDED, put_decided
+from trailgate.storage.stores.google_client import Asked, GoogleBucket, check_installed
+from trailgate.storage.stores.google_parts import CONDITION, UPLOADS, GoogleParts, put
+from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, Stored, UnmetError
+from trailgate.storage.stores.parted_upload import PART, PartedUpload
+
+GONE: Final = 404
+DELETING: Final = 8  # objects at once
+LISTED: Final = "items(name,size),nextPageToken"
+
+
+def google_store(address: str) -> tuple[ObjectStore, str]:
+    """Return the bucket of an address and the key in it; raises OptionError and MissingDependencyError."""
+    place = google_place(address)
+    check_installed()
+    return GoogleStore(GoogleBucket(place)), place.key
+
+
+@dataclass(frozen=True)
+class GoogleStore:
+    """One bucket."""
+
+    bucket: GoogleBucket
+
+    def shown(self, key: str) -> str:
+        """Return the address of an object without credentials."""
+        return self.bucket.shown(key)
+
+    def read(self, key: str) -> Stored | None:
+        """Return an object; None where there is none."""
+        try:
+            return self._body(key)
+        except UnmetError:
+            return None
+
+    def _body(self, key: str, **headers: str) -> Stored:
+        asked = Asked("GET", self.bucket.path(key), None, headers, (GONE,))
+        found = self.bucket.call("read", key, asked, alt="media")
+        return Stored(bytes(found.content), str(found.headers.get("x-goog-generation", "")))
+
+    def part(self, piece: Range) -> bytes:
+        """Return some bytes of an object."""
+        if piece.begin == piece.end:
+            return b""
+        try:
+            return self._body(piece.key, Range=f"bytes={piece.begin}-{piece.end - 1}").data
+        except UnmetError:
+            raise self.bucket.error("the object is gone", piece.key) from None
+
+    def put(self, key: str, data: bytes, over: str | None) -> str | None:
+        """Write an object where the condition holds; return its generation where it has these bytes now."""
+        own = {"ifGenerationMatch": 0 if over is None else int(over)}
+        try:
+            return put_decided(
+                lambda: put(self.bucket, key, data, **own), lambda: self.read(key), data, over
+            )
+        except UnmetError:
+            raise self.bucket.error(UNDECIDED, key) from None
+
+    def upload(self, key: str, path: Path) -> None:
+        """Write a local file as an object."""
+        made = PartedUpload(GoogleParts(self.bucket, key, fresh=False), fresh=False)
+        try:
+            made.write_file(path)
+            made.finish()
+        finally:
+            made.abort()
+
+    def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
+        """Write an object of bytes and parts of others; they are read, since the store copies whole objects alone."""
+        made = PartedUpload(GoogleParts(self.bucket, key, fresh=False), fresh=False)
+        try:
+            for piece in pieces:
+                if isinstance(piece, bytes):
+                    made.write(piece)
+                    continue
+                for at in range(piece.begin, piece.end, PART):
+                    made.write(self.part(Range(piece.key, at, min(at + PART, piece.end))))
+            made.finish()
+        finally:
+            made.abort()
+
+    def begin(self, key: str, *, later: bool = False) -> PartedUpload:
+        """Begin an object that must not be there when it is finished."""
+        return PartedUpload(GoogleParts(self.bucket, key, fresh=True, later=later), fresh=True)
+
+    def complete(self, pending: Pending) -> None:
+        """Give an upload that was left its name, by a copy in the store."""
+        source, target = self.bucket.path(pending.upload), self.bucket.path(pending.key, "")
+        asked = Asked("POST", f"{source}/rewriteTo{target}", b"", {}, (GONE, CONDITION))
+        own: dict[str, Any] = {"ifGenerationMatch": 0}
+        try:
+            while not (found := self.bucket.call("copy", pending.key, asked, **own).json())["done"]:
+                own["rewriteToken"] = found["rewriteToken"]
+        except UnmetError:
+            if pending.key not in (key for key, _ in self.listed(pending.key)):
+                raise self.bucket.error("the upload is gone", pending.key) from None
+        self.delete([pending.upload])
+
+    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+        """Yield keys and sizes."""
+        for key, size in self._listed(prefix, after):
+            if key > after and not key.startswith(UPLOADS):
+                yield key, size
+
+    def _listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+        own: dict[str, Any] = {"prefix": prefix, "fields": LISTED}
+        if after:
+            own["startOffset"] = after
+        while True:
+            found = self.bucket.call(
+                "list", prefix, Asked("GET", self.bucket.objects), **own
+            ).json()
+            for entry in found.get("items", ()):
+                yield str(entry["name"]), int(entry["size"])
+            if not found.get("nextPageToken"):
+                return
+            own["pageToken"] = found["nextPageToken"]
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects."""
+        with ThreadPoolExecutor(DELETING) as pool:
+            for _ in pool.map(self._delete, list(keys)):
+                pass
+
+    def _delete(self, key: str) -> None:
+        with suppress(UnmetError):
+            asked = Asked("DELETE", self.bucket.path(key), unmet=(GONE,))
+            self.bucket.call("delete", key, asked)
+
+    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
+        """Delete uploads that were left."""
+        found = [name for name, _ in self._listed(UPLOADS + prefix)]
+        self.delete(n for n in found if wanted(n.removeprefix(UPLOADS).rpartition("/")[0]))
