@@ -105,11 +105,11 @@ def captured(capture: Capture, messages: MessageBatch, cuts: Iterable[int] = ())
         units = np.append(unit + np.cumsum(parsed.starts_unit), unit)  # -1 is the one before
         rows += zip(units[parsed.message].tolist(), rows_of(parsed), strict=True)
         for problem in parsed.problems:
-            number, error = begin + problem.message, problem.error
-            if problem.place is not None:  # a message of a part before
-                number, place = problem.place
-                error.located(source=f"file {number}", message=place)  # each is a file of its own
-            problems.append((number, str(error)))
+            number = begin + problem.message
+            if problem.message < 0:  # of a part before: a job states the place
+                number, place = problem.place or (number, 0)  # each message is a file of its own
+                problem.error.located(source=messages.source, message=place)
+            problems.append((number, str(problem.error)))
             bad.add(int(units[problem.message]))
         unit = int(units[:-1].max(initial=unit))
     good = [row for own, row in rows if own not in bad]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
+from laws import stride
 from sample_trail import DEFINITIONS
 from spark.failing_batches import ROWS, SCHEMA, parts_of, task
 from store_servers.bucket import Bucket
@@ -156,7 +157,12 @@ FAULTS = [
     (LOST, 17),
     *(
         pytest.param(kind, every, marks=pytest.mark.slow)
-        for kind, every in ((KILLED, 1), (LOST, 1), (FAILED, 3), (GONE, 3))
+        for kind, every in (
+            (KILLED, stride(4)),
+            (LOST, stride(4)),
+            (FAILED, stride(7)),
+            (GONE, stride(7)),
+        )
     ),
 ]
 

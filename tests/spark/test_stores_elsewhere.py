@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from capture_place import DEFINITIONS, PROPERTIES, row
+from laws import WHOLE
 from store_servers.bucket import Bucket
 
 ROOT = Path(__file__).parents[2]
@@ -22,8 +23,19 @@ NEEDS_GRPC = pytest.mark.skipif(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kind", ["local-cluster", pytest.param("connect", marks=NEEDS_GRPC)])
-def test_the_whole_way(tmp_path: Path, bucket: Bucket, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("store", "kind"),
+    [
+        ("azure", "local-cluster"),
+        pytest.param("s3", "connect", marks=NEEDS_GRPC),
+        *([("s3", "local-cluster"), ("gs", "local-cluster")] if WHOLE else []),
+        *([("azure", "connect"), ("gs", "connect")] if WHOLE else []),
+    ],
+)
+def test_the_whole_way(
+    tmp_path: Path, request: pytest.FixtureRequest, store: str, kind: str
+) -> None:
+    bucket = Bucket(request.getfixturevalue(f"{store}_server"))
     bucket.put("dirdef/orders.def", DEFINITIONS)
     bucket.put("dirprm/p.properties", PROPERTIES.format(sourcedefs="dirdef/orders.def", more=""))
     for number in range(6):

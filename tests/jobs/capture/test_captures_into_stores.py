@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from capture_place import QUARANTINE, Place, row
+from laws import stride
 from store_servers.bucket import Bucket
 from stored_place import KilledError, StoredPlace, killed_after, meeting, requests
 from trailgate import capture_files
@@ -136,8 +137,7 @@ def begun(folder: Path, bucket: Bucket) -> StoredPlace:
     return place
 
 
-# All requests take minutes; some of them seconds.
-EVERY = [pytest.param(1, marks=pytest.mark.slow), 11]
+EVERY = [pytest.param(stride(3), marks=pytest.mark.slow), 11]
 
 
 @pytest.mark.parametrize("every", EVERY)
