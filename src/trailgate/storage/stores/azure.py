@@ -14,7 +14,7 @@ from trailgate.storage.stores.azure_client import AzureContainer, check_installe
 from trailgate.storage.stores.azure_parts import AzureParts, commit
 from trailgate.storage.stores.conditions import UNDECIDED, put_decided
 from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, Stored, UnmetError
-from trailgate.storage.stores.parted_upload import PartedUpload
+from trailgate.storage.stores.parted_upload import PartedUpload, upload_file
 
 DELETED: Final = 256  # blobs in a request
 GONE: Final = (200, 202, 404)  # answers to a deletion after which a blob is not there
@@ -70,16 +70,11 @@ class AzureStore:
         def send() -> str:
             return str(self.bucket.call("upload_blob", key, data=data, **condition)["etag"])
 
-        try:
-            return put_decided(send, lambda: self.read(key), data, over)
-        except UnmetError:
-            raise self.bucket.error(UNDECIDED, key) from None
+        return put_decided(self, key, send, data, over)
 
     def upload(self, key: str, path: Path) -> None:
         """Write a local file as a blob."""
-        made = PartedUpload(AzureParts(self.bucket, key, fresh=False), fresh=False)
-        made.write_file(path)
-        made.finish()
+        upload_file(AzureParts(self.bucket, key, fresh=False), path)
 
     def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
         """Write a blob of bytes and parts of others, which the store itself copies."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from trailgate.errors import StorageError, Where
-from trailgate.storage.stores.object_store import ObjectStore, Stored, UnmetError
+from trailgate.errors import StorageError, Where, WriteError
+from trailgate.storage.stores.object_store import ObjectStore, UnmetError
 
 TRIED: Final = 3  # times: another run may delete what it takes for left over
 UNDECIDED: Final = "the store does not decide between two writers"
@@ -14,23 +14,23 @@ DECIDED: Final = 5  # times that a put is sent which meets another one
 
 
 def put_decided(
-    send: Callable[[], str], read: Callable[[], Stored | None], data: bytes, over: str | None
+    store: ObjectStore, key: str, send: Callable[[], str], data: bytes, over: str | None
 ) -> str | None:
     """Return the tag of an object that ``send`` puts where the condition holds; None where another writer's bytes are there.
 
-    Raises UnmetError where the store gives one answer to the put, and another one to a read, again and again.
+    Raises WriteError where the store gives one answer to the put, and another one to a read, again and again.
     """
     for _ in range(DECIDED):
         try:
             return send()
         except UnmetError:
             # Clients repeat a request whose answer was lost: then the bytes are there.
-            found = read()
+            found = store.read(key)
             if found is not None and found.data == data:
                 return found.tag
             if (None if found is None else found.tag) != over:
                 return None
-    raise UnmetError
+    raise WriteError(UNDECIDED, where=Where(source=store.shown(key)))
 
 
 def check_conditions(store: ObjectStore, key: str) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from trailgate.storage.accounts.google import google_place
-from trailgate.storage.stores.conditions import UNDECIDED, put_decided
+from trailgate.storage.stores.conditions import put_decided
 from trailgate.storage.stores.google_client import Asked, GoogleBucket, check_installed
 from trailgate.storage.stores.google_parts import CONDITION, UPLOADS, GoogleParts, put
 from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, Stored, UnmetError
-from trailgate.storage.stores.parted_upload import PART, PartedUpload
+from trailgate.storage.stores.parted_upload import PART, PartedUpload, upload_file
 
 GONE: Final = 404
 DELETING: Final = 8  # objects at once
@@ -62,21 +62,11 @@ class GoogleStore:
     def put(self, key: str, data: bytes, over: str | None) -> str | None:
         """Write an object where the condition holds; return its generation where it has these bytes now."""
         own = {"ifGenerationMatch": 0 if over is None else int(over)}
-        try:
-            return put_decided(
-                lambda: put(self.bucket, key, data, **own), lambda: self.read(key), data, over
-            )
-        except UnmetError:
-            raise self.bucket.error(UNDECIDED, key) from None
+        return put_decided(self, key, lambda: put(self.bucket, key, data, **own), data, over)
 
     def upload(self, key: str, path: Path) -> None:
         """Write a local file as an object."""
-        made = PartedUpload(GoogleParts(self.bucket, key, fresh=False), fresh=False)
-        try:
-            made.write_file(path)
-            made.finish()
-        finally:
-            made.abort()
+        upload_file(GoogleParts(self.bucket, key, fresh=False), path)
 
     def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
         """Write an object of bytes and parts of others; they are read, since the store copies whole objects alone."""

@@ -79,12 +79,6 @@ class PartedUpload(RawIOBase):
     def _part(self) -> int:
         return PART << (self._parts.count // LONGER)
 
-    def write_file(self, path: Path) -> None:
-        """Take the bytes of a local file."""
-        with path.open("rb") as file:
-            while data := file.read(PART):
-                self.write(data)
-
     def send_held(self) -> None:
         """Send what is held, however little, as a part."""
         if self._buffer:
@@ -121,3 +115,15 @@ class PartedUpload(RawIOBase):
         if not self._done:
             self._done = True
             self._parts.discard()
+
+
+def upload_file(parts: Parts, path: Path) -> None:
+    """Make an object of a local file, in place of any that is there."""
+    made = PartedUpload(parts, fresh=False)
+    try:
+        with path.open("rb") as file:
+            while data := file.read(PART):
+                made.write(data)
+        made.finish()
+    finally:
+        made.abort()

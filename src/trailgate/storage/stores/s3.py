@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from trailgate.storage.stores.conditions import UNDECIDED, put_decided
+from trailgate.storage.stores.conditions import put_decided
 from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, Stored, UnmetError
-from trailgate.storage.stores.parted_upload import PartedUpload
+from trailgate.storage.stores.parted_upload import PartedUpload, upload_file
 from trailgate.storage.stores.s3_address import s3_settings
 from trailgate.storage.stores.s3_client import S3Bucket, check_installed
 from trailgate.storage.stores.s3_parts import MIN_PART, S3Parts
@@ -60,19 +60,11 @@ class S3Store:
         def send() -> str:
             return str(self.bucket.call("put_object", key, Body=data, **condition)["ETag"])
 
-        try:
-            return put_decided(send, lambda: self.read(key), data, over)
-        except UnmetError:
-            raise self.bucket.error(UNDECIDED, key) from None
+        return put_decided(self, key, send, data, over)
 
     def upload(self, key: str, path: Path) -> None:
         """Write a local file as an object."""
-        made = PartedUpload(S3Parts(self.bucket, key, fresh=False), fresh=False)
-        try:
-            made.write_file(path)
-            made.finish()
-        finally:
-            made.abort()
+        upload_file(S3Parts(self.bucket, key, fresh=False), path)
 
     def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
         """Write an object of bytes and parts of others; long parts are copied by the store itself."""
