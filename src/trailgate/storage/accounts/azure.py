@@ -11,11 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
 from trailgate.errors import OptionError
+from trailgate.storage.accounts.parameters import Refusal, obeyed_parameters
 
 BLOB, DFS = ".blob.core.windows.net", ".dfs.core.windows.net"
 # An account's own host: of the public cloud, of a national one, or of an emulator.
@@ -24,6 +25,7 @@ CLIENT: Final = ("tenant_id", "client_id", "client_secret")
 OBEYED: Final = frozenset(
     {"blob_storage_authority", "dfs_storage_authority", "enable_tls", *CLIENT}
 )
+REFUSED: Final = Refusal("the parameter {} of an address of Azure is not obeyed", "These are: {}")
 CONNECTION: Final = "AZURE_STORAGE_CONNECTION_STRING"
 
 
@@ -67,11 +69,7 @@ class AzurePlace:
 def azure_place(address: str) -> AzurePlace:
     """Return what an address and the environment state; raises OptionError."""
     url = urlsplit(address)
-    given = dict(parse_qsl(url.query, keep_blank_values=True))
-    for name in given:
-        if name not in OBEYED:
-            problem = f"the parameter {name} of an address of Azure is not obeyed"
-            raise OptionError(problem, hint=f"These are: {', '.join(sorted(OBEYED))}")
+    given = obeyed_parameters(url.query, OBEYED, REFUSED)
     login, _, host = url.netloc.rpartition("@")
     user, _, password = (unquote(part) for part in login.partition(":"))
     path = unquote(url.path).lstrip("/")

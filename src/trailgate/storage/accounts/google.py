@@ -8,13 +8,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
 from trailgate.errors import OptionError
+from trailgate.storage.accounts.parameters import Refusal, obeyed_parameters
 
 OBEYED: Final = frozenset({"endpoint_override", "scheme"})
+REFUSED: Final = Refusal(
+    "writing does not obey the parameter {} of an address of Google", "It knows {}"
+)
 EMULATOR: Final = "STORAGE_EMULATOR_HOST"
 SERVER: Final = "https://storage.googleapis.com"
 
@@ -32,11 +36,7 @@ class GooglePlace:
 def google_place(address: str) -> GooglePlace:
     """Return what an address and the environment state; raises OptionError."""
     url = urlsplit(address)
-    given = dict(parse_qsl(url.query, keep_blank_values=True))
-    for name in given:
-        if name not in OBEYED:
-            problem = f"writing does not obey the parameter {name} of an address of Google"
-            raise OptionError(problem, hint=f"It knows {', '.join(sorted(OBEYED))}")
+    given = obeyed_parameters(url.query, OBEYED, REFUSED)
     user, _, bucket = url.netloc.rpartition("@")
     if user not in ("", "anonymous"):
         problem = "the user in an address of Google is not anonymous"

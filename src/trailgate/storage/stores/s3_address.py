@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
-from trailgate.errors import OptionError
+from trailgate.storage.accounts.parameters import Refusal, obeyed_parameters
 
 # Of pyarrow's parameters those that mean something where objects are put; the others would be obeyed by reading alone.
 OBEYED: Final = frozenset({"region", "scheme", "endpoint_override", "force_virtual_addressing"})
+REFUSED: Final = Refusal(
+    "writing does not obey the parameter {} of an address of S3", "It knows {}"
+)
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
@@ -29,11 +32,7 @@ class S3Settings:
 def s3_settings(address: str) -> tuple[S3Settings, str]:
     """Return how the bucket of an address is reached, and the key; raises OptionError."""
     url = urlsplit(address)
-    given = dict(parse_qsl(url.query, keep_blank_values=True))
-    for name in given:
-        if name not in OBEYED:
-            problem = f"writing does not obey the parameter {name} of an address of S3"
-            raise OptionError(problem, hint=f"It knows {', '.join(sorted(OBEYED))}")
+    given = obeyed_parameters(url.query, OBEYED, REFUSED)
     user, _, host = url.netloc.rpartition("@")
     access, _, secret = user.partition(":")
     endpoint = given.get("endpoint_override")
