@@ -303,7 +303,7 @@ def test_killed_processes_are_run_again(tmp_path: Path, bucket: Bucket) -> None:
     program = Path(__file__).parents[2] / "killed_store_captures.py"
     paths = os.pathsep.join(str(Path(__file__).parents[3] / name) for name in ("src", "tests"))
     done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path / "work"), bucket.url, "12"],
+        [sys.executable, str(program), str(tmp_path / "work"), bucket.url, str(12 // stride(3))],
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
