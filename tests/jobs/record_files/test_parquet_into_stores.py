@@ -139,6 +139,18 @@ def test_uploads_of_others_into_the_folder_and_of_runs_into_folders_below_stay(
     assert records.ids() == WHOLE
 
 
+def test_a_folder_of_messages_is_left_as_its_edition_has_it(records: Records) -> None:
+    """Somebody names it by mistake, while a run publishes into it."""
+    records.bucket.put(STATE, b'{"edition": 3, "version": 1}')
+    for key in ("000000003-a/messages", "000000002-a/messages"):
+        records.bucket.put(f"out/.publishing/{key}", b"")
+
+    with pytest.raises(StorageError, match=NOT_EMPTY):
+        records.run()
+
+    assert records.bucket.keys() == ["out/.published.json", "out/.publishing/000000003-a/messages"]
+
+
 def test_what_fails_leaves_nothing(records: Records) -> None:
     job = records.job()
     gone = replace(job.parts[1], file=replace(job.parts[1].file, path="gone"))

@@ -16,9 +16,10 @@ from trailgate.storage.files.durable import remove_folder, writing
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.object_store import ObjectStore, Pending
 from trailgate.storage.writing.places.decided import Beside, Decided
-from trailgate.storage.writing.places.staging import StagingFolders
+from trailgate.storage.writing.places.staging import StagingFolders, edition_in
 
 DONE: Final = "_SUCCESS"  # the mark of a complete folder
+PUBLISHED: Final = 2  # the edition of a state after the one that decides; there is none before
 PART: Final = re.compile(r"part-\d{5,}-[0-9a-f]{12}\.snappy\.parquet")  # the names of parts
 NEW: Final = "Name another one: no file is overwritten"
 COMPLETED: Final = "A run that was interrupted had decided on all of its files: they are there now"
@@ -40,7 +41,7 @@ class PartFolder(Protocol):
         """Raise StorageError where something is in the folder."""
 
     def begin(self) -> None:
-        """Make the folder this run's; raises StorageError where another run was faster."""
+        """Make what parts are staged in; raises StorageError where a store cannot decide between two runs."""
 
     def part(self, number: int) -> AbstractContextManager[tuple[IO[bytes], list[Pending]]]:
         """Give the file of a part, and a list for the upload that it becomes."""
@@ -123,7 +124,7 @@ class StoreFolder:
 
     Nobody sees an upload that is not completed. Where a task runs twice there are two uploads, of which one is completed. Any number of runs may
     upload at the same time: the first one that makes the folder's state publishes, and whoever finds that it was interrupted then does the rest (decision
-    0040). From then on no other run can publish, so all other uploads are deleted, those of killed runs too.
+    0046). From then on no other run can publish, so all other uploads are deleted, those of killed runs too.
     """
 
     store: ObjectStore
@@ -134,7 +135,7 @@ class StoreFolder:
         """Look for keys below the folder, after completing what an interrupted run had decided."""
         found, completed = self._runs.deciding.settled()
         if found is not None:
-            self._sweep()
+            self._sweep(edition_in(found.data))
         if found is not None or self._holds_anything():
             raise _not_empty(self.store.shown(self.key), COMPLETED if completed else NEW)
 
@@ -173,19 +174,19 @@ class StoreFolder:
             beside=(Beside(f"{self.key}/{DONE}", None, b""),),
             quarantine="",
             parts=(),
-            after=self._state(2),
+            after=self._state(PUBLISHED),
             uploads=uploads,
         )
         deciding.decide(own, lambda record: self._state(1, decided={"record": record}), None)
-        self._sweep()
+        self._sweep(PUBLISHED)
 
     def _state(self, edition: int, **more: Any) -> bytes:
         return json.dumps({"edition": edition, "run": self.run, **more}).encode()
 
-    def _sweep(self) -> None:
-        """Delete what all runs left, of which none can publish any more."""
+    def _sweep(self, edition: int) -> None:
+        """Delete what runs left, of which none can publish where there is a state of any edition."""
         with suppress(StorageError):  # whoever looks into the folder next deletes what is left
-            self._runs.sweep(2)
+            self._runs.sweep(edition)
             self.store.abandon(f"{self.key}/", self._is_part)
 
     def _is_part(self, key: str) -> bool:

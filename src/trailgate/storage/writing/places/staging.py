@@ -3,13 +3,14 @@
 An object decides what is published, as the manifest of a trail does: it is put only in place of the one that was read. Each put of it raises its edition.
 A run stages below a folder whose name begins with the edition that it has read. Once the object has a later edition, the tag that
 the run has is gone for good, so the one put by which the run would publish is refused, however long the run was paused. Nothing will ever
-refer to what is in its folder, and it can be deleted at once: that follows from what is in the store, without a clock or a lease.
+refer to what is in its folder, and it can be deleted at once: that follows from what is in the store, without a clock or a lease (decision 0046).
 
 A folder of the edition that is read is left alone, since its run may live. It is deleted after the next publication.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,3 +80,11 @@ class StagingFolders:
         """Delete staged objects, and the parts of those that were not finished."""
         self.store.delete(key for key, _ in self.store.listed(above) if wanted(key))
         self.store.abandon(above, wanted)
+
+
+def edition_in(data: bytes) -> int:
+    """Return the edition of a state; 0 where it has none, before which nothing is swept."""
+    try:
+        return int(json.loads(data)["edition"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return 0
