@@ -160,12 +160,11 @@ def second(place: StoredPlace, monkeypatch: pytest.MonkeyPatch) -> SecondRun:
     return SecondRun(place, monkeypatch)
 
 
-EVERY = [pytest.param(stride(5), marks=pytest.mark.slow), 17]
+EVERY = stride(9)
 
 
-@pytest.mark.parametrize("every", EVERY)
 def test_a_run_killed_at_any_request_runs_again_to_the_same_bytes(
-    second: SecondRun, monkeypatch: pytest.MonkeyPatch, every: int
+    second: SecondRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [FIRST]
     monkeypatch.setattr(time, "time_ns", lambda: clock[0])
@@ -175,7 +174,7 @@ def test_a_run_killed_at_any_request_runs_again_to_the_same_bytes(
     expected = place.contents("ot")
 
     seen = set()
-    for step in range(len(sent) - 1, -1, -every):
+    for step in range(len(sent) - 1, -1, -EVERY):
         clock[0] = FIRST
         place = second.again()
         before = place.contents("ot000")
@@ -194,16 +193,13 @@ def test_a_run_killed_at_any_request_runs_again_to_the_same_bytes(
     assert seen == {1, 6}
 
 
-@pytest.mark.parametrize("every", EVERY)
-def test_a_run_that_pauses_while_another_one_publishes_loses_nothing(
-    second: SecondRun, every: int
-) -> None:
+def test_a_run_that_pauses_while_another_one_publishes_loses_nothing(second: SecondRun) -> None:
     """What the first one staged is deleted by the other one, unless it was decided on; then it is resumed."""
     other = second.place.folder / "other"
     other.mkdir()
     (other / "rival").write_text(row(9))
     won = []
-    for step in itertools.count(1 + every // 2, every):
+    for step in itertools.count(1 + EVERY // 2, EVERY):
         place = second.again()
         with meeting(step, partial(place.run, "ot", source=other)) as met:
             stopped = stops(second.run)

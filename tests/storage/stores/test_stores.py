@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from store_servers.bucket import SENDERS, Bucket
 from stored_place import short_parts
 from trailgate.errors import StorageError, WriteError
@@ -133,7 +134,7 @@ PIECES = st.lists(
 
 
 @pytest.mark.usefixtures("in_short_parts")
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=PIECES)
 def test_objects_are_composed_of_bytes_and_ranges(bucket: Bucket, pieces: list[Any]) -> None:
     data = some_bytes(90)
