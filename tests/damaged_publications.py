@@ -1,6 +1,8 @@
-"""Publications of transactions as publishers send them, and what may be wrong with them."""
+"""Publications and change events of transactions as they are sent, and what may be wrong with them."""
 
 from __future__ import annotations
+
+import json
 
 from hypothesis import strategies as st
 
@@ -84,3 +86,27 @@ def delimited_runs(draw: st.DrawFn) -> list[bytes]:
             odd = [[], [body, body], [b'10,"IBM'], [body.replace(b"-18.00", b"-99.00")], [b"7,"]]
             bodies += draw(st.sampled_from([*[[body]] * 8, *odd]))
     return bodies or [b" "]
+
+
+def event(tx: int, value: object, snapshot: str) -> bytes:
+    source = {
+        "ts_ms": 1705611172576,
+        "db": "OGG",
+        "table": "PAIR",
+        "txId": tx,
+        "snapshot": snapshot,
+    }
+    return json.dumps({"after": {"ID": value}, "source": source, "op": "c"}).encode()
+
+
+@st.composite
+def debezium_runs(draw: st.DrawFn) -> list[bytes]:
+    """Return events of transactions, some of them lost, sent twice, unreadable or with a bad value."""
+    bodies: list[bytes] = []
+    for number in range(draw(st.integers(1, 8))):
+        tx, snapshot = draw(st.integers(1, 3)), draw(st.sampled_from(["false", "false", "true"]))
+        good = event(tx, number, snapshot)
+        bad = event(tx, "x", snapshot)
+        odd = [[good, good], [b"{"], [b"[]"], [b"null"], [bad], [good[: draw(st.integers(1, 90))]]]
+        bodies += draw(st.sampled_from([*[[good]] * 8, *odd]))
+    return bodies

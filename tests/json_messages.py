@@ -15,6 +15,7 @@ from trailgate.messages.extract.rules import CaptureRules
 from trailgate.messages.parsers import parser_of
 from trailgate.messages.properties.file import parse_properties
 
+EVENTS: Final = "parser.type=debezium\ndebezium.sourcedefs=shop.def\ndebezium.txid=source.txId\n"
 NONE: Final = np.zeros(0, np.int64)
 
 

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capture_place import QUARANTINE
-from damaged_publications import delimited_runs, part_of, xml_runs
+from damaged_publications import debezium_runs, delimited_runs, event, part_of, xml_runs
+from json_messages import EVENTS, json_capture
 from laws import examples
 from publication_files import column, row, transaction, xml_publications
 from publication_texts import capture_of, record
@@ -28,6 +29,7 @@ from trailgate.messages.capture import Capture
 from trailgate.messages.event_publishing.options import EventPublishingOptions
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.reading.trail.trails import read_trail
+from xml_files import DEFINITIONS as SHOP
 
 LIVE: Final = ReceiveOptions("quarantine", until_empty=True, idle_seconds=0)
 LAST_XML: Final = transaction(
@@ -39,11 +41,15 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Kind:
-    """A capture, what runs of its messages may be, and a transaction that is the last one of each."""
+    """A capture, what runs of its messages may be, a transaction that is the last one of each, and what is compared.
+
+    Ids that are generated follow from where a message is, which is another place in files.
+    """
 
     capture: Capture
     runs: st.SearchStrategy[list[bytes]]
     last: bytes
+    compared: tuple[str, ...] = ("after", "tx_ind", "csn")
 
 
 def delimited_publications() -> Capture:
@@ -56,6 +62,12 @@ def delimited_publications() -> Capture:
 KINDS: Final = {
     "delimited": Kind(delimited_publications(), delimited_runs(), LAST_DELIMITED),
     "xml": Kind(xml_publications(), xml_runs(), LAST_XML),
+    "debezium": Kind(
+        json_capture(EVENTS, SHOP.read_text()),
+        debezium_runs(),
+        event(99, 99, "false"),
+        ("after", "tx_ind"),
+    ),
 }
 
 
@@ -67,14 +79,15 @@ def live(folder: Path, capture: Capture, feed: ListFeed, held: int) -> Iterator[
         yield LiveCapture(capture, feed, appender, prefix, options)
 
 
-def of_trail(folder: Path, name: str) -> Rows:
+def of_trail(
+    folder: Path, name: str, compared: tuple[str, ...] = ("after", "tx_ind", "csn")
+) -> Rows:
     if not [*folder.glob(f"{name}000*")]:
         return []
-    names = "csn", "tx_ind", "after"
     return [
         values
         for batch in read_trail(folder / name)
-        for values in zip(*(batch[name].to_pylist() for name in names), strict=True)
+        for values in zip(*(batch[name].to_pylist() for name in compared), strict=True)
     ]
 
 
@@ -110,7 +123,7 @@ def test_any_windows_and_any_stops_give_what_files_give(
     with live(folder, own.capture, ListFeed(sent, [*sizes]), held) as running:
         list(running.run())
 
-    expected, found = of_trail(folder, "ot"), of_trail(folder, "live")
+    expected, found = (of_trail(folder, name, own.compared) for name in ("ot", "live"))
     # Files end: their last transaction has ended there. A feed goes on, and holds it.
     assert found == expected[: len(found)]
     assert [row[0] for row in expected[len(found) :]] in ([], [row[0] for row in expected[-1:]])
@@ -130,5 +143,5 @@ def test_a_stop_while_messages_wait_loses_none(tmp_path: Path, size: int) -> Non
     with live(tmp_path, capture, ListFeed(sent, [size] * 9), 1 << 20) as running:
         list(running.run())
 
-    assert of_trail(tmp_path, "live")[0] == ("0001", "W", [("ID", "1"), ("L", "a")])
+    assert of_trail(tmp_path, "live")[0] == ([("ID", "1"), ("L", "a")], "W", "0001")
     assert quarantined(tmp_path, "live") == sorted(str({"body": one.decode()}) for one in lacking)

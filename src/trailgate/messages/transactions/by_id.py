@@ -200,7 +200,7 @@ def _marks(
     bad, starts = np.zeros_like(awaiting), np.zeros_like(awaiting)
     bad[[problem.message for problem in unreadable]] = True
     closed = kernels.mark_units(
-        raw.message, walk.opens, walk.closes, bad, awaiting, is_open, walk.opened, starts
+        raw.message, walk.opens, walk.ends, bad, awaiting, is_open, walk.opened, starts
     )
     return UnitMarks(walk.opened, starts, bool(closed))
 
@@ -209,12 +209,13 @@ def _marks(
 class _Walk:
     """Which operations open and close a transaction, and which unreadable messages open one.
 
-    ``begins``: the first one of all opens one, so that what was open before has ended. ``last`` is what is open at the end. ``bad_last``: an
+    ``ends`` are the operations that are marked as the end of one. ``begins``: the first one of all opens one, so that what was open before has ended. ``last`` is what is open at the end. ``bad_last``: an
     unreadable message follows the last operation.
     """
 
     opens: Mask
     closes: Mask
+    ends: Mask
     opened: Mask
     begins: bool
     last: Last
@@ -257,7 +258,7 @@ def _walk(
     closes[:-1] |= opens[1:]
     begins = bool(count and opens[0])
     last: Last = before if not count else ENDED if ends[-1] else str(own[-1].as_py())
-    walk = _Walk(opens, closes, np.zeros(messages, bool), begins, last)
+    walk = _Walk(opens, closes, ends, np.zeros(messages, bool), begins, last)
     rows = np.searchsorted(raw.message, [problem.message for problem in unreadable])
     for row, group in groupby(zip(rows.tolist(), unreadable, strict=True), lambda pair: pair[0]):
         last = before if not row else ENDED if ends[row - 1] else str(own[row - 1].as_py())

@@ -35,7 +35,7 @@ def same(data: Octets, offsets: Offsets, row: int) -> bool:
 def mark_units(
     message: Longs,
     opens: Mask,
-    closes: Mask,
+    ends: Mask,
     unreadable: Mask,
     awaiting: Mask,
     is_open: bool,
@@ -44,7 +44,8 @@ def mark_units(
 ) -> bool:
     """Mark the messages that open a transaction and those that start a unit; return whether nothing is open after the last one.
 
-    ``opened`` has the unreadable messages already that open one. After these something may be open. After ``awaiting`` ones something is
+    ``opened`` has the unreadable messages already that open one. After these something may be open. After an operation that is not marked as
+    an end something is open up to the next message that opens a transaction: whether that comes may not be known yet. After ``awaiting`` ones something is
     open up to the next message that opens a transaction: parts of theirs may come until then.
     """
     row, awaits = 0, False
@@ -56,7 +57,7 @@ def mark_units(
             starts[number] = starts[number] or opens[row]
             awaits = awaits and not opens[row]
             while row < len(message) and message[row] == number:
-                is_open = not closes[row]
+                is_open = not ends[row]
                 row += 1
         awaits = awaits or awaiting[number]
         if unreadable[number] or awaits:
