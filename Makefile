@@ -10,7 +10,7 @@ FIRST := spark,cli,jre
 EXTRAS := dev,docs,connect,kafka,amqp,s3,azure,gs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-kernels check fix conformance docs bench clean
+.PHONY: help demo test test-all test-fast test-kernels check fix conformance docs bench clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -24,6 +24,10 @@ demo: $(MADE) ## capture the sample messages into a trail and show it
 test: $(READY) ## all tests, the ones on a real Spark too
 	@$(BIN)/trailgate warm
 	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup
+
+test-all: export TRAILGATE_EVERY = 1
+test-all: export TRAILGATE_KILLS = 20
+test-all: test ## all tests, with faults at every place in place of some (an hour)
 
 test-fast: $(READY) ## the tests that need no Spark and no minutes
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" --hypothesis-profile fast

@@ -6,7 +6,6 @@ Processes are forked from one that has never spoken to the store, since its clie
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import signal
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from capture_place import QUARANTINE, Place, row
+from laws import chance
 from trailgate.jobs.capture.job import prepare
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.reading.trail.trails import read_trail
@@ -83,10 +83,10 @@ def main(folder: Path, bucket: str, kills: int) -> None:
     in_a_process(runs.run)
     seconds = min(SLOWEST, time.monotonic() - started)
     in_a_process(runs.check)
-    chance, killed = random.Random(1), 0
-    for _ in range(kills):
+    drawn, killed = chance("killed captures"), 0
+    for number in range(kills):
         runs.begin()
-        after = chance.uniform(0.05, 1) * seconds
+        after = (number + drawn.uniform(0.4, 1)) / kills * seconds
         killed += in_a_process(partial(runs.run, after))
         in_a_process(runs.run)
         in_a_process(runs.check)

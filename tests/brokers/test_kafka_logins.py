@@ -13,10 +13,9 @@ from brokers import kafka as kafka_broker
 from brokers.certificates import STORE_PASSWORD, Certificates
 from brokers.kafka import Kafka
 from brokers.live_place import LivePlace, row
-from brokers.real_brokers import free_ports
+from brokers.real_brokers import OneBroker, free_ports
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("brokers")]
 PASSWORD: Final = "secret word"
 # With a map of its own, a broker needs the names of all protocols.
 MORE: Final = """\
@@ -45,7 +44,8 @@ class Guarded(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def guarded(one_broker: OneBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    one_broker.close()
     folder = tmp_path_factory.mktemp("guarded")
     certificates = Certificates(folder)
     names = ("SASL_PLAINTEXT", "SASL_SSL", "SSL")

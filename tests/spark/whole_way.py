@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -34,6 +34,9 @@ def over_connect() -> SparkSession:
     return made
 
 
+# Where not all is tried, each kind is in one of the two whole ways: a draw by this name says which has its paths in a store.
+KINDS: Final = ("local-cluster", "connect")
+WITH_STORES: Final = "session with stores"
 SESSIONS: dict[str, Callable[[], SparkSession]] = {
     "local-cluster": on_cluster,
     "connect": over_connect,

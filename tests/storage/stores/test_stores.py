@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store_servers.bucket import SENDERS, Bucket
+from laws import one_of
+from store_servers.bucket import KINDS, SENDERS, Bucket
 from trailgate.errors import StorageError, WriteError
 from trailgate.storage.files.addresses import locate, read_whole
 from trailgate.storage.stores import azure, parted_upload, s3
@@ -241,6 +242,7 @@ def test_unfinished_uploads_are_abandoned_by_their_names(bucket: Bucket) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("bucket", one_of(KINDS, "many keys"), indirect=True)
 def test_many_keys_are_listed_and_deleted(bucket: Bucket) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda number: bucket.put(f"x/{number:04}", b""), range(1005)))
