@@ -24,12 +24,12 @@ from brokers.cut_connection import Proxy
 from brokers.live_place import LivePlace, messages, transactions
 from brokers.small_disk import LimitedFiles, MountedDisk, small_disk
 from brokers.stomp_sender import Sender
-from laws import chance, kills
+from laws import WHOLE, chance, kills
 from trailgate.storage.reading.trail.trails import read_trail
 
 ROUNDS: Final = kills(5)
-MESSAGES: Final = 4_000  # of one round
-OPERATIONS: Final = 10_000  # about as many as these messages have
+MESSAGES: Final = 10_000 if WHOLE else 4_000  # of one round
+OPERATIONS: Final = MESSAGES * 5 // 2  # about as many as these messages have
 CHUNK: Final = 500  # messages that are sent at once
 QUEUE: Final = "killed.live.{}"  # of a protocol
 FULL: Final = 3  # the exit code of a receiver that cannot write

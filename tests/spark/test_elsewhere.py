@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from capture_place import Place, row
-from laws import WHOLE, one_of
-from spark.whole_way import KINDS, WITH_STORES
+from spark.whole_way import FOLDERS, WAYS
 
 ROOT = Path(__file__).parents[2]
 NEEDS_GRPC = pytest.mark.skipif(
@@ -64,8 +63,8 @@ def whole_way(folder: Path, kind: str) -> dict[str, Any]:
     "kind",
     [
         pytest.param(kind, marks=NEEDS_GRPC if kind == "connect" else ())
-        for kind in KINDS
-        if WHOLE or [kind] != one_of(KINDS, WITH_STORES)
+        for place, kind in WAYS
+        if place == FOLDERS
     ],
 )
 def test_relative_paths_are_the_users(tmp_path: Path, kind: str) -> None:

@@ -152,7 +152,7 @@ class Writing:
 
 
 # A fault at each request takes minutes; at so many of them seconds.
-FAULTS = [(KILLED, 6), (LOST, 6), (FAILED, 4), (GONE, 4)]
+FAULTS = [(KILLED, 5), (LOST, 4), (FAILED, 3), (GONE, 3)]
 
 
 def outcome(act: Callable[[], object]) -> str | None:

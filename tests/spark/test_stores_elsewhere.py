@@ -13,7 +13,7 @@ import pytest
 
 from capture_place import DEFINITIONS, PROPERTIES, row
 from laws import one_of
-from spark.whole_way import KINDS, WITH_STORES
+from spark.whole_way import STORE, WAYS
 from store_servers.bucket import KINDS as STORES
 from store_servers.bucket import Bucket
 
@@ -29,7 +29,8 @@ NEEDS_GRPC = pytest.mark.skipif(
     ("store", "kind"),
     [
         pytest.param(store, kind, marks=NEEDS_GRPC if kind == "connect" else ())
-        for kind in one_of(KINDS, WITH_STORES)
+        for place, kind in WAYS
+        if place == STORE
         for store in one_of(STORES, "store elsewhere")
     ],
 )

@@ -82,7 +82,7 @@ def test_each_value_of_another_kind_gives_operations_or_errors(
     capture, known = parser
     changed = [each for body in known for each in _with_other_values(body)]
 
-    parsed = capture.parse(messages_of(sampled(changed, 1500, "json values")))
+    parsed = capture.parse(messages_of(sampled(changed, examples(1500), "json values")))
 
     assert all(isinstance(problem.error, TrailgateError) for problem in parsed.problems)
 
