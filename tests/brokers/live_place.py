@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from brokers.receivers import PATIENCE
 from capture_place import DEFINITIONS, PROPERTIES
 from trailgate.storage.reading.trail.trails import read_trail
 
 ROOT = Path(__file__).parents[2]
 LARGEST = 50  # operations of a transaction
-
-PATIENCE = 240.0  # seconds that a busy machine may take
 
 
 class LivePlace:

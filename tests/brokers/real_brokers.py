@@ -24,7 +24,7 @@ import pytest
 CACHE: Final = Path(os.environ.get("TRAILGATE_BROKERS", Path.home() / ".cache/trailgate-brokers"))
 START_SECONDS: Final = 180  # a busy machine reads a long queue
 FETCH_SECONDS: Final = 240
-STOP_SECONDS: Final = 10
+STOP_SECONDS: Final = 60
 
 
 def environment() -> dict[str, str]:

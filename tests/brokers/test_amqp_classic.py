@@ -7,7 +7,7 @@ import time
 import pytest
 
 from brokers.classic import LOGIN, Classic
-from brokers.receivers import opened, received
+from brokers.receivers import PATIENCE, opened, received
 from brokers.stomp_sender import Sender
 from trailgate.errors import BrokerRefusedError
 
@@ -43,7 +43,7 @@ def test_what_is_not_acknowledged_comes_again_in_order(classic: Classic) -> None
         window = receiver.receive(20)
         assert window is not None
         receiver.acknowledge(window)
-        assert receiver.settle(10)
+        assert receiver.settle(PATIENCE)
     time.sleep(1)
     with opened(classic.address("amqp.again", "amqp")) as receiver:
         rest = received(receiver, 300 - len(window.messages))

@@ -14,6 +14,7 @@ from brokers.certificates import STORE_PASSWORD, Certificates
 from brokers.kafka import Kafka
 from brokers.live_place import LivePlace, row
 from brokers.real_brokers import OneBroker, free_ports
+from brokers.receivers import PATIENCE
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
 PASSWORD: Final = "secret word"
@@ -95,7 +96,7 @@ def test_what_is_wrong_ends_the_run_with_one_line(
     files = {} if trusted is None else {"ca": getattr(guarded.certificates, trusted)}
     process = place.start("--from", guarded.address(listener, "wrong", password, **files))
 
-    assert process.wait(60) == 1
+    assert process.wait(PATIENCE) == 1
     lines = place.log.read_text().splitlines()
     assert lines[-1].startswith("error: ")
     assert text in lines[-1]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from brokers.artemis import LOGIN, Artemis
-from brokers.live_place import PATIENCE, LivePlace, row
+from brokers.live_place import LivePlace, row
+from brokers.receivers import PATIENCE
 from brokers.stomp_sender import Sender
 
 QUEUE = {"destination-type": "ANYCAST"}

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from brokers.kafka import Kafka
-from brokers.live_place import PATIENCE, LivePlace, messages, row, transactions
+from brokers.live_place import LivePlace, messages, row, transactions
+from brokers.receivers import PATIENCE
 from laws import chance, kills
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")

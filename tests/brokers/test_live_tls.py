@@ -13,8 +13,9 @@ import pytest
 from brokers import artemis as artemis_broker
 from brokers.artemis import LOGIN, Artemis, sent
 from brokers.certificates import STORE_PASSWORD, Certificates
-from brokers.live_place import PATIENCE, LivePlace, row
+from brokers.live_place import LivePlace, row
 from brokers.real_brokers import OneBroker, free_ports
+from brokers.receivers import PATIENCE
 from laws import WHOLE
 
 SECURE: Final = {"stomp": "stomp+ssl", "amqp": "amqps"}

@@ -162,7 +162,7 @@ class Driver:
     def kill(self) -> None:
         """Kill the driver with its whole process group."""
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(SECONDS)
 
     def close(self) -> None:
         if self.process.poll() is None:
