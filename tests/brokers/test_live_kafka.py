@@ -49,6 +49,7 @@ def test_headers_arrive_by_their_jms_names(kafka: Kafka, place: LivePlace) -> No
     assert place.column("csn") == ["ID:headers:0:00000000000000000000"]
 
 
+@pytest.mark.timeout(300 + 20 * ROUNDS)
 def test_each_operation_is_captured_once_whatever_is_killed(kafka: Kafka, place: LivePlace) -> None:
     drawn = chance("killed kafka")
     wanted = transactions(drawn, OPERATIONS)

@@ -174,7 +174,7 @@ class Driver:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(720 + 60 * kills(3))
 def test_each_operation_is_in_the_trail_once_whatever_process_of_spark_is_killed(
     artemis: Artemis, tmp_path: Path
 ) -> None:

@@ -281,6 +281,7 @@ def test_a_job_can_be_pickled_and_run_elsewhere(place: StoredPlace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300 + 20 * kills(8))
 @pytest.mark.parametrize("bucket", one_of(KINDS, "killed"), indirect=True)
 def test_killed_processes_are_run_again(tmp_path: Path, bucket: Bucket) -> None:
     program = Path(__file__).parents[2] / "killed_store_captures.py"
