@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from damaged_publications import delimited_runs
+from publication_files import captured
 from publication_texts import capture_of, parse_all, record
+from trailgate.jobs.capture.loading import messages_from
 
 
 @pytest.mark.assumed
@@ -72,3 +75,17 @@ def test_a_message_that_cannot_be_read_takes_its_neighbours_along() -> None:
 
     assert [problem.message for problem in parsed.problems] == [1]
     assert parsed.starts_unit.tolist() == [True, False, False, True]
+
+
+@given(
+    delimited_runs(),
+    st.sampled_from(["auto", "row", "transaction"]),
+    st.lists(st.integers(0, 12), max_size=4),
+)
+def test_cuts_into_batches_change_nothing(
+    bodies: list[bytes], content: str, cuts: list[int]
+) -> None:
+    capture, messages = capture_of(properties=f"content={content}"), messages_from(bodies)
+    inside = [cut for cut in cuts if cut < len(bodies)]
+
+    assert captured(capture, messages, inside) == captured(capture, messages)

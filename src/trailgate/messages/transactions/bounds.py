@@ -58,13 +58,13 @@ class TransactionState:
 class Problem:
     """A message that cannot be captured; -1 is the unit that was open before the batch.
 
-    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same. ``place`` is the file
-    and the offset of a message that was in a batch before.
+    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same; none where it surely has no
+    operation. ``place`` is the file and the offset of a message that was in a batch before.
     """
 
     message: int
     error: TrailgateError
-    ids: tuple[str, str] | None = None
+    ids: tuple[str, ...] | None = None
     place: tuple[int, int] | None = None
 
 
@@ -144,6 +144,11 @@ def ordered_lengths(ids: pa.Array) -> pa.Array:
     """
     found = pc.find_substring(ids, POINT)
     return pc.if_else(pc.less(found, 0), pc.binary_length(ids), found)
+
+
+def ordered_length(own: str, *, by_id: bool) -> int:
+    """Return what ``ordered_lengths`` gives for one id; ``by_id``: transactions are known by their ids alone."""
+    return len(own.partition(POINT)[0]) if by_id else len(own)
 
 
 def note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:

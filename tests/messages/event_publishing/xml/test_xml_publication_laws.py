@@ -7,9 +7,10 @@ import tomllib
 from itertools import chain
 from pathlib import Path
 
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from damaged_publications import part_of, xml_runs
 from laws import examples
 from message_cases import batch_of
 from publication_files import captured, column, message, row, transaction, xml_publications
@@ -43,64 +44,46 @@ def test_the_scanner_and_the_general_way_agree_on_every_case() -> None:
         assert captured(SCANNING, messages) == captured(xml_publications(), messages)
 
 
-# Transactions with large objects, in messages that may be cut anywhere between batches.
-def _part(number: int, text: str, last: int, total: int) -> str:
-    given_ = (
-        f'isLast="{last}" subName="S1" srcOwner="USER1" srcName="T1" rowNum="{number}" colName="L"'
-    )
-    return message(
-        f'<lob {given_} totalDataLen="{total}" dataLen="{len(text)}"><clob>{text}</clob></lob>'
-    )
-
-
-@st.composite
-def runs(draw: st.DrawFn) -> list[bytes]:
-    found: list[str] = []
-    for commit in range(draw(st.integers(1, 4))):
-        segments = draw(st.integers(1, 3))
-        number = 0
-        for segment in range(1, segments + 1):
-            rows, parts = [], []
-            for _ in range(draw(st.integers(1, 2))):
-                number += 1
-                large = draw(st.booleans())
-                more = ' hasLOBCols="1"' if large else ""
-                rows.append(
-                    row(
-                        "insertRow",
-                        column("ID", f"<integer>{number}</integer>"),
-                        number=number,
-                        more=more,
-                    )
-                )
-                if large:
-                    texts = draw(st.lists(st.text("abc", max_size=3), min_size=1, max_size=3))
-                    total = sum(map(len, texts))
-                    parts += [
-                        _part(number, text, int(at == len(texts) - 1), total)
-                        for at, text in enumerate(texts)
-                    ]
-            last = int(segment == segments)
-            found.append(transaction(*rows, segment=segment, last=last, commit=f"00{commit:02}"))
-            found += parts
-            if draw(st.booleans()):
-                found.append(message("<heartbeat sendQName='Q'/>"))
-    if draw(st.booleans()):
-        del found[draw(st.integers(0, len(found) - 1))]
-    return [each.encode() for each in found]
-
-
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
-@given(runs(), st.lists(st.integers(0, 20), max_size=4))
+@given(xml_runs(), st.lists(st.integers(0, 20), max_size=4))
 def test_cuts_into_batches_change_nothing(bodies: list[bytes], cuts: list[int]) -> None:
     messages = messages_from(bodies)
     inside = [cut for cut in cuts if cut < len(bodies)]
 
     whole = captured(SCANNING, messages)
-    # Where a batch ends with a part of a large object that has no place, the transaction before is taken for bad with it.
-    assume(not any("large object" in text for _, text in whole.problems))
 
     assert captured(SCANNING, messages, inside) == whole
+
+
+def test_a_transaction_that_waits_does_not_end_the_one_before() -> None:
+    large = ' hasLOBCols="1"'
+    number = column("ID", "<integer>1</integer>")
+    bodies = [
+        transaction(row("insertRow", number), segment=1, last=0, commit="0001"),
+        transaction(row("insertRow", number, more=large), segment=1, last=1, commit="0002"),
+        part_of(1, "a", 1, 1),
+    ]
+    messages = messages_from([body.encode() for body in bodies])
+
+    for cuts in [], [1], [2], [1, 2]:
+        found = captured(SCANNING, messages, cuts)
+
+        assert [each["csn"] for each in found.rows] == ["0002"]
+        ((message_, problem),) = found.problems
+        assert message_ == 0
+        assert "has not ended where the next one begins" in problem
+
+
+def test_documents_of_several_encodings_in_a_batch_keep_their_places() -> None:
+    number = column("ID", "<integer>1</integer>")
+    bodies = [transaction(row("insertRow", number), commit=f"000{at}") for at in range(4)]
+    encodings = "utf-8", "utf-16", "utf-8", "utf-16"
+    encoded = [body.encode(name) for body, name in zip(bodies, encodings, strict=True)]
+
+    found = captured(SCANNING, messages_from(encoded))
+
+    assert [each["csn"] for each in found.rows] == ["0000", "0001", "0002", "0003"]
+    assert found.problems == []
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
