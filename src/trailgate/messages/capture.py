@@ -136,12 +136,17 @@ class Capture:
                 hint = f"Set {name}, or remove EXCLUDEUSER and EXCLUDETRANS"
                 raise OptionError(problem, hint=hint)
 
-    def state_after(self, csn: str | None, *, broken: bool = False) -> TransactionState:
-        """Return the state with which messages follow a trail's last transaction; ``broken``: they may continue a bad unit."""
+    def state_after(
+        self, csn: str | None, *, broken: bool = False, bad: str | None = None
+    ) -> TransactionState:
+        """Return the state with which messages follow a trail's last transaction.
+
+        ``broken``: they may continue a bad unit; ``bad`` is the id of the transaction that it ends with, where that is known.
+        """
         length = None
         if self.options.gives_ids and csn:
             length = ordered_length(csn, by_id=self.options.by_id)
-        return TransactionState(broken=broken, id_length=length)
+        return TransactionState(tx_id=bad, csn=bad, broken=broken, id_length=length)
 
     def parse(
         self,
@@ -174,12 +179,14 @@ class Capture:
         found = _of_batch(parsed, every, before)
         if count == len(every):
             return found
-        known = parsed.state.tx_id is not None or not parsed.state.broken
-        if count >= before and known and later.following not in (None, parsed.state.tx_id):
+        after, following = parsed.state, later.following
+        if after.tx_id is None and after.broken:  # what waits is of the same unit
+            after = replace(after, tx_id=following, csn=following)
+        elif count >= before and following not in (None, after.tx_id):
             found.opens[count - before] = found.starts_unit[count - before] = True
         waiting = (every.slice(count, len(every)),)
         still_bad = _moved([p for p in unreadable if p.message >= count], -count)
-        return replace(found, state=with_waiting(parsed.state, waiting, still_bad))
+        return replace(found, state=with_waiting(after, waiting, still_bad))
 
     def _parsed(
         self,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capture_place import QUARANTINE
-from damaged_publications import delimited_runs, xml_runs
+from damaged_publications import delimited_runs, part_of, xml_runs
 from laws import examples
 from publication_files import column, row, transaction, xml_publications
 from publication_texts import capture_of, record
@@ -80,7 +81,8 @@ def of_trail(folder: Path, name: str) -> Rows:
 def quarantined(folder: Path, name: str) -> list[str]:
     path = folder / f"{name}.quarantine.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
-    return sorted(json.dumps(json.loads(line)["body"]) for line in lines)
+    found = (json.loads(line) for line in lines)
+    return sorted(str({name: line[name] for name in line if "body" in name}) for line in found)
 
 
 @pytest.mark.parametrize("kind", [*KINDS])
@@ -90,7 +92,9 @@ def test_any_windows_and_any_stops_give_what_files_give(
     tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
 ) -> None:
     own, folder = KINDS[kind], tmp_path_factory.mktemp("live")
-    sent = [body for body in data.draw(own.runs) if body.strip()] + [own.last]
+    # A transaction that comes again is skipped in files, by the ids that the trail has, and is not live.
+    drawn = [body for body, _ in groupby(data.draw(own.runs)) if body.strip()]
+    sent = [*drawn, own.last]
     sizes = data.draw(st.lists(st.integers(1, 4), max_size=8))
     messages = folder / "messages"
     messages.mkdir()
@@ -111,3 +115,20 @@ def test_any_windows_and_any_stops_give_what_files_give(
     assert found == expected[: len(found)]
     assert [row[0] for row in expected[len(found) :]] in ([], [row[0] for row in expected[-1:]])
     assert quarantined(folder, "live") == quarantined(folder, "ot")
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_stop_while_messages_wait_loses_none(tmp_path: Path, size: int) -> None:
+    large = row("insertRow", column("ID", "<integer>1</integer>"), more=' hasLOBCols="1"')
+    whole = [transaction(large, commit="0001").encode(), part_of(1, "a", 1, 1).encode()]
+    lacking = [transaction(large, commit="0002").encode(), part_of(1, "a", 0, 1).encode()]
+    sent, capture = [*whole, *lacking, LAST_XML], xml_publications()
+
+    for _ in range(len(sent)):
+        with live(tmp_path, capture, ListFeed(sent, [size] * 9), 1 << 20) as running:
+            next(running.run(), None)
+    with live(tmp_path, capture, ListFeed(sent, [size] * 9), 1 << 20) as running:
+        list(running.run())
+
+    assert of_trail(tmp_path, "live")[0] == ("0001", "W", [("ID", "1"), ("L", "a")])
+    assert quarantined(tmp_path, "live") == sorted(str({"body": one.decode()}) for one in lacking)

@@ -12,7 +12,8 @@ from trailgate.errors import StorageError, Where
 class SourcePosition:
     """The number of the next message, in the journal or partition named ``source``, and the bytes of the quarantine that count.
 
-    ``reason`` is what is wrong with a unit that the next message may belong to. ``last_id`` is the highest message id before
+    ``reason`` is what is wrong with a unit that the next message may belong to, ``transaction`` the id that its last message has, where
+    that is known. ``last_id`` is the highest message id before
     the next message, where these are compared. ``repaired`` are the bytes of the list of repaired messages that count, and ``pending``
     are those, by a digest, that are being added to the trail.
     """
@@ -24,6 +25,7 @@ class SourcePosition:
     last_id: str | None = None
     repaired: int = 0
     pending: str | None = None
+    transaction: str | None = None
 
     def encoded(self) -> str:
         """Return the text that a commit holds."""

@@ -64,7 +64,8 @@ class LiveCapture:
         )
         self._ids = ComparedIds(rule)
         last = None if recovered.last is None else recovered.last.csn
-        self._state = capture.state_after(last, broken=reason is not None)
+        bad = None if position is None or reason is None else position.transaction
+        self._state = capture.state_after(last, broken=reason is not None, bad=bad)
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[BatchReport]:
         """Yield a report of each batch until there is a reason to stop; raises the first bad message's error in stop mode."""
@@ -125,7 +126,13 @@ class LiveCapture:
     def _commit(self, taken: Taken) -> None:
         last = self._ids.before(taken.number)
         position = SourcePosition(
-            self._feed.name, taken.number, self._held, taken.reason, last, self._repaired
+            self._feed.name,
+            taken.number,
+            self._held,
+            taken.reason,
+            last,
+            self._repaired,
+            transaction=None if taken.reason is None else self._state.tx_id,
         )
         if position == self._committed:
             return

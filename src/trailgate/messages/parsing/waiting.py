@@ -43,7 +43,7 @@ class WaitingState(TransactionState):
 
     @property
     def is_open(self) -> bool:
-        """Return True: the unit of the messages that wait goes on."""
+        """Return True: the unit of the messages that wait continues."""
         return True
 
 
