@@ -10,7 +10,7 @@ FIRST := spark,cli,jre
 EXTRAS := dev,docs,connect,kafka,amqp,s3,azure,gs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-kernels check fix conformance docs bench clean
+.PHONY: help demo test test-all test-fast test-kernels check fix conformance docs bench clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -25,15 +25,21 @@ test: $(READY) ## all tests, the ones on a real Spark too
 	@$(BIN)/trailgate warm
 	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup
 
+test-all: export TRAILGATE_EVERY = 1
+test-all: export TRAILGATE_KILLS = 20
+test-all: test ## all tests, with faults at every place in place of some (an hour)
+
 test-fast: $(READY) ## the tests that need no Spark and no minutes
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" --hypothesis-profile fast
 
+# Tests that run no loop of the product.
+NO_KERNELS := columnar/kernels/test_compiled.py cobol/copybook messages/properties/test_properties.py trail/annotation trail/format trail/records
 test-kernels: $(READY) ## the compiled loops with their bounds checked, then as plain Python
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/python -m pytest -q -n auto --dist worksteal \
-		-m "not spark and not slow" --hypothesis-profile fast tests/columnar tests/cobol tests/messages tests/trail \
+		-m "not spark and not slow" --hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS)) tests/columnar tests/cobol tests/messages tests/trail \
 		tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" \
-		--hypothesis-profile fast tests/columnar tests/cobol/values tests/messages/delimited tests/messages/xml/test_xml_scanner.py tests/trail \
+		--hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS)) tests/columnar tests/cobol/values tests/messages/delimited tests/messages/xml/test_xml_scanner.py tests/trail \
 		tests/messages/json_text tests/messages/json_operations tests/messages/debezium tests/messages/event_publishing tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py
 
 check: $(READY) ## lint, format, types, and the imports between rooms

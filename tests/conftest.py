@@ -14,9 +14,10 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, settings
 
-from laws import FAST, FULL
+from brokers.real_brokers import OneBroker
+from laws import FAST, FULL, SEED_NAME, seed
 from store_servers.azure import AzureServer
-from store_servers.bucket import Bucket, Server
+from store_servers.bucket import KINDS, Bucket, Server
 from store_servers.google import GoogleServer
 from store_servers.s3 import S3Server
 from trailgate.columnar.kernels import compiled
@@ -33,6 +34,8 @@ for name, count in {"full": FULL, "fast": FAST}.items():
     )
 settings.load_profile("full")
 
+seed()  # before the processes of a run start, which draw from the same one
+
 if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
     # Bounds are checked in compiled loops: none is interpreted, however few its bytes are.
     setattr(compiled, "INTERPRETED", -1)  # noqa: B010  a constant to all but this run
@@ -40,6 +43,14 @@ if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
 # Java that starts quickly, and compiles little of what runs for seconds: for the programs that tests start too.
 os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ["COLUMNS"] = "140"  # tables are printed for this width, whatever the terminal is
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """State the seed where something failed."""
+    if {"failed", "error"} & terminalreporter.stats.keys():
+        terminalreporter.write_line(
+            f"{SEED_NAME}={seed()} draws the places of faults as this run did"
+        )
 
 
 def serving(server: Server) -> Iterator[Any]:
@@ -69,6 +80,14 @@ def gs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer
     yield from serving(GoogleServer(tmp_path_factory.mktemp("gcs")))
 
 
+@pytest.fixture(scope="session")
+def one_broker() -> Iterator[OneBroker]:
+    """Give what starts a broker where none of its kind runs."""
+    one = OneBroker()
+    yield one
+    one.close()
+
+
 @pytest.fixture
 def s3_bucket(s3_server: S3Server) -> Bucket:
     """Give a bucket of S3 of the test's own."""
@@ -81,7 +100,7 @@ def azure_bucket(azure_server: AzureServer) -> Bucket:
     return Bucket(azure_server)
 
 
-@pytest.fixture(params=["s3", "azure", "gs"])
+@pytest.fixture(params=KINDS)
 def bucket(request: pytest.FixtureRequest) -> Bucket:
     """Give a bucket of the test's own, of each kind of store."""
     return Bucket(request.getfixturevalue(f"{request.param}_server"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import random
 import signal
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from capture_place import QUARANTINE, Place, row
+from laws import chance
 from trailgate.jobs.capture.job import prepare
 from trailgate.jobs.capture.running import run_local
 from trailgate.storage.reading.trail.trails import read_trail
@@ -94,10 +94,10 @@ def main(folder: Path, bucket: str, kills: int) -> None:
     in_a_process(runs.run)
     seconds = min(SLOWEST, time.monotonic() - started)
     in_a_process(runs.check)
-    chance, killed = random.Random(1), 0
+    drawn, killed = chance("killed captures"), 0
     for turn in range(kills):
         in_a_process(runs.begin)
-        after = (turn + chance.uniform(0.1, 1)) / kills * seconds
+        after = (turn + drawn.uniform(0.1, 1)) / kills * seconds
         killed += in_a_process(partial(runs.run, after))
         in_a_process(runs.run)
         in_a_process(runs.check)

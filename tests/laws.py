@@ -1,15 +1,29 @@
-"""How many examples a law is tried with: as many as it names under the profile ``full``, a part under ``fast``."""
+"""How deep laws are tried: as many examples as a law names under the profile ``full``, and faults at places that chance draws.
+
+``TRAILGATE_EVERY=1`` tries faults at every place, ``TRAILGATE_KILLS=20`` kills so often what is killed at any moment, and ``TRAILGATE_SEED`` draws
+as a run before did: a run that fails states its seed. The seed is another one in each run, and one a day in continuous integration, so that
+runs together try all places.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Final
+import random
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, TypeVar
 
 from hypothesis import settings
 
 FULL: Final = 100
 FAST: Final = 10
-WHOLE: Final = "TRAILGATE_EVERY" in os.environ  # faults at every step, which takes many minutes
+WHOLE: Final = "TRAILGATE_EVERY" in os.environ
+DAY: Final = 86_400
+KILLS: Final = int(os.environ.get("TRAILGATE_KILLS", "0"))
+SEED_NAME: Final = "TRAILGATE_SEED"
+
+Place = TypeVar("Place")
 
 
 def examples(full: int) -> int:
@@ -19,6 +33,32 @@ def examples(full: int) -> int:
     return max(5, full * profile.max_examples // FULL)
 
 
-def stride(sampled: int) -> int:
-    """Return at each how many steps a fault is tried: 1 with TRAILGATE_EVERY in the environment."""
-    return 1 if WHOLE else sampled
+def seed() -> int:
+    """Return the seed of this run, which its other processes have too: they inherit it in the environment."""
+    drawn = int(time.time()) // DAY if "CI" in os.environ else random.randrange(1 << 32)
+    return int(os.environ.setdefault(SEED_NAME, str(drawn)))
+
+
+def chance(name: str) -> random.Random:
+    """Return what a test draws from; ``name`` keeps it apart from others."""
+    return random.Random(f"{seed()} {name}")
+
+
+def kills(usual: int) -> int:
+    """Return how often something is killed: ``usual``, or TRAILGATE_KILLS of the environment."""
+    return KILLS or usual
+
+
+def sampled(places: Sequence[Place], count: int, name: str) -> list[Place]:
+    """Return ``count`` places in their order, all of them with TRAILGATE_EVERY: the first and the last, and one of each stretch between."""
+    if WHOLE or len(places) <= count:
+        return list(places)
+    draw, inner = chance(name), len(places) - 2
+    ends = [1 + inner * number // (count - 2) for number in range(count - 1)]
+    between = [draw.randrange(begin, end) for begin, end in pairwise(ends)]
+    return [places[at] for at in (0, *between, len(places) - 1)]
+
+
+def one_of(choices: Sequence[Place], name: str) -> list[Place]:
+    """Return one of some choices, all of them with TRAILGATE_EVERY."""
+    return list(choices) if WHOLE else [chance(name).choice(choices)]

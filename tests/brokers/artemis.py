@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from brokers.real_brokers import Process, answers, fetched, free_ports, one_at_a_time, run
+from brokers.stomp_sender import Sender
 
 COORDINATES: Final = "org.apache.activemq:apache-artemis:2.44.0:tar.gz:bin"
 LOGIN: Final = ("admin", "secret word")
@@ -88,6 +89,18 @@ class Artemis:
                 "producer", "--destination", f"queue://{queue}", "--message-count", 1, "--message", text,
                 "--properties", json.dumps([_property(item) for item in properties.items()]),
             )  # fmt: skip
+
+
+def sent(broker: Artemis, queue: str, bodies: list[str], scheme: str = "stomp") -> None:
+    """Send by a protocol's own sender: over AMQP only what has a JMS id can be received."""
+    if scheme == "amqp":
+        from brokers.amqp_sender import send  # noqa: PLC0415  an extra
+
+        send(broker.amqp, LOGIN, queue, bodies)
+        return
+    sender = Sender(broker.stomp, queue, LOGIN, **{"destination-type": "ANYCAST"})
+    sender.send(bodies)
+    sender.close()
 
 
 def _property(item: tuple[str, str]) -> Mapping[str, str]:

@@ -1,8 +1,6 @@
-"""Real brokers for the tests that need one: one runs at a time, for as long as a module's tests need it."""
+"""Real brokers for the tests that need one: one runs at a time, for as long as tests need it."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,31 +10,39 @@ from brokers import kafka as kafka_broker
 from brokers.artemis import Artemis
 from brokers.classic import Classic
 from brokers.kafka import Kafka
+from brokers.real_brokers import OneBroker
 
-BROKERS = frozenset({"artemis", "classic", "kafka"})
+BROKERS = ("classic", "kafka", "artemis")  # in the order in which they are started
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start a broker; where tests run in several processes, one of them runs all of these."""
-    for item in items:
-        if BROKERS & set(getattr(item, "fixturenames", ())):
+    """Mark the tests that start a broker; where tests run in several processes, one of them runs all of these, broker by broker."""
+    places: dict[int, pytest.Item] = {}
+    for place, item in enumerate(items):
+        if "one_broker" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.xdist_group("brokers"))
+            places[place] = item
+    for place, item in zip(places, sorted(places.values(), key=_order), strict=True):
+        items[place] = item
 
 
-@pytest.fixture(scope="module")
-def artemis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Artemis]:
-    with artemis_broker.running(tmp_path_factory.mktemp("artemis")) as broker:
-        yield broker
+def _order(item: pytest.Item) -> int:
+    """Return when a test is run: those with a broker of their own come first."""
+    used = getattr(item, "fixturenames", ())
+    return next((number for number, name in enumerate(BROKERS, 1) if name in used), 0)
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    with kafka_broker.running(tmp_path_factory.mktemp("kafka")) as broker:
-        yield broker
+@pytest.fixture
+def artemis(one_broker: OneBroker, tmp_path_factory: pytest.TempPathFactory) -> Artemis:
+    return one_broker.of(artemis_broker.running, tmp_path_factory)
 
 
-@pytest.fixture(scope="module")
-def classic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Classic]:
-    with classic_broker.running(tmp_path_factory.mktemp("classic")) as broker:
-        yield broker
+@pytest.fixture
+def kafka(one_broker: OneBroker, tmp_path_factory: pytest.TempPathFactory) -> Kafka:
+    return one_broker.of(kafka_broker.running, tmp_path_factory)
+
+
+@pytest.fixture
+def classic(one_broker: OneBroker, tmp_path_factory: pytest.TempPathFactory) -> Classic:
+    return one_broker.of(classic_broker.running, tmp_path_factory)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from brokers.receivers import PATIENCE
 from capture_place import DEFINITIONS, PROPERTIES
 from trailgate.storage.reading.trail.trails import read_trail
 
@@ -33,6 +34,9 @@ class LivePlace:
         self.seen: dict[str, int] = {}
         self.started: list[subprocess.Popen[str]] = []
         self.enter: tuple[str, ...] = ()  # before a command: how it sees the disk of the trail
+        self.outside: Path | None = (
+            None  # the trail as this process sees it, where that is another path
+        )
 
     def start(self, *arguments: str, output: int = subprocess.PIPE) -> subprocess.Popen[str]:
         """Start the command line in a process of its own; somebody must read its output, or it is to have none."""
@@ -65,14 +69,25 @@ class LivePlace:
             if process.stdout is not None:
                 process.stdout.close()
 
-    def run(self, *arguments: str, seconds: float = 120) -> list[dict[str, Any]]:
+    def run(self, *arguments: str, seconds: float = PATIENCE) -> list[dict[str, Any]]:
         """Run the command line until it ends; return its reports."""
         process = self.start("--json", *arguments)
         output = process.communicate(timeout=seconds)[0]
         assert process.returncode == 0, self.log.read_text()[-3000:]
         return [json.loads(line) for line in output.splitlines()]
 
-    def wait(self, text: str, seconds: float = 60) -> None:
+    def run_until(self, operations: int, *arguments: str) -> None:
+        """Run the command line until its trail has so many operations: a broker may give what it had given to a consumer that is gone later."""
+        until = time.monotonic() + PATIENCE
+        self.run(*arguments)
+        while time.monotonic() < until and self.count() < operations:
+            self.run(*arguments)
+
+    def count(self) -> int:
+        """Return how many operations the trail has."""
+        return sum(batch.num_rows for batch in read_trail(self.outside or self.prefix))
+
+    def wait(self, text: str, seconds: float = PATIENCE) -> None:
         """Wait until the log has a text once more than when this was asked last."""
         until = time.monotonic() + seconds
         while self.log.read_text().count(text) <= self.seen.get(text, 0):
@@ -82,7 +97,7 @@ class LivePlace:
 
     def kill(self, process: subprocess.Popen[str], number: int = signal.SIGKILL) -> int:
         process.send_signal(number)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
         return process.returncode
 
     def column(self, name: str) -> list[str]:

@@ -15,21 +15,21 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol, TypeVar
 
 import pytest
 
 CACHE: Final = Path(os.environ.get("TRAILGATE_BROKERS", Path.home() / ".cache/trailgate-brokers"))
 START_SECONDS: Final = 180  # a busy machine reads a long queue
 FETCH_SECONDS: Final = 240
-STOP_SECONDS: Final = 10
+STOP_SECONDS: Final = 60
 
 
 def environment() -> dict[str, str]:
-    """Return the environment without the options that a Spark of the same process has its Java started with."""
-    return {name: value for name, value in os.environ.items() if name != "JDK_JAVA_OPTIONS"}
+    """Return the environment with Java's options for what runs for seconds; the programs name their own collectors."""
+    return {**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 
 def run(command: Sequence[object], *, seconds: float = 120, cwd: Path | None = None) -> str:
@@ -174,6 +174,10 @@ class Process:
         atexit.register(self.stop)
 
     @property
+    def runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def pid(self) -> int:
         """Return the number of the running process."""
         assert self._process is not None
@@ -219,6 +223,45 @@ def answers(port: int, data: bytes, expected: bytes) -> bool:
             return expected in opened.recv(4096)
     except OSError:
         return False
+
+
+class Started(Protocol):
+    """A broker that was started."""
+
+    @property
+    def process(self) -> Process: ...
+
+
+Broker = TypeVar("Broker", bound=Started)
+
+
+class OneBroker:
+    """The broker that runs: for one test after the other, until one asks for another one."""
+
+    def __init__(self) -> None:
+        self._start: object = None
+        self._broker: Any = None
+        self._open = ExitStack()
+
+    def of(
+        self,
+        start: Callable[[Path], AbstractContextManager[Broker]],
+        folders: pytest.TempPathFactory,
+    ) -> Broker:
+        """Return the broker that a function starts in a folder, which runs if it was started by the same one."""
+        if self._start != start:
+            self.close()
+            self._broker = self._open.enter_context(start(folders.mktemp("broker")))
+            self._start = start
+        broker: Broker = self._broker
+        if not broker.process.runs:  # a test failed that had killed it
+            broker.process.start()
+        return broker
+
+    def close(self) -> None:
+        """Stop what runs."""
+        self._start = None
+        self._open.close()
 
 
 @contextmanager

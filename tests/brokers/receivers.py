@@ -14,6 +14,8 @@ from trailgate.brokers.address import parse_address
 from trailgate.brokers.receiver import Receiver, Window
 from trailgate.jobs.receive.receivers import receiver_of
 
+PATIENCE = 240.0  # seconds that a busy machine may take
+
 
 @contextmanager
 def opened(address: str) -> Iterator[Receiver]:
@@ -25,7 +27,7 @@ def opened(address: str) -> Iterator[Receiver]:
         receiver.close()
 
 
-def received(receiver: Receiver, count: int, seconds: float = 20) -> list[dict[str, Any]]:
+def received(receiver: Receiver, count: int, seconds: float = PATIENCE) -> list[dict[str, Any]]:
     """Return messages until so many have come; all are acknowledged."""
     found: list[dict[str, Any]] = []
     until = time.monotonic() + seconds
@@ -35,7 +37,7 @@ def received(receiver: Receiver, count: int, seconds: float = 20) -> list[dict[s
         if window is not None:
             found += window.messages.to_pylist()
             receiver.acknowledge(window)
-    assert receiver.settle(10)
+    assert receiver.settle(PATIENCE)
     return found
 
 
@@ -44,10 +46,10 @@ def received_again(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the messages of a first window, the only one that is acknowledged, and what comes after a second start."""
     with opened(window) as receiver:
-        first = receiver.receive(20)
+        first = receiver.receive(PATIENCE)
         assert first is not None
         receiver.acknowledge(first)
-        assert receiver.settle(10)
+        assert receiver.settle(PATIENCE)
     time.sleep(1)
     with opened(address) as receiver:
         return first.messages.to_pylist(), received(receiver, count - len(first.messages))
@@ -61,7 +63,7 @@ def check_second_consumer_is_noted(address: str, caplog: pytest.LogCaptureFixtur
         time.sleep(1)
         assert "consumers" not in caplog.text  # its own is none other
         with opened(address) as second:
-            until = time.monotonic() + 20
+            until = time.monotonic() + PATIENCE
             while caplog.text.count("two has 2 consumers") < 2 and time.monotonic() < until:
                 second.receive(0.1)
 

@@ -9,7 +9,7 @@ import pytest
 
 from brokers.artemis import LOGIN, Artemis
 from brokers.cut_connection import Proxy
-from brokers.receivers import opened, received, received_again
+from brokers.receivers import PATIENCE, opened, received, received_again
 from trailgate.errors import BrokerRefusedError
 
 proton = pytest.importorskip("proton", reason="AMQP needs the extra amqp")
@@ -106,7 +106,7 @@ def test_messages_keep_their_order_over_a_connection_that_goes_silent(artemis: A
     send(artemis, "silent", *(proton.Message(f"{n}", id=f"{n}", durable=True) for n in range(2000)))
     address = artemis.address("silent", "amqp", heart_beat=1, window=100)
     found: dict[str, int] = {}
-    until = time.monotonic() + 100
+    until = time.monotonic() + PATIENCE
     with opened(address.replace(f":{artemis.amqp}/", f":{proxy.port}/")) as receiver:
         while len(found) < 2000:
             assert time.monotonic() < until, len(found)

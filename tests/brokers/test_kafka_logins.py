@@ -13,10 +13,10 @@ from brokers import kafka as kafka_broker
 from brokers.certificates import STORE_PASSWORD, Certificates
 from brokers.kafka import Kafka
 from brokers.live_place import LivePlace, row
-from brokers.real_brokers import free_ports
+from brokers.real_brokers import OneBroker, free_ports
+from brokers.receivers import PATIENCE
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("brokers")]
 PASSWORD: Final = "secret word"
 # With a map of its own, a broker needs the names of all protocols.
 MORE: Final = """\
@@ -45,7 +45,8 @@ class Guarded(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def guarded(one_broker: OneBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    one_broker.close()
     folder = tmp_path_factory.mktemp("guarded")
     certificates = Certificates(folder)
     names = ("SASL_PLAINTEXT", "SASL_SSL", "SSL")
@@ -95,7 +96,7 @@ def test_what_is_wrong_ends_the_run_with_one_line(
     files = {} if trusted is None else {"ca": getattr(guarded.certificates, trusted)}
     process = place.start("--from", guarded.address(listener, "wrong", password, **files))
 
-    assert process.wait(60) == 1
+    assert process.wait(PATIENCE) == 1
     lines = place.log.read_text().splitlines()
     assert lines[-1].startswith("error: ")
     assert text in lines[-1]

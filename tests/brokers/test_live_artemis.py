@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import signal
-import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from importlib.util import find_spec
@@ -16,37 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from brokers.artemis import LOGIN, Artemis
-from brokers.live_place import LivePlace, messages, row, transactions
-from brokers.stomp_sender import Sender
+from brokers.artemis import LOGIN, Artemis, sent
+from brokers.live_place import LivePlace, row
 
-ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "3"))
-OPERATIONS = 10_000 * ROUNDS
 BY_AMQP = pytest.param(
     "amqp",
     marks=pytest.mark.skipif(find_spec("proton") is None, reason="AMQP needs the extra amqp"),
 )
 BOTH = pytest.mark.parametrize("scheme", ["stomp", BY_AMQP])
-AMQP = pytest.mark.parametrize("scheme", [BY_AMQP])
-QUEUE = {"destination-type": "ANYCAST"}
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[LivePlace]:
     with closing(LivePlace(tmp_path)) as made:
         yield made
-
-
-def sent(broker: Artemis, queue: str, bodies: list[str], scheme: str = "stomp") -> None:
-    """Send by a protocol's own sender: over AMQP only what has a JMS id can be received."""
-    if scheme == "amqp":
-        from brokers.amqp_sender import send  # noqa: PLC0415  an extra
-
-        send(broker.amqp, LOGIN, queue, bodies)
-        return
-    sender = Sender(broker.stomp, queue, LOGIN, **QUEUE)
-    sender.send(bodies)
-    sender.close()
 
 
 @BOTH
@@ -64,44 +42,6 @@ def test_messages_of_a_jms_client_become_operations(
     assert (last["lag_messages"], last["number"]) == (0, 2)
     assert 0 <= last["lag_seconds"] < 300
     assert (place.folder / f"ot{last['trail_file']:09}").stat().st_size == last["trail_offset"]
-
-
-@AMQP
-def test_each_operation_is_captured_once_whatever_is_killed(
-    artemis: Artemis, place: LivePlace, scheme: str
-) -> None:
-    """Over STOMP more is tried, see ``test_live_killed.py``."""
-    seed = random.randrange(1 << 32)
-    chance = random.Random(seed)
-    wanted = transactions(chance, OPERATIONS)
-    bodies = list(messages(chance, wanted))
-    queue = f"killed.{scheme}"
-    address = artemis.address(queue, scheme)
-    killed = [0, 0]
-    process = place.start("--from", address, "--follow")
-    for begin in range(0, len(bodies), len(bodies) // ROUNDS + 1):
-        part = bodies[begin : begin + len(bodies) // ROUNDS + 1]
-        sending = threading.Thread(target=sent, args=(artemis, queue, part, scheme))
-        sending.start()
-        sending.join(60)
-        time.sleep(chance.uniform(0.0, 2.5))
-        if chance.random() < 0.4:
-            artemis.process.kill()
-            killed[1] += 1  # the receiver tries it again
-            if chance.random() < 0.5:
-                place.kill(process)
-                process = place.start("--from", address, "--follow")
-                killed[0] += 1
-            artemis.process.start()
-        else:
-            place.kill(process)
-            process = place.start("--from", address, "--follow")
-            killed[0] += 1
-    place.kill(process)
-    place.run("--from", address)
-
-    sys.stdout.write(f"seed {seed}, killed receivers and brokers: {killed}\n")
-    assert place.captured() == [one for transaction in wanted for one in transaction], seed
 
 
 @BOTH
@@ -129,7 +69,7 @@ def test_a_stop_is_graceful_and_leaves_nothing_unacknowledged(
 def test_the_adapters_own_properties_name_broker_queue_and_login(
     artemis: Artemis, place: LivePlace
 ) -> None:
-    artemis.produce("named", [row(1, "W")])
+    sent(artemis, "named", [row(1, "W")])
     connection = [
         f"java.naming.provider.url=stomp://127.0.0.1:{artemis.stomp}",
         "java.naming.factory.initial=org.apache.activemq.jndi.ActiveMQInitialContextFactory",

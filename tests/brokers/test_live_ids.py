@@ -10,6 +10,7 @@ import pytest
 
 from brokers.artemis import LOGIN, Artemis
 from brokers.live_place import LivePlace, row
+from brokers.receivers import PATIENCE
 from brokers.stomp_sender import Sender
 
 QUEUE = {"destination-type": "ANYCAST"}
@@ -55,7 +56,7 @@ def test_an_id_of_another_length_stops_the_run_and_both_are_named(
     sent(artemis, "longer", ("9", 9), ("10", 10))
     process = place.start("--from", artemis.address("longer"))
 
-    assert process.wait(60) == 1
+    assert process.wait(PATIENCE) == 1
     assert "the message id 10 has 2 characters, and 9 before it has 1" in place.log.read_text()
     assert place.captured() == [(9, "W")]
 
@@ -69,7 +70,7 @@ def test_without_the_jms_id_that_is_needed_nothing_is_taken_from_the_broker(
     artemis.produce(queue, [row(1, "W")])
     process = place.start("--from", artemis.address(queue), "--on-error", mode)
 
-    assert process.wait(60) == 1
+    assert process.wait(PATIENCE) == 1
     assert "without JMSMessageID, which jms.id or $jmsid needs" in place.log.read_text()
     assert "amqp://" in place.log.read_text()
     pytest.importorskip("proton", reason="AMQP needs the extra amqp")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import random
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,9 +12,11 @@ import pytest
 
 from brokers.kafka import Kafka
 from brokers.live_place import LivePlace, messages, row, transactions
+from brokers.receivers import PATIENCE
+from laws import chance, kills
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
-ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "3"))
+ROUNDS = kills(3)
 OPERATIONS = 10_000 * ROUNDS
 
 
@@ -50,18 +49,18 @@ def test_headers_arrive_by_their_jms_names(kafka: Kafka, place: LivePlace) -> No
     assert place.column("csn") == ["ID:headers:0:00000000000000000000"]
 
 
+@pytest.mark.timeout(300 + 20 * ROUNDS)
 def test_each_operation_is_captured_once_whatever_is_killed(kafka: Kafka, place: LivePlace) -> None:
-    seed = random.randrange(1 << 32)
-    chance = random.Random(seed)
-    wanted = transactions(chance, OPERATIONS)
-    bodies = list(messages(chance, wanted))
+    drawn = chance("killed kafka")
+    wanted = transactions(drawn, OPERATIONS)
+    bodies = list(messages(drawn, wanted))
     kafka.create("killed")
     address = kafka.address("killed")
     process = place.start("--from", address, "--follow")
     killed = [0, 0]
     for begin in range(0, len(bodies), len(bodies) // ROUNDS + 1):
         kafka.send("killed", bodies[begin : begin + len(bodies) // ROUNDS + 1])
-        time.sleep(chance.uniform(0.0, 2.5))
+        time.sleep(drawn.uniform(0.0, 2.5))
         if begin and not killed[1]:
             kafka.process.kill()
             killed[1] += 1
@@ -73,8 +72,7 @@ def test_each_operation_is_captured_once_whatever_is_killed(kafka: Kafka, place:
     place.kill(process)
     place.run("--from", address)
 
-    sys.stdout.write(f"seed {seed}, killed receivers and brokers: {killed}\n")
-    assert place.captured() == [one for transaction in wanted for one in transaction], seed
+    assert place.captured() == [one for transaction in wanted for one in transaction], killed
 
 
 def test_a_stop_is_graceful(kafka: Kafka, place: LivePlace) -> None:
@@ -94,7 +92,7 @@ def test_messages_that_are_gone_are_an_error_and_never_passed_over(
     kafka.send("gone", [row(2, "W"), row(3, "W")])
     kafka.remove_before("gone", 2)
     process = place.start("--from", kafka.address("gone"))
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
 
     assert process.returncode == 1
     assert "messages 2 to 3 are there, not 1" in place.log.read_text()
@@ -104,7 +102,7 @@ def test_a_topic_with_several_partitions_needs_one_named(kafka: Kafka, place: Li
     kafka.create("several", 2)
     kafka.send("several", [row(1, "W"), None])
     process = place.start("--from", kafka.address("several"))
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "has 2 partitions" in place.log.read_text()
 

@@ -44,7 +44,7 @@ class Broker:
                         opened.recv(4096)
 
     def close(self) -> None:
-        self._thread.join(10)
+        self._thread.join(240)
         self._listening.close()
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from brokers.artemis import LOGIN, Artemis
-from brokers.receivers import check_second_consumer_is_noted, opened
+from brokers.receivers import PATIENCE, check_second_consumer_is_noted, opened
 from brokers.stomp_sender import Sender
 from trailgate.brokers.receiver import Receiver, Window
 from trailgate.errors import BrokerRefusedError, OptionError
@@ -24,7 +24,7 @@ def sent(broker: Artemis, queue: str, bodies: list[str | bytes], **headers: str)
     sender.close()
 
 
-def received(receiver: Receiver, count: int, seconds: float = 20) -> list[Window]:
+def received(receiver: Receiver, count: int, seconds: float = PATIENCE) -> list[Window]:
     """Return windows until so many messages have come."""
     windows: list[Window] = []
     until = time.monotonic() + seconds
@@ -49,7 +49,7 @@ def test_the_headers_of_a_jms_client_arrive_by_their_jms_names(artemis: Artemis)
     with opened(artemis.address("headers")) as receiver:
         (window,) = received(receiver, 1)
         receiver.acknowledge(window)
-        assert receiver.settle(10)
+        assert receiver.settle(PATIENCE)
 
     message = window.messages.to_pylist()[0]
     headers = dict(message["headers"])
@@ -73,12 +73,12 @@ def test_what_is_not_acknowledged_comes_again_with_the_same_ids(artemis: Artemis
         first = received(receiver, 1000)
         for window in first[:5]:
             receiver.acknowledge(window)
-        assert receiver.settle(10)
+        assert receiver.settle(PATIENCE)
     time.sleep(MOMENT)
     with opened(artemis.address("again")) as receiver:
         second = received(receiver, 5000 - len(bodies(first[:5])))
         receiver.acknowledge(second[-1])
-        assert receiver.settle(10)
+        assert receiver.settle(PATIENCE)
 
     assert bodies(first[:5]) + bodies(second) == texts
     again = ids(second)
@@ -98,10 +98,10 @@ def test_a_connection_that_is_lost_is_made_again(artemis: Artemis) -> None:
         receiver.acknowledge(
             before[-1]
         )  # of a connection that is gone: the broker gives its messages again
-        assert receiver.settle(1)
-        after = received(receiver, 2, 60)
+        assert receiver.settle(PATIENCE)
+        after = received(receiver, 2)
         receiver.acknowledge(after[-1])
-        assert receiver.settle(10)
+        assert receiver.settle(PATIENCE)
 
     assert bodies(after) == ["one", "two"]
     assert ids(after) == ids(before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brokers.classic import LOGIN, Classic
-from brokers.receivers import check_second_consumer_is_noted, opened
+from brokers.receivers import PATIENCE, check_second_consumer_is_noted, opened
 from brokers.stomp_sender import Sender
 
 
@@ -26,5 +26,5 @@ def test_a_durable_subscription_gets_what_came_while_nobody_listened(classic: Cl
         window = receiver.receive(20)
         assert window is not None
         receiver.acknowledge(window)
-        assert receiver.settle(10)
+        assert receiver.settle(PATIENCE)
     assert window.messages["body"].to_pylist() == [b"later"]

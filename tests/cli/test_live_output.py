@@ -48,7 +48,7 @@ def on_terminal(folder: Path, columns: int, *asked: str, **more: str) -> str:
             break
         output += portion
     os.close(reading)
-    assert process.wait(60) == 0, output.decode()
+    assert process.wait(240) == 0, output.decode()
     return output.decode().removesuffix(RESET)
 
 
@@ -56,7 +56,7 @@ def piped(folder: Path, *asked: str) -> tuple[str, str]:
     """Return what is written where there is no terminal."""
     done = subprocess.run(
         [sys.executable, PROGRAM, folder, *asked],
-        env=environment(), capture_output=True, text=True, timeout=120, check=True,
+        env=environment(), capture_output=True, text=True, timeout=240, check=True,
     )  # fmt: skip
     return done.stdout, done.stderr
 

@@ -9,11 +9,21 @@ from pathlib import Path
 
 import pytest
 
+from laws import one_of
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run as run_here
 
 CAPTURE = "capture --properties dirprm/shop.properties --from messages --to dirdat/ot"
 FULL = "error: the output cannot be written: No space left on device\n"
+COMMANDS = (
+    "show dirdat/ot",
+    "show dirdat/ot --format json",
+    "check dirdat/ot",
+    "analyze dirdat/ot000000000",
+    "gendef --prop dirprm/shop.properties",
+    "assumptions",
+    f"{CAPTURE} --dry-run",
+)
 PROGRAM = "from trailgate.cli.main import main; main()"
 
 
@@ -51,7 +61,7 @@ def closed_pipe(arguments: str) -> int:
         os.close(writing)
 
 
-@pytest.mark.parametrize("more", ["", "--json"])
+@pytest.mark.parametrize("more", one_of(["", "--json"], "summaries"))
 def test_a_capture_whose_summary_cannot_be_printed_is_done(more: str) -> None:
     code, notes = run(f"{CAPTURE} {more}", "> /dev/full")
     assert code == 0
@@ -63,23 +73,18 @@ def test_a_capture_whose_summary_cannot_be_printed_is_done(more: str) -> None:
     assert Path("dirdat/ot.manifest.json").read_bytes() == held
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "show dirdat/ot",
-        "show dirdat/ot --format json",
-        "check dirdat/ot",
-        pytest.param("analyze dirdat/ot000000000", marks=pytest.mark.slow),
-        pytest.param("gendef --prop dirprm/shop.properties", marks=pytest.mark.slow),
-        pytest.param("assumptions", marks=pytest.mark.slow),
-        pytest.param(f"{CAPTURE} --dry-run", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("arguments", COMMANDS)
 def test_an_output_that_is_full_is_one_line_and_3(arguments: str) -> None:
     assert run_here(CAPTURE.split()) == 0
     code, errors = run(arguments, "> /dev/full")
     assert (code, errors.replace(" (dirdat/ot000000000)", "")[-len(FULL) :]) == (3, FULL)
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("arguments", one_of(COMMANDS, "commands without a reader"))
+def test_an_output_that_nobody_reads_is_no_error(arguments: str) -> None:
+    assert run_here(CAPTURE.split()) == 0
+
     assert closed_pipe(arguments) == 0
     assert run(arguments, ">&-")[0] == 0
 

@@ -40,10 +40,10 @@ def test_warm_says_what_it_compiled_and_where_it_is_kept(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_processes_that_start_at_once_share_a_cache(tmp_path: Path) -> None:
-    running = [warming(tmp_path) for _ in range(4)]
+    running = [warming(tmp_path) for _ in range(3)]
     finished = [(process.communicate(), process.returncode) for process in running]
 
-    assert [code for _, code in finished] == [0] * 4, finished
+    assert [code for _, code in finished] == [0] * 3, finished
     assert "0 compiled in " in warming(tmp_path).communicate()[0]
 
 

@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 )
             )
         used = getattr(item, "fixturenames", ())
-        if "spark" in used and "artemis" not in used and item.get_closest_marker("spark"):
+        if "spark" in used and "one_broker" not in used and item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 

@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from laws import one_of
 from sample_trail import NOTES, Op, Transaction, write_trail
 from trailgate.jobs.checking.report import check_trail
 from trailgate.spark.local_session import session
@@ -232,18 +233,37 @@ def rows(trail: str) -> list[Any]:
     return list(table.select(list(NEEDED)).to_pylist())
 
 
+TASKS: Final = (
+    (Writes.batch, Strike(WRITE, STAGED)),
+    (Writes.batch, Strike(WRITE, STAGED, 2, after=True)),
+    (Writes.stream, Strike(WRITE, STAGED, 2)),
+)
+COMMITS: Final = (
+    Strike(COMMIT, MANIFEST, 1, after=False, batch=0),
+    Strike(COMMIT, MANIFEST, 1, after=True, batch=1),
+    Strike(COMMIT, MANIFEST, 2, after=True, batch=2),
+)
+
+
 def tasks(writes: Writes) -> None:
     """Kill workers of tasks, which are tried again."""
-    writes.batch(Strike(WRITE, STAGED))
-    writes.batch(Strike(WRITE, STAGED, 2, after=True))
-    writes.stream(Strike(WRITE, STAGED, 2))
+    for write, strike in one_of(TASKS, "tasks"):
+        write(writes, strike)
 
 
 def commits(writes: Writes) -> None:
     """Kill the process that commits: before it decides, after it, and after all is published."""
+    for commit in one_of((batch_commits, stream_commits), "commits"):
+        commit(writes)
+
+
+def batch_commits(writes: Writes) -> None:
     writes.batch(Strike(COMMIT, MANIFEST), fails=True)
-    for batch, (number, after) in enumerate(((1, False), (1, True), (2, True))):
-        writes.stream(Strike(COMMIT, MANIFEST, number, after, batch), fails=True)
+
+
+def stream_commits(writes: Writes) -> None:
+    for strike in one_of(COMMITS, "commits of streams"):
+        writes.stream(strike, fails=True)
     writes.stream(None)
 
 

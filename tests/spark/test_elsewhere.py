@@ -13,8 +13,12 @@ from typing import Any
 import pytest
 
 from capture_place import Place, row
+from spark.whole_way import FOLDERS, WAYS
 
 ROOT = Path(__file__).parents[2]
+NEEDS_GRPC = pytest.mark.skipif(
+    importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio"
+)
 COPYBOOK = "01 R.\n   05 ID PIC 9(4).\n"
 SAME = {
     "captured": 3,
@@ -55,18 +59,21 @@ def whole_way(folder: Path, kind: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_relative_paths_are_the_users_on_the_workers_of_a_cluster(tmp_path: Path) -> None:
-    found = whole_way(tmp_path, "local-cluster")
-
-    assert found == {**SAME, "unregistered": "", "unregistered properties": ""}
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
-def test_relative_paths_are_the_users_over_spark_connect(tmp_path: Path) -> None:
-    found = whole_way(tmp_path, "connect")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=NEEDS_GRPC if kind == "connect" else ())
+        for place, kind in WAYS
+        if place == FOLDERS
+    ],
+)
+def test_relative_paths_are_the_users(tmp_path: Path, kind: str) -> None:
+    found = whole_way(tmp_path, kind)
 
     for name in ("unregistered", "unregistered properties"):
-        assert "is a folder of Spark's: give absolute paths, or the option base" in found.pop(name)
+        error = found.pop(name)
+        if kind == "connect":
+            assert "is a folder of Spark's: give absolute paths, or the option base" in error
+        else:
+            assert not error
     assert found == SAME

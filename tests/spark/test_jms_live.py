@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,32 +17,23 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from brokers import artemis as artemis_broker
-from brokers.artemis import LOGIN, Artemis
+from brokers.artemis import LOGIN, Artemis, sent
 from brokers.live_place import LivePlace, messages, row, transactions
-from brokers.stomp_sender import Sender
+from brokers.real_brokers import OneBroker
+from laws import chance, kills
 from trailgate.storage.files.journal.journal import Journal
 
 ROOT = Path(__file__).parents[2]
-QUEUE = {"destination-type": "ANYCAST"}
-ROUNDS = int(os.environ.get("TRAILGATE_KILLS", "4"))
-SEED = int(os.environ.get("TRAILGATE_SEED", random.randrange(1 << 32)))
 OPERATIONS = 4_000  # of one round
 # The process that receives, those that parse and write, and the one that started the query, with its process group.
 DRIVER = "driver"
-KINDS = ("python_streaming_source_runner", DRIVER, "pyspark.worker", DRIVER)
+RECEIVER, WORKER = "python_streaming_source_runner", "pyspark.worker"
 SECONDS = 400
 
 
-@pytest.fixture(scope="module")
-def artemis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Artemis]:
-    with artemis_broker.running(tmp_path_factory.mktemp("artemis")) as broker:
-        yield broker
-
-
-def sent(broker: Artemis, queue: str, bodies: list[str]) -> None:
-    sender = Sender(broker.stomp, queue, LOGIN, **QUEUE)
-    sender.send(bodies)
-    sender.close()
+@pytest.fixture
+def artemis(one_broker: OneBroker, tmp_path_factory: pytest.TempPathFactory) -> Artemis:
+    return one_broker.of(artemis_broker.running, tmp_path_factory)
 
 
 def received(spark: SparkSession, place: LivePlace, **options: str) -> DataFrame:
@@ -162,17 +152,17 @@ class Driver:
         folder = self._place.folder / "state/offsets"
         return max((int(path.name) for path in folder.glob("[0-9]*")), default=-1)
 
-    def kill_below(self, what: str, chance: random.Random) -> None:
+    def kill_below(self, what: str, drawn: random.Random) -> None:
         """Kill one of the Python processes that Spark has for the query, if there is one with such a name now."""
         found = [one for one, name in descendants(self.process.pid).items() if what in name]
         if found:
             with suppress(ProcessLookupError):
-                os.kill(chance.choice(found), signal.SIGKILL)
+                os.kill(drawn.choice(found), signal.SIGKILL)
 
     def kill(self) -> None:
         """Kill the driver with its whole process group."""
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(SECONDS)
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -184,33 +174,34 @@ class Driver:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(720 + 60 * kills(3))
 def test_each_operation_is_in_the_trail_once_whatever_process_of_spark_is_killed(
     artemis: Artemis, tmp_path: Path
 ) -> None:
-    chance = random.Random(SEED)
+    drawn, rounds = chance("processes of spark"), kills(3)
+    kinds = drawn.sample([RECEIVER, DRIVER, WORKER], 3)
     place = LivePlace(tmp_path)
-    wanted = transactions(chance, OPERATIONS * ROUNDS)
-    bodies = list(messages(chance, wanted))
+    wanted = transactions(drawn, OPERATIONS * rounds)
+    bodies = list(messages(drawn, wanted))
     queue = "killed.spark"
     driver = Driver(place, artemis.address(queue))
     killed: list[str] = []
     try:
-        for number in range(ROUNDS):
-            size, known = len(bodies) // ROUNDS + 1, driver.planned()
+        for number in range(rounds):
+            size, known = len(bodies) // rounds + 1, driver.planned()
             sent(artemis, queue, bodies[number * size : (number + 1) * size])
             driver.wait_for_batch(known + 1)
-            time.sleep(chance.uniform(0.0, 1.0))
-            killed.append(KINDS[number % len(KINDS)])
+            time.sleep(drawn.uniform(0.0, 1.0))
+            killed.append(kinds[number % len(kinds)])
             if killed[-1] == DRIVER:
                 driver.kill()
                 driver.start()
             else:
-                driver.kill_below(killed[-1], chance)
+                driver.kill_below(killed[-1], drawn)
         (place.folder / "stop").touch()
         assert driver.process.wait(SECONDS) == 0, driver.log.read_text()[-5000:]
     finally:
         driver.close()
 
-    sys.stdout.write(f"seed {SEED}, killed: {', '.join(killed)}\n")
-    assert place.captured() == [one for transaction in wanted for one in transaction], SEED
+    sys.stdout.write(f"killed: {', '.join(killed)}\n")
+    assert place.captured() == [one for transaction in wanted for one in transaction], killed

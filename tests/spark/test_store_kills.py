@@ -6,18 +6,24 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from laws import one_of
 from store_servers.bucket import Bucket
 
 TESTS = Path(__file__).parents[1]
-RUNS = (
-    ("tasks", "commits", "batch+driver"),
-    ("batch", "stream+driver"),
-    ("stream",),
-)
+
+
+def runs() -> Iterator[list[str]]:
+    """Yield the steps of one run of the program after the other: each but the last ends with its kill."""
+    steps = ["tasks", "commits"]
+    for driver in one_of(("batch", "stream"), "drivers"):
+        yield [*steps, f"{driver}+driver"]
+        steps = [driver]
+    yield steps
 
 
 @pytest.mark.slow
@@ -27,7 +33,7 @@ def test_what_spark_does_again_is_there_once(tmp_path: Path, s3_bucket: Bucket) 
     program = [sys.executable, str(TESTS / "spark/killed_writes.py"), str(tmp_path), s3_bucket.url]
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    for steps in RUNS:
+    for steps in runs():
         done = subprocess.run(
             [*program, *steps],
             env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(temporary)},
@@ -37,6 +43,6 @@ def test_what_spark_does_again_is_there_once(tmp_path: Path, s3_bucket: Bucket) 
         )
         reached = [step for step in steps if not step.endswith("+driver")]
         assert done.stdout.split() == reached, done.stderr[-4000:]
-        assert done.returncode == (0 if reached == [*steps] else -signal.SIGKILL)
+        assert done.returncode == (0 if reached == steps else -signal.SIGKILL)
     assert [key for key in s3_bucket.keys("dirdat/") if "/." in key] == []
     assert s3_bucket.uploads() == []

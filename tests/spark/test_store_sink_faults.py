@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
-from laws import stride
+from laws import sampled
 from sample_trail import DEFINITIONS
 from spark.failing_batches import ROWS, SCHEMA, parts_of, task
 from store_servers.bucket import Bucket
@@ -151,20 +151,8 @@ class Writing:
         return [*hidden, *(f"part of {key}" for key in self.bucket.uploads())]
 
 
-# A fault at each request takes minutes; at some of them seconds.
-FAULTS = [
-    (KILLED, 17),
-    (LOST, 17),
-    *(
-        pytest.param(kind, every, marks=pytest.mark.slow)
-        for kind, every in (
-            (KILLED, stride(4)),
-            (LOST, stride(4)),
-            (FAILED, stride(7)),
-            (GONE, stride(7)),
-        )
-    ),
-]
+# A fault at each request takes minutes; at so many of them seconds.
+FAULTS = [(KILLED, 5), (LOST, 4), (FAILED, 3), (GONE, 3)]
 
 
 def outcome(act: Callable[[], object]) -> str | None:
@@ -176,10 +164,10 @@ def outcome(act: Callable[[], object]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize(("kind", "every"), FAULTS)
+@pytest.mark.parametrize(("kind", "count"), FAULTS)
 @pytest.mark.usefixtures("short")
 def test_a_batch_of_a_stream_that_is_given_again_is_there_once(
-    s3_bucket: Bucket, kind: str, every: int
+    s3_bucket: Bucket, kind: str, count: int
 ) -> None:
     writing = Writing(s3_bucket)
     writing.stream(0, 0)
@@ -188,7 +176,7 @@ def test_a_batch_of_a_stream_that_is_given_again_is_there_once(
     expected = writing.operations()
     seen = set()
 
-    for at in range(requests, 0, -every):
+    for at in sampled(range(1, requests + 1), count, f"stream {kind}"):
         writing.restore(contents)
         outcome(partial(writing.stream, 1, 1, Fault(kind, at)))
         found = writing.operations()
@@ -203,10 +191,10 @@ def test_a_batch_of_a_stream_that_is_given_again_is_there_once(
     assert check_trail(writing.prefix).whole
 
 
-@pytest.mark.parametrize(("kind", "every"), FAULTS)
+@pytest.mark.parametrize(("kind", "count"), FAULTS)
 @pytest.mark.usefixtures("short")
 def test_what_a_batch_query_writes_is_there_whole_or_not_at_all(
-    s3_bucket: Bucket, kind: str, every: int
+    s3_bucket: Bucket, kind: str, count: int
 ) -> None:
     writing = Writing(s3_bucket)
     writing.write(0, 0)
@@ -214,7 +202,7 @@ def test_what_a_batch_query_writes_is_there_whole_or_not_at_all(
     requests = writing.write(1, 1)
     both = writing.operations()
 
-    for at in range(requests, 0, -every):
+    for at in sampled(range(1, requests + 1), count, f"batch {kind}"):
         writing.restore(contents)
         error = outcome(partial(writing.write, 1, 1, Fault(kind, at)))
         assert writing.operations() in (before, both), at

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import trailgate
 from capture_place import DEFINITIONS, PROPERTIES, row
-from store_servers.bucket import Bucket
+from laws import one_of
+from store_servers.bucket import KINDS, Bucket
 from stored_place import KilledError, killed_after, requests
 from trailgate.cli.main import run
 from trailgate.jobs.record_files.options import CopybookOptions
@@ -59,6 +60,7 @@ def count(address: str) -> int:
     return sum(batch.num_rows for batch in trailgate.read_trail(address))
 
 
+@pytest.mark.parametrize("bucket", one_of(KINDS, "the whole way"), indirect=True)
 def test_the_whole_way(
     spark: SparkSession, at: Addresses, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +101,7 @@ def test_the_whole_way(
         assert "SECRET" not in str(text)
 
 
+@pytest.mark.parametrize("bucket", one_of(KINDS, "records become parquet"), indirect=True)
 def test_records_become_parquet(spark: SparkSession, at: Addresses) -> None:
     copybook = at.put("dirprm/r.cpy", "01 R.\n   COPY PART.\n")
     at.put("dirprm/part.cpy", "   05 ID PIC 9(4).\n")
@@ -123,6 +126,7 @@ def test_records_become_parquet(spark: SparkSession, at: Addresses) -> None:
     assert spark.read.format("copybook").option("copybook", copybook).load(data).count() == 500
 
 
+@pytest.mark.parametrize("bucket", one_of(KINDS, "a failed write leaves nothing"), indirect=True)
 def test_a_failed_write_leaves_nothing(spark: SparkSession, at: Addresses) -> None:
     register(spark)
     trailgate.capture_files(at("in"), at("dirdat/ot"), at("dirprm/p.properties"))

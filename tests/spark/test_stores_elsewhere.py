@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from capture_place import DEFINITIONS, PROPERTIES, row
-from laws import WHOLE
+from laws import one_of
+from spark.whole_way import STORE, WAYS
+from store_servers.bucket import KINDS as STORES
 from store_servers.bucket import Bucket
 
 ROOT = Path(__file__).parents[2]
@@ -26,10 +28,10 @@ NEEDS_GRPC = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("store", "kind"),
     [
-        ("azure", "local-cluster"),
-        pytest.param("s3", "connect", marks=NEEDS_GRPC),
-        *([("s3", "local-cluster"), ("gs", "local-cluster")] if WHOLE else []),
-        *([("azure", "connect"), ("gs", "connect")] if WHOLE else []),
+        pytest.param(store, kind, marks=NEEDS_GRPC if kind == "connect" else ())
+        for place, kind in WAYS
+        if place == STORE
+        for store in one_of(STORES, "store elsewhere")
     ],
 )
 def test_the_whole_way(

@@ -9,12 +9,14 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
 import trailgate
+from laws import one_of
 from trailgate.spark import capture_runner, read_messages, read_records, read_trail, register
 from trailgate.spark.jre import spark_java_home
 from trailgate.spark.local_session import session
@@ -34,6 +36,9 @@ def over_connect() -> SparkSession:
     return made
 
 
+KINDS: Final = ("local-cluster", "connect")
+FOLDERS, STORE = "folders", "store"  # where the paths are
+WAYS: Final = one_of(list(product((FOLDERS, STORE), KINDS)), "ways elsewhere")
 SESSIONS: dict[str, Callable[[], SparkSession]] = {
     "local-cluster": on_cluster,
     "connect": over_connect,

@@ -11,6 +11,7 @@ from trailgate.storage.stores.google_client import GoogleBucket
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.s3_client import S3Bucket
 
+KINDS = ("s3", "azure", "gs")
 NUMBERS = itertools.count(1)
 # What sends requests, by each kind of store: all of them go through its method call.
 SENDERS: tuple[Any, ...] = (S3Bucket, AzureContainer, GoogleBucket)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import pickle
@@ -17,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from capture_place import QUARANTINE, Place, row
-from laws import stride
-from store_servers.bucket import Bucket
+from laws import kills, one_of, sampled
+from store_servers.bucket import KINDS, Bucket
 from stored_place import (
     KilledError,
     StoredPlace,
@@ -160,9 +159,6 @@ def second(place: StoredPlace, monkeypatch: pytest.MonkeyPatch) -> SecondRun:
     return SecondRun(place, monkeypatch)
 
 
-EVERY = stride(9)
-
-
 def test_a_run_killed_at_any_request_runs_again_to_the_same_bytes(
     second: SecondRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +170,7 @@ def test_a_run_killed_at_any_request_runs_again_to_the_same_bytes(
     expected = place.contents("ot")
 
     seen = set()
-    for step in range(len(sent) - 1, -1, -EVERY):
+    for step in sampled(range(len(sent)), 6, f"killed {place.bucket.server.kind}"):
         clock[0] = FIRST
         place = second.again()
         before = place.contents("ot000")
@@ -198,13 +194,16 @@ def test_a_run_that_pauses_while_another_one_publishes_loses_nothing(second: Sec
     other = second.place.folder / "other"
     other.mkdir()
     (other / "rival").write_text(row(9))
+    second.again()
+    with requests(bool) as sent:
+        second.run()
+
     won = []
-    for step in itertools.count(1 + EVERY // 2, EVERY):
+    for step in sampled(range(1, len(sent) + 1), 6, f"rival {second.bucket.server.kind}"):
         place = second.again()
         with meeting(step, partial(place.run, "ot", source=other)) as met:
             stopped = stops(second.run)
-        if len(met) < step:
-            break
+        assert len(met) >= step
         names = place.names("ot")
         if stopped:
             assert names == ["name 1", "name 9"]
@@ -295,11 +294,13 @@ def test_a_job_can_be_pickled_and_run_elsewhere(place: StoredPlace) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300 + 20 * kills(8))
+@pytest.mark.parametrize("bucket", one_of(KINDS, "killed"), indirect=True)
 def test_killed_processes_are_run_again(tmp_path: Path, bucket: Bucket) -> None:
     program = Path(__file__).parents[2] / "killed_store_captures.py"
     paths = os.pathsep.join(str(Path(__file__).parents[3] / name) for name in ("src", "tests"))
     done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path / "work"), bucket.url, str(12 // stride(3))],
+        [sys.executable, str(program), str(tmp_path / "work"), bucket.url, str(kills(8))],
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from capture_place import Place, row
-from laws import stride
+from laws import sampled
 from store_servers.bucket import Bucket
 from stored_place import KilledError, killed_after, meeting, requests, short_parts, stops
 from trailgate import publish_trail
@@ -61,7 +61,7 @@ def test_a_kill_at_any_request_neither_loses_nor_repeats_messages(publishing: Pu
     assert done.files[0] == "messages-000000001.jsonl"
     assert len(done.files) > 1
 
-    for step in range(len(sent) - 1, 0, -stride(7)):
+    for step in sampled(range(1, len(sent)), 7, "publishing killed"):
         publishing.clear()
         with killed_after(step), pytest.raises(KilledError):
             publishing.run()
@@ -76,7 +76,7 @@ def test_a_run_that_pauses_while_another_one_publishes_stops(publishing: Publish
     with requests(bool) as sent:
         publishing.run()
     expected, stopped = publishing.lines(), 0
-    for step in range(1, len(sent) + 1, stride(7)):
+    for step in sampled(range(1, len(sent) + 1), 7, "publishing paused"):
         publishing.clear()
         with meeting(step, publishing.run):
             stopped += stops(publishing.run)

@@ -20,7 +20,7 @@ from trailgate.jobs.receive.feeds.feed import Part
 from trailgate.jobs.receive.feeds.journal_feed import JournalFeed
 from trailgate.storage.files.journal.journal import JournalOptions
 
-WAIT = 10.0
+WAIT = 120.0
 
 
 class CountedFeed(ListFeed):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from laws import stride
+from laws import sampled
 from store_servers.bucket import Bucket
 from stored_place import (
     KilledError,
@@ -87,7 +87,7 @@ def test_a_kill_at_any_request_leaves_what_the_next_run_completes_or_deletes(
         assert records.run() == RECORDS
     assert (records.ids(), records.rest()) == (WHOLE, LEFT)
     completed = again = 0
-    for step in range(len(sent) - 1, 0, -stride(5)):
+    for step in sampled(range(1, len(sent)), 8, "records killed"):
         records.clear()
         with killed_after(step), pytest.raises(KilledError):
             records.run()
@@ -102,7 +102,7 @@ def test_a_run_that_pauses_while_another_one_publishes_stops(records: Records) -
     with requests(bool) as sent:
         records.run()
     stopped = 0
-    for step in range(1, len(sent) - 1, stride(5)):
+    for step in sampled(range(1, len(sent) - 1), 8, "records paused"):
         records.clear()
         job, rival = records.job(), list[bool]()
         with meeting(step, partial(records.run_into, rival)):

@@ -24,7 +24,7 @@ def _file_after_file(folder: Path) -> Iterator[Thread]:
     thread = Thread(target=make, daemon=True)
     thread.start()
     yield thread
-    thread.join(timeout=20)
+    thread.join(timeout=240)
 
 
 def test_nothing_is_left_of_a_folder_that_is_still_written_into(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import live_source
 from failing_disk import FailingDisk, KilledError
-from laws import examples
+from laws import chance, examples, kills, sampled
 from live_source import SIZE, SMALL_SOURCE, expected, kept, large_source, write
 from sample_trail import Op, Transaction
 from trailgate.storage.live.appender import AppendOptions, Recovery
@@ -67,23 +67,25 @@ def broken_off(prefix: Path, options: AppendOptions, disk: FailingDisk, rows: in
 def test_a_writer_killed_at_any_step_goes_on(
     places: Iterator[Path], options: AppendOptions, part: float, rows: int
 ) -> None:
-    step = 0
-    killed = True
-    while killed:
-        step += 1
+    whole = FailingDisk()
+    write(next(places), SMALL_SOURCE, options, rows, whole)
+    assert whole.steps > 5
+
+    for step in sampled(range(1, whole.steps + 1), 10, f"killed {options} {rows}"):
         prefix = next(places)
         killed = broken_off(prefix, options, FailingDisk(step, part), rows)
+        assert killed or step == whole.steps
         write(prefix, SMALL_SOURCE, options, rows, FailingDisk())
 
         assert kept(prefix) == expected(SMALL_SOURCE, options), f"killed at step {step}"
-    assert step > 6
 
 
 @pytest.mark.slow
 def test_a_writer_killed_at_any_step_of_its_recovery_goes_on(
     places: Iterator[Path], options: AppendOptions
 ) -> None:
-    for first, second in product((9, 14, 19, 26), range(1, 13)):
+    both = list(product((9, 14, 19, 26), range(1, 13)))
+    for first, second in sampled(both, 12, f"recovery {options}"):
         prefix = next(places)
         broken_off(prefix, options, FailingDisk(first, 0.6))
         broken_off(prefix, options, FailingDisk(second, 0.5))
@@ -146,14 +148,14 @@ def test_any_crashes_leave_the_operations_of_a_run_without(
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["APPEND", "OVERWRITE"])
 def test_a_process_that_is_killed_goes_on(tmp_path: Path, mode: str) -> None:
-    prefix, chance = tmp_path / "ot", random.Random(mode)
+    prefix, moments = tmp_path / "ot", chance(mode)
     command = [sys.executable, str(live_source.__file__), str(prefix), mode, "400"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    for _ in range(4):
+    for _ in range(kills(2)):
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            time.sleep(chance.uniform(0.02, 0.3))
+            time.sleep(moments.uniform(0.02, 0.3))
             process.send_signal(signal.SIGKILL)
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
 
