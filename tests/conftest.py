@@ -18,6 +18,7 @@ from laws import FAST, FULL
 from store_servers.azure import AzureServer
 from store_servers.bucket import Bucket, Server
 from store_servers.google import GoogleServer
+from store_servers.hdfs import HdfsServer
 from store_servers.s3 import S3Server
 from trailgate.columnar.kernels import compiled
 
@@ -69,6 +70,12 @@ def gs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer
     yield from serving(GoogleServer(tmp_path_factory.mktemp("gcs")))
 
 
+@pytest.fixture(scope="session")
+def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    """Give a cluster of Hadoop, which runs while the tests do."""
+    yield from serving(HdfsServer(tmp_path_factory.mktemp("hdfs")))
+
+
 @pytest.fixture
 def s3_bucket(s3_server: S3Server) -> Bucket:
     """Give a bucket of S3 of the test's own."""
@@ -81,7 +88,13 @@ def azure_bucket(azure_server: AzureServer) -> Bucket:
     return Bucket(azure_server)
 
 
-@pytest.fixture(params=["s3", "azure", "gs"])
+@pytest.fixture
+def hdfs_bucket(hdfs_server: HdfsServer) -> Bucket:
+    """Give a folder of HDFS of the test's own."""
+    return Bucket(hdfs_server)
+
+
+@pytest.fixture(params=["s3", "azure", "gs", "hdfs"])
 def bucket(request: pytest.FixtureRequest) -> Bucket:
     """Give a bucket of the test's own, of each kind of store."""
     return Bucket(request.getfixturevalue(f"{request.param}_server"))

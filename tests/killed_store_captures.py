@@ -55,9 +55,14 @@ class Runs:
         in_a_process(self.run)
         self.place.write(*(row(i) for i in range(4)), "bad\n", row(5))
 
+    def opened(self) -> tuple[Any, str]:
+        """Return the store, and what all keys begin with, which is nothing in a bucket."""
+        store, key = writable_store(self.target, "a test")
+        return cast("Any", store), key.removesuffix("dirdat/ot")
+
     def clear(self) -> None:
-        store = writable_store(self.target, "a test")[0]
-        store.delete(key for key, _ in store.listed(""))
+        store, above = self.opened()
+        store.delete(key for key, _ in store.listed(above))
 
     def run(self, after: float | None = None) -> None:
         if after is not None:
@@ -69,11 +74,11 @@ class Runs:
         rows = [one for batch in read_trail(self.target) for one in batch["after"].to_pylist()]
         names = [dict(one)["NAME"] for one in rows]
         assert names == ["name 1", *(f"name {i}" for i in (0, 1, 2, 3, 5))], names
-        store = cast("Any", writable_store(self.target, "a test")[0])
-        parts = [key for key, _ in store.listed("dirdat/ot.quarantine")]
+        store, above = self.opened()
+        parts = [key for key, _ in store.listed(f"{above}dirdat/ot.quarantine")]
         assert len(parts) == 1, parts
         assert store.read(parts[0]).data.count(b"\n") == 1
-        assert not [key for key, _ in store.listed("dirdat/.ot.") if "decided" in key]
+        assert not [key for key, _ in store.listed(f"{above}dirdat/.ot.") if "decided" in key]
 
 
 def main(folder: Path, bucket: str, kills: int) -> None:

@@ -37,6 +37,7 @@ class AzureServer:
     """The server, and how it is reached."""
 
     kind = "azure"
+    requests_of_a_put = 1
     secret = "SECRET"
     asking = frozenset({"download_blob", "list_blobs"})
 

@@ -5,21 +5,25 @@ from __future__ import annotations
 import itertools
 from typing import Any, Protocol
 
+from laws import WHOLE
+from store_servers.hdfs import Below
 from trailgate.errors import StorageError
 from trailgate.storage.stores.azure_client import AzureContainer
 from trailgate.storage.stores.google_client import GoogleBucket
+from trailgate.storage.stores.hdfs.tree import HdfsTree
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.s3_client import S3Bucket
 
 NUMBERS = itertools.count(1)
 # What sends requests, by each kind of store: all of them go through its method call.
-SENDERS: tuple[Any, ...] = (S3Bucket, AzureContainer, GoogleBucket)
+SENDERS: tuple[Any, ...] = (S3Bucket, AzureContainer, GoogleBucket, HdfsTree)
 
 
 class Server(Protocol):
     """A server of one kind of store."""
 
     kind: str
+    requests_of_a_put: int
     secret: str  # a text that is in its login
     asking: frozenset[str]  # requests that change nothing
 
@@ -53,9 +57,13 @@ class Bucket:
         self.server, self.name = server, f"bucket{next(NUMBERS)}"
         self.url = server.url(self.name)
         store, key = writable_store(self.url, "a test")
-        assert key == ""
-        self.store: Any = store
+        # A cluster of Hadoop has no buckets: a folder of it is taken for one.
+        self.store: Any = Below(store, f"{key}/") if key else store
         server.create(store)
+
+    def stride(self, puts: int) -> int:
+        """Return how many requests there are between two faults, for one at each so many puts; 1 with TRAILGATE_EVERY."""
+        return 1 if WHOLE else puts * self.server.requests_of_a_put
 
     def put(self, key: str, data: bytes | str) -> str:
         """Write an object and return its address."""

@@ -39,6 +39,7 @@ class GoogleServer:
     """The server, and how it is reached."""
 
     kind = "gs"
+    requests_of_a_put = 1
     secret = "anonymous@"
     asking = frozenset({"read", "list"})
 

@@ -25,6 +25,7 @@ class S3Server:
     """The server, its address, and the requests by method."""
 
     kind = "s3"
+    requests_of_a_put = 1
     secret = "SECRET"
     asking = frozenset({"get_object", "list_objects_v2", "head_object"})
 
