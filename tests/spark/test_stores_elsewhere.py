@@ -27,9 +27,10 @@ NEEDS_GRPC = pytest.mark.skipif(
     ("store", "kind"),
     [
         ("azure", "local-cluster"),
+        ("hdfs", "local-cluster"),
         pytest.param("s3", "connect", marks=NEEDS_GRPC),
         *([("s3", "local-cluster"), ("gs", "local-cluster")] if WHOLE else []),
-        *([("azure", "connect"), ("gs", "connect")] if WHOLE else []),
+        *([("azure", "connect"), ("gs", "connect"), ("hdfs", "connect")] if WHOLE else []),
     ],
 )
 def test_the_whole_way(

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from brokers.real_brokers import Process, copied_jars, free_ports
-from trailgate.storage.stores.hdfs.names import claimed_key, is_hidden, written_key
+from brokers.real_brokers import Process, copied_jars, free_ports, run
+from trailgate.storage.stores.hdfs.names import is_hidden, key_of
 from trailgate.storage.stores.object_store import Pending, Range
 
 JARS: Final = (
@@ -51,11 +51,12 @@ class HdfsServer:
 
     def __init__(self, folder: Path) -> None:
         (folder / "log4j2.properties").write_text(LOGGING)
+        self._class_path = class_path(folder)
         (port,) = free_ports(1)
         self.host = f"127.0.0.1:{port}"
         ready = folder / "ready.json"
         java = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
-        java += [f"-Dtest.build.data={folder}/data", "-cp", class_path(folder), MAIN]
+        java += [f"-Dtest.build.data={folder}/data", "-cp", self._class_path, MAIN]
         more = ["-format", "-datanodes", DATANODES, "-D", f"dfs.replication={DATANODES}"]
         self._process = Process(
             [*java, *more, "-nnport", port, "-writeDetails", ready],
@@ -86,8 +87,18 @@ class HdfsServer:
             return []
         paths = [entry.path[1:] for entry in tree.call("entries", above, True)]
         hidden = [path for path in paths if is_hidden(path.rpartition("/")[2])]
-        keys = [written_key(path) or claimed_key(path) or "" for path in hidden]
-        return sorted(key.removeprefix(store.above) for key in keys)
+        return sorted(key_of(path).removeprefix(store.above) for path in hidden)
+
+    def administer(self, *command: str) -> None:
+        """Run a command of hdfs dfsadmin."""
+        java = ["java", "-XX:TieredStopAtLevel=1", "-cp", self._class_path]
+        run(
+            [*java, "org.apache.hadoop.hdfs.tools.DFSAdmin", "-fs", f"hdfs://{self.host}", *command]
+        )
+
+    def kill(self) -> None:
+        """End the servers as a power cut would."""
+        self._process.kill()
 
     def stop(self) -> None:
         """End the servers."""

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from capture_place import QUARANTINE, Place, row
+from laws import WHOLE
 from store_servers.bucket import Bucket
 from stored_place import HIDDEN, KilledError, StoredPlace, killed_after, meeting, requests
 from trailgate import capture_files
@@ -287,7 +288,13 @@ def test_killed_processes_are_run_again(tmp_path: Path, bucket: Bucket) -> None:
     program = Path(__file__).parents[2] / "killed_store_captures.py"
     paths = os.pathsep.join(str(Path(__file__).parents[3] / name) for name in ("src", "tests"))
     done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path / "work"), bucket.url, "12"],
+        [
+            sys.executable,
+            str(program),
+            str(tmp_path / "work"),
+            bucket.url,
+            "12" if WHOLE or bucket.server.kind != "hdfs" else "4",
+        ],
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,

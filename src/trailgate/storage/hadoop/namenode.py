@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
@@ -13,13 +14,17 @@ from trailgate.errors import MissingDependencyError
 from trailgate.storage.hadoop.refusals import RefusedError, refusal
 
 PORT: Final = 8020
-# Requests to one namenode that is not reached: 0.5, 1, 2 and 4 seconds apart. Name services are asked as hdfs-site.xml states.
-TRIED: Final = "5"
+# Requests to one namenode that is not reached, which take 15 seconds together. Name services are asked as hdfs-site.xml states.
+TRIED: Final = "4"
 OF_A_NAMENODE: Final = MappingProxyType({"dfs.client.failover.max.attempts": TRIED})
 KEEP: Final = 2**64 - 1  # -1 as Hadoop's Java reads it: the time of the last access stays
 FOLDERS: Final = 0o755
 # What the client reads when it connects: with other values it is another client.
 STATED: Final = ("HADOOP_USER_NAME", "HADOOP_CONF_DIR", "HADOOP_HOME", "KRB5CCNAME")
+# Seconds that the library keeps a connection to a datanode for the next request; a forked process must not use that of its parent.
+IDLE: Final = 3.2
+# The process that sent the last request, and when; a forked process has what its parent had.
+_LAST: Final[list[float]] = [0, 0.0]
 
 
 def _created(client: Any, path: str) -> Any:
@@ -64,9 +69,13 @@ def ask(authority: str, request: str, path: str, *given: Any) -> Any:
     Raises FileNotFoundError, FileExistsError, and RefusedError for all else, and MissingDependencyError.
     """
     try:
-        return REQUESTS[request](_client(authority), path, *given)
+        client = _client(authority)
+        _LAST[:] = os.getpid(), time.monotonic()
+        return REQUESTS[request](client, path, *given)
     except (FileNotFoundError, FileExistsError) as error:
         raise type(error)(str(error).partition("\n")[0]) from None
+    except MissingDependencyError:
+        raise
     except (OSError, RuntimeError, ValueError) as error:
         raise refusal(error) from None
     except BaseException as error:
@@ -86,6 +95,9 @@ def _connected(authority: str, _process: int, _stated: tuple[str | None, ...]) -
     check_installed()
     from hdfs_native import Client  # noqa: PLC0415  an extra
 
+    process, at = _LAST
+    if process not in (0, os.getpid()):
+        time.sleep(max(0, at + IDLE - time.monotonic()))
     host, colon, _ = authority.rpartition(":")
     if not authority:
         made = Client(None)

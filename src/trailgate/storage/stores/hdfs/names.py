@@ -27,23 +27,25 @@ def claim_name(key: str, over: str) -> str:
     return f"{folder}{slash}.{name}.{over}.over"
 
 
+def is_claim(name: str) -> bool:
+    """Return whether the last part of a path is that of a claim."""
+    return CLAIM.fullmatch(name) is not None
+
+
 def is_hidden(name: str) -> bool:
     """Return whether the last part of a path is one of these names."""
     return bool(WRITING.fullmatch(name) or CLAIM.fullmatch(name))
 
 
-def written_key(path: str) -> str | None:
-    """Return the key that a path was written for; None for any other path."""
-    folder, slash, name = path.rpartition("/")
-    found = WRITING.fullmatch(name)
-    return found and f"{folder}{slash}{found['name']}"
-
-
-def claimed_key(path: str) -> str | None:
-    """Return the key that a path claims to replace; None for any other path."""
-    folder, slash, name = path.rpartition("/")
-    found = CLAIM.fullmatch(name)
-    return found and f"{folder}{slash}{found['name']}"
+def key_of(path: str) -> str:
+    """Return the key that a path is of: itself, or the one that it was written for, or claims to replace."""
+    folder = ""
+    for part in path.split("/"):
+        found = WRITING.fullmatch(part) or CLAIM.fullmatch(part)
+        if found:
+            return f"{folder}{found['name']}"
+        folder += f"{part}/"
+    return path
 
 
 def staging_folders(keys: set[str]) -> list[str]:

@@ -14,11 +14,11 @@ from trailgate.storage.hadoop.namenode import check_installed
 from trailgate.storage.stores.conditions import UNDECIDED, put_decided
 from trailgate.storage.stores.hdfs.claims import ended, replaced
 from trailgate.storage.stores.hdfs.names import (
-    claimed_key,
+    is_claim,
     is_hidden,
+    key_of,
     staging_folders,
     writing_name,
-    written_key,
 )
 from trailgate.storage.stores.hdfs.parts import HdfsParts, renamed, written
 from trailgate.storage.stores.hdfs.tree import HdfsTree, name_in, tag_of
@@ -176,10 +176,10 @@ class HdfsStore:
         """Delete what was written for wanted keys and has not got its name, and what is left of claims to replace them."""
         doomed = set()
         for path in self._hidden(prefix.rpartition("/")[0], prefix):
-            key = written_key(path) or claimed_key(path) or ""
+            key = key_of(path)
             if key.startswith(prefix) and wanted(key):
-                # A claim is whole until it is ended: it goes where it is empty, or can never be.
-                if written_key(path) or self.tree.status(key) is None:
+                # A claim to a file that is there is ended by who reads the file; it is deleted where it is empty.
+                if not is_claim(name_in(path)) or self.tree.status(key) is None:
                     self.tree.call("delete", path, True)
                 else:
                     self.tree.remove(path)

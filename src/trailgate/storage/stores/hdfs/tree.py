@@ -10,6 +10,7 @@ from trailgate.errors import Where, WriteError
 from trailgate.storage.hadoop.namenode import ask
 from trailgate.storage.hadoop.refusals import UNREACHED, RefusedError
 from trailgate.storage.stores.hdfs.claims import Moved, NamesIn, Remove, Rename, Step, TagOf
+from trailgate.storage.stores.hdfs.names import key_of
 
 NOT_EMPTY: Final = "PathIsNotEmptyDirectoryException"
 
@@ -35,7 +36,7 @@ class HdfsTree:
         except RefusedError as error:
             if error.kind == NOT_EMPTY:
                 raise _NotEmptyError from None
-            where = Where(source=self.shown(key))
+            where = Where(source=self.shown(key_of(key)))
             what = "refuses it" if error.kind != UNREACHED else "cannot be reached"
             problem = f"the store {what}: {error.problem}"
             raise WriteError(problem, where=where, hint=error.hint) from None
