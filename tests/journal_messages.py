@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from trailgate.messages.received import RECEIVED
@@ -17,6 +19,16 @@ def stored(journal: Journal, first: int, bodies: list[str]) -> None:
         for at, body in enumerate(bodies, first)
     ]
     journal.append(pa.RecordBatch.from_pylist(rows, RECEIVED))
+
+
+def storing(journal: Journal, bodies: list[str], windows: list[int]) -> Iterator[None]:
+    """Append messages in windows of so many, the rest in a last one, and yield after each."""
+    at = 0
+    for window in [*windows, len(bodies)]:
+        if at < len(bodies):
+            stored(journal, at, bodies[at : at + window])
+            at = min(len(bodies), at + window)
+        yield
 
 
 def letters_of(sizes: list[int]) -> list[str]:

@@ -1,13 +1,14 @@
 """A capture into a store whose process is killed and run again: run as a program with a folder, a bucket, and the number of kills.
 
-Processes are forked from one that has never spoken to the store, since its client does not survive a fork.
+Processes are forked from one that has never spoken to the store, since its client does not survive a fork. It has captured into a folder, so that they
+have all that is imported and compiled.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import random
-import shutil
 import signal
 import sys
 import time
@@ -41,18 +42,17 @@ def in_a_process(act: Callable[[], object]) -> bool:
 
 
 class Runs:
-    """A trail with one run, and messages for a second one."""
+    """A trail with one run, and messages for a second one; the objects of the first one are put again for each."""
 
     def __init__(self, folder: Path, bucket: str) -> None:
-        self.folder, self.target = folder, f"{bucket}/dirdat/ot"
-
-    def begin(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir()
-        self.place = Place(self.folder)
+        self.target, self.saved = f"{bucket}/dirdat/ot", folder / "saved"
+        folder.mkdir()
+        self.place = Place(folder)
         self.place.write(row(1))
-        in_a_process(self.clear)
+        self.place.run("local", QUARANTINE)
+        writable_store(self.target, "a test")  # imports its client
         in_a_process(self.run)
+        in_a_process(self.save)
         self.place.write(*(row(i) for i in range(4)), "bad\n", row(5))
 
     def opened(self) -> tuple[Any, str]:
@@ -60,9 +60,17 @@ class Runs:
         store, key = writable_store(self.target, "a test")
         return cast("Any", store), key.removesuffix("dirdat/ot")
 
-    def clear(self) -> None:
+    def save(self) -> None:
         store, above = self.opened()
+        found = {key: store.read(key).data for key, _ in store.listed(above)}
+        self.saved.write_bytes(pickle.dumps(found))
+
+    def begin(self) -> None:
+        store, above = self.opened()
+        store.abandon(above, bool)
         store.delete(key for key, _ in store.listed(above))
+        for key, data in pickle.loads(self.saved.read_bytes()).items():
+            store.put(key, data, None)
 
     def run(self, after: float | None = None) -> None:
         if after is not None:
@@ -78,20 +86,19 @@ class Runs:
         parts = [key for key, _ in store.listed(f"{above}dirdat/ot.quarantine")]
         assert len(parts) == 1, parts
         assert store.read(parts[0]).data.count(b"\n") == 1
-        assert not [key for key, _ in store.listed(f"{above}dirdat/.ot.") if "decided" in key]
+        assert not [key for key, _ in store.listed(f"{above}dirdat/.ot.")]
 
 
 def main(folder: Path, bucket: str, kills: int) -> None:
     runs = Runs(folder, bucket)
-    runs.begin()
     started = time.monotonic()
     in_a_process(runs.run)
     seconds = min(SLOWEST, time.monotonic() - started)
     in_a_process(runs.check)
     chance, killed = random.Random(1), 0
-    for _ in range(kills):
-        runs.begin()
-        after = chance.uniform(0.05, 1) * seconds
+    for turn in range(kills):
+        in_a_process(runs.begin)
+        after = (turn + chance.uniform(0.1, 1)) / kills * seconds
         killed += in_a_process(partial(runs.run, after))
         in_a_process(runs.run)
         in_a_process(runs.check)

@@ -13,15 +13,35 @@ from typing import Literal
 
 import numpy as np
 
-from sample_trail import DEFINITIONS, Op, Transaction, changes
+from sample_trail import DEFINITIONS, NOTES, Op, Transaction, changes
 from trailgate.definitions.defgen.record_layout import complete
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import AppendOptions, Recovered, Recovery, TrailAppender
 from trailgate.storage.live.disk import Disk
+from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode
 
 ABEND, OK, METADATA = 150, 151, 170
+SMALL_SOURCE: list[Transaction] = [
+    [Op("I", 1)],
+    [Op("I", 2), Op("U", 2, "new", "old"), Op("D", 2), Op("I", 3, None, table=NOTES), Op("D", 3)],
+    [Op("I", 4), Op("I", 5)],
+    [Op("U", 5, "y", "x")],
+    [Op("I", number, "long" * 20) for number in range(6, 11)],
+    [Op("D", 6)],
+]
+SIZE = 1900  # a header and a few records, so that files change inside transactions
+MODES = {
+    "append": AppendOptions(Recovery.APPEND, max_bytes=SIZE),
+    "append to new files": AppendOptions(Recovery.APPEND, max_bytes=SIZE, new_file=True),
+    "append, small files": AppendOptions(Recovery.APPEND, max_bytes=1),
+    "append, one file": AppendOptions(Recovery.APPEND),
+    "metadata": AppendOptions(
+        trail_format=TrailFormat(5, ByteOrder.LITTLE, UpdateFormat.FULL), max_bytes=SIZE + 1000
+    ),
+}
 
 
 def records(data: bytes) -> Iterator[bytes]:

@@ -87,6 +87,15 @@ class Captured(NamedTuple):
     notes: frozenset[str]
 
 
+def _last_of_rows(messages: MessageBatch, before: int) -> int:
+    """Return the last message with rows before another one."""
+    whole = bytes(messages.data)
+    starts, ends = messages.starts.tolist(), messages.ends.tolist()
+    return max(
+        (at for at in range(before) if b"<trans" in whole[starts[at] : ends[at]]), default=-1
+    )
+
+
 def captured(capture: Capture, messages: MessageBatch, cuts: Iterable[int] = ()) -> Captured:
     """Return what is captured of messages, read in parts that begin at ``cuts``, to the end of the input.
 
@@ -107,7 +116,8 @@ def captured(capture: Capture, messages: MessageBatch, cuts: Iterable[int] = ())
         for problem in parsed.problems:
             number = begin + problem.message
             if problem.message < 0:  # of a part before: a job states the place
-                number, place = problem.place or (number, 0)  # each message is a file of its own
+                last = (_last_of_rows(messages, begin), 0)
+                number, place = problem.place or last  # each message is a file of its own
                 problem.error.located(source=messages.source, message=place)
             problems.append((number, str(problem.error)))
             bad.add(int(units[problem.message]))

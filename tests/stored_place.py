@@ -11,9 +11,11 @@ import pytest
 
 from capture_place import Place
 from store_servers.bucket import SENDERS, Bucket
+from trailgate.errors import StorageError
 from trailgate.jobs.capture.job import CaptureJob, prepare
 from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.stores import azure, parted_upload, s3
 from trailgate.trail.format.file_header import decode_header
 
 HIDDEN = "dirdat/.ot."
@@ -51,6 +53,19 @@ class StoredPlace(Place):
     def left(self) -> list[str]:
         """Return what is staged, and parts of unfinished uploads."""
         return [*self.bucket.keys(HIDDEN), *self.bucket.uploads()]
+
+
+def short_parts(patch: pytest.MonkeyPatch, part: int) -> None:
+    """Have parts of some bytes, so that each object of a test is made of many."""
+    patch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 10)
+    for module, name, size in (
+        (s3, "MIN_PART", 10),
+        (s3, "COPIED", 25),
+        (azure, "COPIED", 25),
+        (parted_upload, "PART", part),
+        (parted_upload, "LONGER", 3),
+    ):
+        patch.setattr(module, name, size)
 
 
 class KilledError(BaseException):
@@ -96,3 +111,17 @@ def meeting(step: int, other: Callable[[], object]) -> AbstractContextManager[li
             other()
 
     return requests(before)
+
+
+OVERTAKEN = "another run has published here since this one began"
+
+
+def stops(act: Callable[[], object], problem: str = OVERTAKEN) -> bool:
+    """Return whether a run stops with a problem of a store; others are raised."""
+    try:
+        act()
+    except StorageError as error:
+        if problem not in str(error):
+            raise
+        return True
+    return False

@@ -39,6 +39,20 @@ def received(receiver: Receiver, count: int, seconds: float = 20) -> list[dict[s
     return found
 
 
+def received_again(
+    address: str, window: str, count: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the messages of a first window, the only one that is acknowledged, and what comes after a second start."""
+    with opened(window) as receiver:
+        first = receiver.receive(20)
+        assert first is not None
+        receiver.acknowledge(first)
+        assert receiver.settle(10)
+    time.sleep(1)
+    with opened(address) as receiver:
+        return first.messages.to_pylist(), received(receiver, count - len(first.messages))
+
+
 def check_second_consumer_is_noted(address: str, caplog: pytest.LogCaptureFixture) -> None:
     """Check that both consumers of the queue "two" note that there are two."""
     logging.getLogger("trailgate.brokers").propagate = True

@@ -9,7 +9,7 @@ import pytest
 
 from brokers.artemis import LOGIN, Artemis
 from brokers.cut_connection import Proxy
-from brokers.receivers import opened, received
+from brokers.receivers import opened, received, received_again
 from trailgate.errors import BrokerRefusedError
 
 proton = pytest.importorskip("proton", reason="AMQP needs the extra amqp")
@@ -72,17 +72,11 @@ def test_typed_properties_and_kinds_of_bodies(artemis: Artemis) -> None:
 def test_what_is_not_acknowledged_comes_again_with_the_same_ids(artemis: Artemis) -> None:
     texts = [f"number {i}" for i in range(300)]
     send(artemis, "amqp.again", *(proton.Message(text, id=text, durable=True) for text in texts))
-    with opened(artemis.address("amqp.again", "amqp", window=50)) as receiver:
-        window = receiver.receive(20)
-        assert window is not None
-        receiver.acknowledge(window)
-        assert receiver.settle(10)
-    time.sleep(1)
-    with opened(artemis.address("amqp.again", "amqp")) as receiver:
-        rest = received(receiver, 300 - len(window.messages))
+    windowed = artemis.address("amqp.again", "amqp", window=50)
 
-    first = [one.decode() for one in window.messages["body"].to_pylist()]
-    assert first + [one["id"] for one in rest] == texts
+    first, rest = received_again(artemis.address("amqp.again", "amqp"), windowed, 300)
+
+    assert [one["body"].decode() for one in first] + [one["id"] for one in rest] == texts
 
 
 def test_only_what_the_selector_matches_is_received(artemis: Artemis) -> None:

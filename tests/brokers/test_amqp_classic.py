@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from brokers.classic import LOGIN, Classic
-from brokers.receivers import opened, received
+from brokers.receivers import opened, received, received_again
 from brokers.stomp_sender import Sender
 from trailgate.errors import BrokerRefusedError
 
@@ -39,17 +37,11 @@ def test_what_is_not_acknowledged_comes_again_in_order(classic: Classic) -> None
     sender = Sender(classic.stomp, "/queue/amqp.again", LOGIN)
     sender.send(texts)
     sender.close()
-    with opened(classic.address("amqp.again", "amqp") + "?window=50") as receiver:
-        window = receiver.receive(20)
-        assert window is not None
-        receiver.acknowledge(window)
-        assert receiver.settle(10)
-    time.sleep(1)
-    with opened(classic.address("amqp.again", "amqp")) as receiver:
-        rest = received(receiver, 300 - len(window.messages))
+    address = classic.address("amqp.again", "amqp")
 
-    first = [one.decode() for one in window.messages["body"].to_pylist()]
-    assert first + [one["body"].decode() for one in rest] == texts
+    first, rest = received_again(address, f"{address}?window=50", 300)
+
+    assert [one["body"].decode() for one in [*first, *rest]] == texts
 
 
 def test_a_durable_subscription_gets_what_came_while_nobody_listened(classic: Classic) -> None:

@@ -53,6 +53,8 @@ texts = st.one_of(
 )
 @example(["0E40", "-0.00e-7", ".0E99"], 2, 8, True)
 @example(["0E40", ""], 0, 2, False)
+@example([".0", " -.00"], 0, 2, False)
+@example([" .0"], 2, 4, True)
 def test_integers_equal_the_naive_reading(
     values: list[str | None], scale: int, width: int, signed: bool
 ) -> None:

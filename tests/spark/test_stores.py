@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 import trailgate
 from capture_place import DEFINITIONS, PROPERTIES, row
 from store_servers.bucket import Bucket
+from stored_place import KilledError, killed_after, requests
 from trailgate.cli.main import run
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.parquet import prepare_parquet
@@ -103,13 +104,19 @@ def test_records_become_parquet(spark: SparkSession, at: Addresses) -> None:
     at.put("dirprm/part.cpy", "   05 ID PIC 9(4).\n")
     data = at.put("data/one.dat", "".join(f"{i:04}" for i in range(500)).encode("cp037"))
     options = CopybookOptions.of({"copybook": copybook, "split_bytes": 400})
+    killed = prepare_parquet(data, at("out"), options)
+    with requests(bool) as sent:
+        killed.folder.begin()
+    with killed_after(len(sent)), pytest.raises(KilledError):  # the driver; tasks have uploaded
+        run_parquet(spark, killed)
+    assert bool(at.bucket.uploads()) == (at.bucket.server.kind != "azure")
 
     rows = run_parquet(spark, prepare_parquet(data, at("out"), options))
 
     assert rows == 500
-    keys = at.bucket.keys("out/")
-    assert [key for key in keys if key.endswith("_SUCCESS")] == ["out/_SUCCESS"]
-    assert len(keys) == 6
+    assert at.bucket.keys("out/")[:2] == ["out/.published.json", "out/_SUCCESS"]
+    assert len(at.bucket.keys("out/part-")) == 5 == len(at.bucket.keys("out/")) - 2
+    assert at.bucket.uploads() == []
     store, path = locate(at("out"))
     found = pq.read_table(path, filesystem=store)
     assert sorted(found["ID"].to_pylist()) == list(range(500))

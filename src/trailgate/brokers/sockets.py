@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+from collections.abc import Callable
 from typing import Final
 
 from trailgate.brokers.address import BrokerAddress
@@ -33,9 +34,23 @@ def connected(address: BrokerAddress) -> socket.socket:
     return opened
 
 
-def is_certificate_refused(error: OSError) -> bool:
-    """Return whether a broker refuses the client's certificate: by TLS 1.3 that comes with its first answer."""
-    return isinstance(error, ssl.SSLError) and _ALERT.search(str(error)) is not None
+def received_into(
+    opened: socket.socket, room: memoryview, failed: Callable[..., BrokerError]
+) -> int | None:
+    """Return how many bytes were there, 0 where the connection is closed, None where nothing was there.
+
+    Raises the error that ``failed`` makes of a problem; ``refused`` is set where the broker refuses the client's certificate.
+    """
+    try:
+        return opened.recv_into(room)
+    except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        return None
+    except ConnectionError:
+        return 0
+    except OSError as error:
+        # By TLS 1.3 that comes with the broker's first answer.
+        refused = isinstance(error, ssl.SSLError) and _ALERT.search(str(error)) is not None
+        raise failed(f"the connection is lost: {error}", refused=refused) from error
 
 
 def _may_help(error: Exception) -> bool:

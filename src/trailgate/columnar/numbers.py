@@ -27,7 +27,7 @@ NUMBER: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 # Zeros without a value: before a number, and after the last digit of a fraction.
 _LEADING_ZEROS: Final = r"^([+-]?)0+([0-9])"
 _TRAILING_ZEROS: Final = r"^([+-]?[0-9]*\.[0-9]*?)0+$"
-_ZERO_POWER: Final = r"^[+-]?(0+(\.0*)?|\.0+)[eE][+-]?[0-9]+$"  # zero, whatever the power of ten
+_ZERO: Final = r"^[+-]?(0+(\.0*)?|\.0+)([eE][+-]?[0-9]+)?$"  # whatever the power of ten
 _NUMBER_BYTES: Final = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE", np.uint8))
 # pyarrow's casts of decimals to text turn to exponents beyond this scale (0.0000001 is 1E-7).
 _PLAIN_SCALE: Final = 6
@@ -132,7 +132,7 @@ def _exact(values: pa.Array, kind: pa.DataType) -> pa.Array:
 def _plain(values: pa.Array) -> pa.Array:
     """Return numbers without blanks around them and without zeros that carry no value."""
     values = pc.replace_substring_regex(trimmed(values), _LEADING_ZEROS, r"\1\2")
-    values = pc.replace_substring_regex(values, _ZERO_POWER, "0")
+    values = pc.replace_substring_regex(values, _ZERO, "0")
     return pc.replace_substring_regex(values, _TRAILING_ZEROS, r"\1")
 
 

@@ -6,7 +6,7 @@ one its own error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,7 +24,7 @@ from trailgate.messages.parsing.cutting import MessageCutter
 from trailgate.messages.parsing.isolating import isolate_bad
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageParser
-from trailgate.messages.parsing.waiting import Holding, waiting_in, with_waiting
+from trailgate.messages.parsing.waiting import Holding, unreadable_in, waiting_in, with_waiting
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.transactions.block_rows import one_row, taken
 from trailgate.messages.transactions.bounds import (
@@ -34,7 +34,7 @@ from trailgate.messages.transactions.bounds import (
     chain,
     open_at_end,
 )
-from trailgate.messages.transactions.by_id import chain_by_id
+from trailgate.messages.transactions.by_id import NOTHING_LATER, Later, chain_by_id
 from trailgate.messages.transactions.held import Held
 from trailgate.messages.transactions.images import (
     image_notes,
@@ -150,32 +150,35 @@ class Capture:
         if not isinstance(holding, Holding):
             return self._parsed(messages, state, unreadable)
         waiting = waiting_in(state)
-        if waiting and not unreadable and holding.continues(messages):
-            return _nothing(messages, with_waiting(state, (*waiting, messages)))
         before = sum(map(len, waiting))
+        unreadable = (*unreadable_in(state), *_moved(unreadable, before))
+        if waiting and holding.continues(messages):
+            return _nothing(messages, with_waiting(state, (*waiting, messages), unreadable))
         every = MessageBatch.joined((*waiting, messages))
-        unreadable = tuple(replace(p, message=p.message + before) for p in unreadable)
-        count, following = holding.complete(every)
-        last = max((p.message + 1 for p in unreadable), default=0)
-        if last > count:
-            count, following = last, None
-        plain = with_waiting(state, ())
-        parsed = self._parsed(every.slice(0, count), plain, unreadable, following)
+        complete = holding.complete(every)
+        count, later = complete.count, complete.later
+        parsed = self._parsed(
+            every.slice(0, count),
+            with_waiting(state, ()),
+            tuple(problem for problem in unreadable if problem.message < count),
+            later.of_first(count),
+        )
         found = _of_batch(parsed, every, before)
         if count == len(every):
             return found
         known = parsed.state.tx_id is not None or not parsed.state.broken
-        if count >= before and known and following not in (None, parsed.state.tx_id):
+        if count >= before and known and later.following not in (None, parsed.state.tx_id):
             found.opens[count - before] = found.starts_unit[count - before] = True
         waiting = (every.slice(count, len(every)),)
-        return replace(found, state=with_waiting(parsed.state, waiting))
+        still_bad = _moved([p for p in unreadable if p.message >= count], -count)
+        return replace(found, state=with_waiting(parsed.state, waiting, still_bad))
 
     def _parsed(
         self,
         messages: MessageBatch,
         state: TransactionState,
         unreadable: tuple[Problem, ...],
-        following: str | None = None,
+        later: Later = NOTHING_LATER,
     ) -> Parsed:
         isolated = isolate_bad(self._parser, messages)
         indicated, by_id = self.options.txind is not None, self.options.by_id
@@ -183,9 +186,7 @@ class Capture:
         problems = (*unreadable, *isolated.problems)
         if by_id:
             own = self.options.operation_ids
-            done = chain_by_id(
-                raw, len(messages), problems, state, following=following, operation_ids=own
-            )
+            done = chain_by_id(raw, len(messages), problems, state, operation_ids=own, later=later)
         else:
             done = chain(raw, len(messages), problems, state)
         hold = by_id or (self.spans_messages and not self.rules.takes_all)
@@ -249,7 +250,10 @@ class Capture:
         parsed, waiting = _nothing(nothing, state), waiting_in(state)
         if waiting:
             every = MessageBatch.joined(waiting)
-            parsed = self._parsed(every, with_waiting(state, ()), ())
+            assert isinstance(self._parser.format, Holding)
+            later = replace(self._parser.format.complete(every).later, following=None)
+            known = unreadable_in(state)
+            parsed = self._parsed(every, with_waiting(state, ()), known, later)
             parsed = _of_batch(parsed, every, len(every))
         open_still = unended(parsed.state)
         if open_still is not None:
@@ -282,6 +286,11 @@ def _placed(
         csn=given if own_csn else take_text(done.csn, block.order),
         seq_id=given if done.ordinals is None else numbered(given, done.ordinals[block.order]),
     )
+
+
+def _moved(problems: Iterable[Problem], by: int) -> tuple[Problem, ...]:
+    """Return problems of messages that have so many more before them."""
+    return tuple(replace(problem, message=problem.message + by) for problem in problems)
 
 
 def _nothing(messages: MessageBatch, state: TransactionState) -> Parsed:

@@ -1,73 +1,130 @@
-"""Publishing into a folder of a store: whole files, one state, and no message twice or missing after a kill at any request."""
+"""Publishing into a folder of a store: whole files, one state, no message twice or missing after a kill at any request, and nothing left."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import partial
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capture_place import row
+from capture_place import Place, row
 from store_servers.bucket import Bucket
-from stored_place import KilledError, StoredPlace, killed_after, meeting, requests
+from stored_place import KilledError, killed_after, meeting, requests, short_parts, stops
 from trailgate import publish_trail
 from trailgate.errors import OptionError, StorageError
+from trailgate.jobs.capture.options import CaptureOptions
+from trailgate.jobs.publishing.options import PublishSummary
 
-SMALL: Any = {"file_bytes": 300}
+SMALL: Any = {"file_bytes": 500}
+STATE = "out/.published.json"
+
+
+class Publishing:
+    """A trail on a disk, and a folder in a bucket."""
+
+    def __init__(self, folder: Path, bucket: Bucket) -> None:
+        self.bucket, self.to = bucket, f"{bucket.url}/out"
+        place = Place(folder)
+        place.write(*(row(i) for i in range(12)))
+        place.run("ot", CaptureOptions(max_bytes=1700))
+        self.trail = folder / "ot"
+
+    def run(self) -> PublishSummary:
+        return publish_trail(self.trail, self.to, **SMALL)
+
+    def lines(self) -> list[bytes]:
+        keys = [key for key in self.bucket.keys("out/") if "/." not in key]
+        return b"".join(self.bucket.get(key) for key in keys).splitlines()
+
+    def clear(self) -> None:
+        self.bucket.store.delete(self.bucket.keys("out/"))
+        assert self.bucket.uploads() == []
+
+    def hidden(self) -> list[str]:
+        """Return the state, what is staged, and unfinished uploads."""
+        return [*(key for key in self.bucket.keys("out/") if "/." in key), *self.bucket.uploads()]
 
 
 @pytest.fixture
-def place(tmp_path: Path, bucket: Bucket) -> StoredPlace:
-    place = StoredPlace(tmp_path, bucket)
-    place.write(*(row(i) for i in range(12)))
-    place.run("ot")
-    return place
+def publishing(tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Publishing:
+    short_parts(monkeypatch, 600)
+    return Publishing(tmp_path, bucket)
 
 
-def lines(place: StoredPlace) -> list[bytes]:
-    keys = [key for key in place.bucket.keys("out/") if "/." not in key]
-    return b"".join(place.bucket.get(key) for key in keys).splitlines()
-
-
-def cleared(place: StoredPlace) -> None:
-    place.bucket.store.delete(place.bucket.keys("out/"))
-
-
-def test_a_kill_at_any_request_neither_loses_nor_repeats_messages(place: StoredPlace) -> None:
-    trail, out = place.url("ot"), f"{place.bucket.url}/out"
+def test_a_kill_at_any_request_neither_loses_nor_repeats_messages(publishing: Publishing) -> None:
     with requests(bool) as sent:
-        done = publish_trail(trail, out, **SMALL)
-    expected = lines(place)
-    assert (done.target, len(expected)) == (out, 12)
+        done = publishing.run()
+    expected = publishing.lines()
+    assert (done.target, len(expected)) == (publishing.to, 12)
     assert done.files[0] == "messages-000000001.jsonl"
+    assert len(done.files) > 1
 
-    for step in range(1, len(sent), place.bucket.stride(3)):
-        cleared(place)
+    for step in range(len(sent) - 1, 0, -publishing.bucket.stride(7)):
+        publishing.clear()
         with killed_after(step), pytest.raises(KilledError):
-            publish_trail(trail, out, **SMALL)
-        assert expected[: len(lines(place))] == lines(place)
-        publish_trail(trail, out, **SMALL)
-        assert lines(place) == expected, step
+            publishing.run()
+        assert expected[: len(publishing.lines())] == publishing.lines()
+        publishing.run()
+        assert publishing.lines() == expected, step
+        assert publishing.hidden() == [STATE], (step, sent[step])
 
 
-def test_of_two_runs_one_publishes(place: StoredPlace) -> None:
-    trail, out = place.url("ot"), f"{place.bucket.url}/out"
-    publish_trail(trail, out, **SMALL)
-    expected = lines(place)
-    for step in (2, 5, 9, 12, 14, 16):
-        cleared(place)
-        rival = partial(publish_trail, trail, out, **SMALL)
-        with meeting(step, rival), suppress(StorageError):
-            publish_trail(trail, out, **SMALL)
-        assert lines(place) == expected, step
+def test_a_run_that_pauses_while_another_one_publishes_stops(publishing: Publishing) -> None:
+    """What the first one staged is deleted by the other one; then it is resumed, and publishes nothing."""
+    with requests(bool) as sent:
+        publishing.run()
+    expected, stopped = publishing.lines(), 0
+    for step in range(1, len(sent) + 1, publishing.bucket.stride(7)):
+        publishing.clear()
+        with meeting(step, publishing.run):
+            stopped += stops(publishing.run)
+        assert publishing.lines() == expected, step
+        publishing.run()
+        assert publishing.hidden() == [STATE], (step, sent[step - 1])
+    assert stopped
 
 
-def test_a_folder_of_other_objects_is_left_alone(place: StoredPlace) -> None:
-    place.bucket.put("out/mine", b"")
+def test_what_a_run_stages_after_it_was_swept_and_is_killed_goes_too(
+    publishing: Publishing,
+) -> None:
+    """It is below a folder of an edition that is gone."""
+    resumed: list[int] = []
+
+    def pausing(number: int) -> None:
+        if not resumed and sent[-1] in ("put_object", "upload_blob", "put", "write"):
+            if any("messages-" in key for key in publishing.hidden()):
+                resumed.append(0)
+                publishing.run()
+                resumed[0] = len(sent)
+        elif resumed and resumed[0] and number > resumed[0] + 1:
+            raise KilledError
+
+    with requests(pausing) as sent, pytest.raises(KilledError):
+        publishing.run()
+    left = publishing.hidden()
+    publishing.run()
+
+    assert publishing.hidden() == [STATE] != left
+
+
+def test_a_state_is_never_put_twice_with_the_same_bytes(publishing: Publishing) -> None:
+    """A run that began before a folder was emptied must not find its tag there again."""
+    publishing.run()
+    first = publishing.bucket.get(STATE)
+    publishing.clear()
+
+    publishing.run()
+
+    states = [json.loads(one) for one in (first, publishing.bucket.get(STATE))]
+    assert states[0].pop("run") != states[1].pop("run")
+    assert states[0] == states[1]
+
+
+def test_a_folder_of_other_objects_is_left_alone(publishing: Publishing) -> None:
+    publishing.bucket.put("out/mine", b"")
 
     with pytest.raises(StorageError, match=r"not empty, and was not published into: mine"):
-        publish_trail(place.url("ot"), f"{place.bucket.url}/out")
+        publishing.run()
     with pytest.raises(OptionError, match="a folder of messages is not written to ftp://"):
-        publish_trail(place.url("ot"), "ftp://host/out")
+        publish_trail(publishing.trail, "ftp://host/out")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capture_place import Place
-from journal_messages import letters_of, line, names_of, stored
+from journal_messages import letters_of, line, names_of, stored, storing
 from received_messages import ListFeed
 from trailgate.jobs.receive.journal_stream import TransactionBorders, good_operations_of
 from trailgate.jobs.receive.options import ReceiveOptions
@@ -68,13 +68,10 @@ def test_the_good_units_are_given_and_the_messages_of_the_others_are_in_files(
     index = JournalIndex(folder)
     borders = TransactionBorders(index, place.capture, stop=False)
     found: list[str] = []
-    begin = at = 0
+    begin = 0
     steps = iter(asked)
     with Journal(folder, JournalOptions(segment_bytes=2000)) as journal:
-        for window in [*windows, len(lines)]:
-            if at < len(lines):
-                stored(journal, at, lines[at : at + window])
-                at = min(len(lines), at + window)
+        for _ in storing(journal, lines, windows):
             end = borders.last_within(begin, next(steps, 1000), index.held().end)
             for _ in range(2):  # a task that is tried again writes its file again
                 operations = good_operations_of(index.range(begin, end), place.capture, quarantine)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capture_place import DEFINITIONS, Place
-from journal_messages import letters_of, line, stored
+from journal_messages import letters_of, line, stored, storing
 from json_messages import json_capture
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.receive.journal_stream import TransactionBorders, operations_of
@@ -47,13 +47,10 @@ def test_batches_of_any_size_are_whole_transactions_and_together_all(
     index = JournalIndex(folder)
     borders = TransactionBorders(index, place.capture)
     found: list[tuple[str, str]] = []
-    begin = at = 0
+    begin = 0
     steps = iter(asked)
     with Journal(folder, JournalOptions(segment_bytes=2000)) as journal:
-        for window in [*windows, len(lines)]:
-            if at < len(lines):
-                stored(journal, at, lines[at : at + window])
-                at = min(len(lines), at + window)
+        for _ in storing(journal, lines, windows):
             most = next(steps, 1000)
             end = borders.last_within(begin, most, index.held().end)
             assert end == begin or letters[end - 1] in "EW"

@@ -21,32 +21,16 @@ from hypothesis import strategies as st
 import live_source
 from failing_disk import FailingDisk, KilledError
 from laws import examples
-from live_source import expected, kept, large_source, write
-from sample_trail import NOTES, Op, Transaction
+from live_source import SIZE, SMALL_SOURCE, expected, kept, large_source, write
+from sample_trail import Op, Transaction
 from trailgate.storage.live.appender import AppendOptions, Recovery
-from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
+from trailgate.trail.writing.trail_format import TrailFormat
 
-SOURCE: list[Transaction] = [
-    [Op("I", 1)],
-    [Op("I", 2), Op("U", 2, "new", "old"), Op("D", 2), Op("I", 3, None, table=NOTES), Op("D", 3)],
-    [Op("I", 4), Op("I", 5)],
-    [Op("U", 5, "y", "x")],
-    [Op("I", number, "long" * 20) for number in range(6, 11)],
-    [Op("D", 6)],
-]
-SIZE = 1900  # a header and a few records, so that files change inside transactions
 MODES = {
-    "append": AppendOptions(Recovery.APPEND, max_bytes=SIZE),
-    "append to new files": AppendOptions(Recovery.APPEND, max_bytes=SIZE, new_file=True),
-    "append, small files": AppendOptions(Recovery.APPEND, max_bytes=1),
-    "append, one file": AppendOptions(Recovery.APPEND),
+    **live_source.MODES,
     "overwrite": AppendOptions(Recovery.OVERWRITE, max_bytes=SIZE),
     "overwrite, new files": AppendOptions(Recovery.OVERWRITE, max_bytes=SIZE, new_file=True),
     "level 0": AppendOptions(trail_format=TrailFormat(0), max_bytes=600),
-    "metadata": AppendOptions(
-        trail_format=TrailFormat(5, ByteOrder.LITTLE, UpdateFormat.FULL), max_bytes=SIZE + 1000
-    ),
 }
 
 
@@ -72,7 +56,7 @@ def places(tmp_path: Path) -> Iterator[Path]:
 def broken_off(prefix: Path, options: AppendOptions, disk: FailingDisk, rows: int = 2) -> bool:
     """Write until the disk fails; return whether it did."""
     try:
-        write(prefix, SOURCE, options, rows, disk)
+        write(prefix, SMALL_SOURCE, options, rows, disk)
     except KilledError:
         return True
     return False
@@ -89,9 +73,9 @@ def test_a_writer_killed_at_any_step_goes_on(
         step += 1
         prefix = next(places)
         killed = broken_off(prefix, options, FailingDisk(step, part), rows)
-        write(prefix, SOURCE, options, rows, FailingDisk())
+        write(prefix, SMALL_SOURCE, options, rows, FailingDisk())
 
-        assert kept(prefix) == expected(SOURCE, options), f"killed at step {step}"
+        assert kept(prefix) == expected(SMALL_SOURCE, options), f"killed at step {step}"
     assert step > 6
 
 
@@ -103,9 +87,11 @@ def test_a_writer_killed_at_any_step_of_its_recovery_goes_on(
         prefix = next(places)
         broken_off(prefix, options, FailingDisk(first, 0.6))
         broken_off(prefix, options, FailingDisk(second, 0.5))
-        write(prefix, SOURCE, options, 2, FailingDisk())
+        write(prefix, SMALL_SOURCE, options, 2, FailingDisk())
 
-        assert kept(prefix) == expected(SOURCE, options), f"killed at steps {first} and {second}"
+        assert kept(prefix) == expected(SMALL_SOURCE, options), (
+            f"killed at steps {first} and {second}"
+        )
 
 
 sources = st.lists(

@@ -8,33 +8,10 @@ from typing import Any
 import pytest
 
 from failing_disk import FailingDisk, KilledError
-from live_source import write
-from sample_trail import NOTES, Op, Transaction
+from live_source import MODES, SMALL_SOURCE, write
 from trailgate.storage.files.trail_files import find_begun_trail
-from trailgate.storage.live.appender import AppendOptions, Recovery
 from trailgate.storage.reading.trail.stream import TrailStream
 from trailgate.storage.reading.trail.trails import read_split, read_trail
-from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
-
-SOURCE: list[Transaction] = [
-    [Op("I", 1)],
-    [Op("I", 2), Op("U", 2, "new", "old"), Op("D", 2), Op("I", 3, None, table=NOTES), Op("D", 3)],
-    [Op("I", 4), Op("I", 5)],
-    [Op("U", 5, "y", "x")],
-    [Op("I", number, "long" * 20) for number in range(6, 11)],
-    [Op("D", 6)],
-]
-SIZE = 1900
-MODES = {
-    "append": AppendOptions(Recovery.APPEND, max_bytes=SIZE),
-    "new files": AppendOptions(Recovery.APPEND, max_bytes=SIZE, new_file=True),
-    "small files": AppendOptions(Recovery.APPEND, max_bytes=1),
-    "one file": AppendOptions(Recovery.APPEND),
-    "metadata": AppendOptions(
-        trail_format=TrailFormat(5, ByteOrder.LITTLE, UpdateFormat.FULL), max_bytes=SIZE + 1000
-    ),
-}
 
 
 def what(batches: Any) -> list[Any]:
@@ -76,16 +53,16 @@ def test_a_stream_behind_a_writer_that_is_killed_gets_each_operation_once(
     tmp_path: Path, mode: str
 ) -> None:
     options = MODES[mode]
-    write(tmp_path / "clean", SOURCE, options)
+    write(tmp_path / "clean", SMALL_SOURCE, options)
     expected = what(read_trail(tmp_path / "clean"))
     for killed_at in range(1, 60, 3):
         prefix = tmp_path / f"at{killed_at:02}x"
         tail = Tail(prefix)
         try:
-            write(prefix, SOURCE, options, disk=WatchedDisk(tail, killed_at))
+            write(prefix, SMALL_SOURCE, options, disk=WatchedDisk(tail, killed_at))
         except KilledError:
             tail.take()
-        write(prefix, SOURCE, options, disk=WatchedDisk(tail))
+        write(prefix, SMALL_SOURCE, options, disk=WatchedDisk(tail))
         tail.take()
 
         assert tail.found == expected, f"killed at step {killed_at}"

@@ -14,10 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from store_servers.bucket import SENDERS, Bucket
+from stored_place import short_parts
 from trailgate.errors import StorageError, WriteError
 from trailgate.storage.files.addresses import locate, read_whole
-from trailgate.storage.stores import azure, parted_upload, s3
+from trailgate.storage.stores import azure, s3
 from trailgate.storage.stores.conditions import check_conditions
 from trailgate.storage.stores.kinds import STORES, writable_store
 from trailgate.storage.stores.object_store import Range
@@ -127,17 +129,8 @@ def test_files_are_uploaded_whole(bucket: Bucket, tmp_path: Path, size: int) -> 
 
 
 @pytest.fixture
-def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have parts of some bytes, so that each has few objects to make."""
-    monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 10)
-    for module, name, size in (
-        (s3, "MIN_PART", 10),
-        (s3, "COPIED", 25),
-        (azure, "COPIED", 25),
-        (parted_upload, "PART", 16),
-        (parted_upload, "LONGER", 3),
-    ):
-        monkeypatch.setattr(module, name, size)
+def in_short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    short_parts(monkeypatch, 16)
 
 
 PIECES = st.lists(
@@ -145,8 +138,8 @@ PIECES = st.lists(
 )
 
 
-@pytest.mark.usefixtures("short_parts")
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.usefixtures("in_short_parts")
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=PIECES)
 def test_objects_are_composed_of_bytes_and_ranges(bucket: Bucket, pieces: list[Any]) -> None:
     data = some_bytes(90)
@@ -245,14 +238,33 @@ def test_unfinished_uploads_are_abandoned_by_their_names(bucket: Bucket) -> None
     assert bucket.keys() == []
 
 
-@pytest.mark.slow
-def test_many_keys_are_listed_and_deleted(bucket: Bucket) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda number: bucket.put(f"x/{number:04}", b""), range(1005)))
-    bucket.put("y", b"")
+# What asks a store for a few keys in an answer, where it gives thousands.
+FEW = {
+    "list_objects_v2": {"MaxKeys": 3},
+    "list_blobs": {"results_per_page": 3},
+    "list": {"maxResults": 3},
+}
 
-    assert len(list(bucket.store.listed("x/"))) == 1005
-    assert [key for key, _ in bucket.store.listed("x/", "x/1001")] == ["x/1002", "x/1003", "x/1004"]
+
+def test_keys_of_many_answers_are_listed_and_deleted(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (s3, azure):
+        monkeypatch.setattr(module, "DELETED", 4)
+    for number in range(10):
+        bucket.put(f"x/{number}", b"")
+    bucket.put("y", b"")
+    asked: list[str] = []
+
+    def few(operation: str, arguments: dict[str, Any]) -> None:
+        asked.append(operation)
+        arguments |= FEW.get(operation, {})
+
+    changing(monkeypatch, few)
+    assert [key for key, _ in bucket.store.listed("x/")] == [f"x/{number}" for number in range(10)]
+    # The client of HDFS asks on by itself, for a thousand names each.
+    assert len(asked) == (1 if bucket.server.kind == "hdfs" else 4)
+    assert [key for key, _ in bucket.store.listed("x/", "x/6")] == ["x/7", "x/8", "x/9"]
     bucket.store.delete(key for key, _ in bucket.store.listed("x/"))
     assert bucket.keys() == ["y"]
     bucket.store.delete(["x/1", "y", "z"])

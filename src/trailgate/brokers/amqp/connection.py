@@ -14,7 +14,7 @@ from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.amqp.deliveries import LONGEST, Deliveries
 from trailgate.brokers.amqp.library import proton
 from trailgate.brokers.amqp.source import name_source
-from trailgate.brokers.sockets import CONNECT_SECONDS, connected, is_certificate_refused
+from trailgate.brokers.sockets import CONNECT_SECONDS, connected, received_into
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
 
 ROOM: Final = 1 << 18  # bytes that are received at once
@@ -155,15 +155,9 @@ class AmqpConnection:
 
     def _fill(self) -> None:
         while not (self._is_ended or self._is_full()):
-            try:
-                size = self._socket.recv_into(self._room)
-            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            size = received_into(self._socket, self._room, self.error)
+            if size is None:
                 return
-            except ConnectionError:
-                size = 0
-            except OSError as error:
-                refused = is_certificate_refused(error)
-                raise self.error(f"the connection is lost: {error}", refused=refused) from error
             if size:
                 self._push(self._room[:size])
             else:

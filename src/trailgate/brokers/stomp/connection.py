@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from trailgate.brokers.address import BrokerAddress
-from trailgate.brokers.sockets import CONNECT_SECONDS, connected, is_certificate_refused
+from trailgate.brokers.sockets import CONNECT_SECONDS, connected, received_into
 from trailgate.brokers.stomp.dialects import Dialect, dialect_of
 from trailgate.brokers.stomp.frames import FrameReader, Frames, encode_frame
 from trailgate.brokers.stomp.kernels import frames as kernels
@@ -109,15 +109,9 @@ class StompConnection:
         """Receive what is there without waiting, up to what one window may hold."""
         while True:
             room = self._reader.room()
-            try:
-                size = self._socket.recv_into(room)
-            except (BlockingIOError, ssl.SSLWantReadError):
+            size = received_into(self._socket, room, self.error)
+            if size is None:
                 return
-            except ConnectionError:
-                size = 0
-            except OSError as error:
-                refused = is_certificate_refused(error)
-                raise self.error(f"the connection is lost: {error}", refused=refused) from error
             if not size:
                 self.is_closed_by_broker = True  # what it sent before, as an ERROR frame, counts
                 return

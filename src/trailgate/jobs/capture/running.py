@@ -24,6 +24,7 @@ from trailgate.storage.files.manifest import captured_lines
 from trailgate.storage.reading.messages.files import MessagePlace, MessageRange
 from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.writing.counts import summed
+from trailgate.storage.writing.places.deciding import OvertakenError
 from trailgate.storage.writing.publishing import Staged
 from trailgate.storage.writing.publishing import publish as publish_staged
 
@@ -72,8 +73,8 @@ def run_local(
             if report.error is not None or _too_many(job, bad):
                 break
         return publish(job, reports)
-    except WriteError:
-        job.target.discard()  # a full disk has room again
+    except (WriteError, OvertakenError):
+        job.target.discard()  # a full disk has room again, and a store has nothing that nobody needs
         raise
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trailgate.errors import StorageError
 from trailgate.jobs.record_files.options import CopybookOptions
 from trailgate.jobs.record_files.part_folders import PartFolder, WrittenPart, part_folder
 from trailgate.jobs.record_files.reading import read_copybook_split
@@ -93,9 +94,10 @@ def publishing(job: ParquetJob) -> Iterator[list[WrittenPart]]:
     try:
         yield parts
         job.folder.publish(parts)
-    finally:
-        job.folder.discard()
-    job.folder.finish()
+    except BaseException:
+        with suppress(StorageError):  # what failed first is the error
+            job.folder.discard()
+        raise
 
 
 def run_local(job: ParquetJob) -> int:

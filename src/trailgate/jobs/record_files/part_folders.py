@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import absolute, is_stored, locate
 from trailgate.storage.files.durable import remove_folder, writing
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.object_store import ObjectStore, Pending
+from trailgate.storage.writing.places.decided import Beside, Decided
+from trailgate.storage.writing.places.staging import StagingFolders, edition_in
 
 DONE: Final = "_SUCCESS"  # the mark of a complete folder
-CLAIM: Final = ".writing.json"
+PUBLISHED: Final = 2  # the edition of a state after the one that decides; there is none before
+PART: Final = re.compile(r"part-\d{5,}-[0-9a-f]{12}\.snappy\.parquet")  # the names of parts
+NEW: Final = "Name another one: no file is overwritten"
+COMPLETED: Final = "A run that was interrupted had decided on all of its files: they are there now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +41,16 @@ class PartFolder(Protocol):
         """Raise StorageError where something is in the folder."""
 
     def begin(self) -> None:
-        """Make the folder this run's; raises StorageError where another run was faster."""
+        """Make what parts are staged in; raises StorageError where a store cannot decide between two runs."""
 
     def part(self, number: int) -> AbstractContextManager[tuple[IO[bytes], list[Pending]]]:
         """Give the file of a part, and a list for the upload that it becomes."""
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:
-        """Give parts their names."""
+        """Give parts their names, and mark the folder as complete."""
 
     def discard(self) -> None:
         """Delete what was staged and is not published."""
-
-    def finish(self) -> None:
-        """Mark the folder as complete."""
 
     def anywhere(self) -> PartFolder:
         """Return the folder as other working folders name it."""
@@ -60,8 +64,7 @@ def part_folder(target: str, run: str) -> PartFolder:
     return StoreFolder(store, key.rstrip("/"), run)
 
 
-def _not_empty(shown: str) -> StorageError:
-    hint = "Name another one: no file is overwritten"
+def _not_empty(shown: str, hint: str) -> StorageError:
     return StorageError("the folder is not empty", where=Where(source=shown), hint=hint)
 
 
@@ -82,7 +85,7 @@ class LocalFolder:
         with writing(folder):
             taken = folder.exists() and any(folder.iterdir())
         if taken:
-            raise _not_empty(self.target)
+            raise _not_empty(self.target, NEW)
 
     def begin(self) -> None:
         """Make the hidden folder."""
@@ -97,17 +100,15 @@ class LocalFolder:
             yield file, []
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:
-        """Rename the parts."""
+        """Rename the parts, and write an empty file."""
         for part in parts:
             self._staged(part.number).rename(Path(self.target) / _name(part.number, self.run))
+        self.discard()
+        (Path(self.target) / DONE).touch()
 
     def discard(self) -> None:
         """Remove the hidden folder."""
         remove_folder(self._staging)
-
-    def finish(self) -> None:
-        """Write an empty file."""
-        (Path(self.target) / DONE).touch()
 
     def anywhere(self) -> LocalFolder:
         """Return the folder by its absolute path."""
@@ -119,9 +120,11 @@ class LocalFolder:
 
 @dataclass(frozen=True, slots=True)
 class StoreFolder:
-    """What looks like a folder of a store: parts are uploaded under their names, and completed at the end.
+    """What looks like a folder of a store: parts are uploaded under their names, and completed when the run has decided on them.
 
-    Nobody sees an upload that is not completed. Where a task runs twice there are two uploads, of which one is completed.
+    Nobody sees an upload that is not completed. Where a task runs twice there are two uploads, of which one is completed. Any number of runs may
+    upload at the same time: the first one that makes the folder's state publishes, and whoever finds that it was interrupted then does the rest (decision
+    0046). From then on no other run can publish, so all other uploads are deleted, those of killed runs too.
     """
 
     store: ObjectStore
@@ -129,18 +132,21 @@ class StoreFolder:
     run: str
 
     def check_new(self) -> None:
-        """Look for keys below the folder."""
-        if next(self.store.listed(f"{self.key}/"), None) is not None:
-            raise _not_empty(self.store.shown(self.key))
+        """Look for keys below the folder, after completing what an interrupted run had decided."""
+        found, completed = self._runs.deciding.settled()
+        if found is not None:
+            self._sweep(edition_in(found.data))
+        if found is not None or self._holds_anything():
+            raise _not_empty(self.store.shown(self.key), COMPLETED if completed else NEW)
+
+    def _holds_anything(self) -> bool:
+        """Return whether there are objects below the folder, other than what runs have staged."""
+        keys = (key for key, _ in self.store.listed(f"{self.key}/"))
+        return any(not key.startswith(self._runs.above) for key in keys)
 
     def begin(self) -> None:
-        """Claim the folder by an object that only one run can make, and look into it again."""
-        own = f"{self.key}/{CLAIM}"
-        if self.store.put(own, self.run.encode(), None) is None:
-            raise _not_empty(self.store.shown(self.key))
-        if [key for key, _ in self.store.listed(f"{self.key}/")] != [own]:
-            self.store.delete([own])
-            raise _not_empty(self.store.shown(self.key))
+        """Check that the store obeys conditions."""
+        self._runs.check_conditions(0, self.run)
 
     @contextmanager
     def part(self, number: int) -> Iterator[tuple[IO[bytes], list[Pending]]]:
@@ -148,30 +154,61 @@ class StoreFolder:
         upload = self.store.begin(f"{self.key}/{_name(number, self.run)}", later=True)
         made: list[Pending] = []
         try:
-            yield upload.file, made
-            made.append(upload.leave())
+            with self._runs.staging(None):
+                yield upload.file, made
+                made.append(upload.leave())
         finally:
             upload.abort()
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:
-        """Complete the uploads."""
-        for part in parts:
-            assert part.upload is not None
-            self.store.complete(part.upload)
+        """Decide on the uploads, and complete them."""
+        deciding = self._runs.deciding
+        if self._holds_anything():
+            deciding.check(None)
+            raise _not_empty(self.store.shown(self.key), NEW)
+        uploads = tuple(part.upload for part in parts if part.upload is not None)
+        own = Decided(
+            self._staged,
+            f"{self.key}/",
+            files=(),
+            beside=(Beside(f"{self.key}/{DONE}", None, b""),),
+            quarantine="",
+            parts=(),
+            after=self._state(PUBLISHED),
+            uploads=uploads,
+        )
+        deciding.decide(own, lambda record: self._state(1, decided={"record": record}), None)
+        self._sweep(PUBLISHED)
+
+    def _state(self, edition: int, **more: Any) -> bytes:
+        return json.dumps({"edition": edition, "run": self.run, **more}).encode()
+
+    def _sweep(self, edition: int) -> None:
+        """Delete what runs left, of which none can publish where there is a state of any edition."""
+        with suppress(StorageError):  # whoever looks into the folder next deletes what is left
+            self._runs.sweep(edition)
+            own = (self._runs.deciding.key, f"{self.key}/{DONE}")
+            self.store.abandon(f"{self.key}/", lambda key: self._is_part(key) or key in own)
+
+    def _is_part(self, key: str) -> bool:
+        return PART.fullmatch(key[len(self.key) + 1 :]) is not None
 
     def discard(self) -> None:
-        """Delete the parts of uploads that are not completed, and the claim."""
-        above = f"{self.key}/"
-        self.store.abandon(above, lambda key: self.run in key)
-        self.store.delete([above + CLAIM])
-
-    def finish(self) -> None:
-        """Put an empty object."""
-        self.store.put(f"{self.key}/{DONE}", b"", None)
+        """Delete uploads that are not decided on."""
+        if self._runs.discard(self._staged):
+            self.store.abandon(f"{self.key}/", lambda key: self._is_part(key) and self.run in key)
 
     def anywhere(self) -> StoreFolder:
         """Return the folder: its address is absolute."""
         return self
+
+    @property
+    def _staged(self) -> str:
+        return self._runs.folder(0, self.run)
+
+    @property
+    def _runs(self) -> StagingFolders:
+        return StagingFolders.of_folder(self.store, self.key)
 
 
 def _name(number: int, run: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from trailgate.arrays import Longs
 from trailgate.messages.event_publishing.delimited.reading import DelimitedPublications
@@ -13,16 +14,15 @@ from trailgate.messages.event_publishing.kinds import DELIMITED, XML, kind_of, l
 from trailgate.messages.event_publishing.options import EventPublishingOptions
 from trailgate.messages.event_publishing.xml.bodies import as_utf8
 from trailgate.messages.event_publishing.xml.format import XmlPublications, page_of
-from trailgate.messages.event_publishing.xml.holding import complete, continues
+from trailgate.messages.event_publishing.xml.holding import complete, continues, transactions_of
 from trailgate.messages.parsing.bad_messages import BadMessagesError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.parsing.record_groups import MessageErrors
 from trailgate.messages.parsing.records import Records
+from trailgate.messages.parsing.waiting import Complete
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
-
-T = TypeVar("T")
 
 # What reads each kind of messages.
 READERS: Final[Mapping[str, Callable[[EventPublishingOptions], MessageFormat[Any]]]] = (
@@ -69,25 +69,32 @@ class EventPublishingFormat(MessageFormat[Records]):
         """Return before and after of alike records; what is wrong is added to the errors."""
         return self._reader.images(records, table, kind, rows, errors)
 
-    def complete(self, messages: MessageBatch) -> tuple[int, str | None]:
-        """Return how many of the messages, from the first on, wait for no later one, and the transaction of the first that does."""
-        otherwise: tuple[int, str | None] = len(messages), None
-        return self._held(messages, complete, otherwise)
+    def complete(self, messages: MessageBatch) -> Complete:
+        """Return which of the messages wait for later ones."""
+        documents = self._documents(messages)
+        return Complete(len(messages)) if documents is None else complete(documents)
 
     def continues(self, messages: MessageBatch) -> bool:
         """Return whether these messages only bring parts of rows before them."""
-        return self._held(messages, continues, False)
+        documents = self._documents(messages)
+        return documents is not None and continues(documents)
 
-    def _held(self, messages: MessageBatch, ask: Callable[[MessageBatch], T], otherwise: T) -> T:
-        if looks_delimited(messages):
-            return otherwise
-        try:
-            _, kind = kind_of(messages)
-            if kind == XML:
-                return ask(as_utf8(messages, page_of(self.options)))
-        except BadMessagesError:  # the parser has it too
-            pass
-        return otherwise
+    def transactions_of(self, message: MessageBatch) -> tuple[str, ...] | None:
+        """Return the transaction of one bad XML message: a row without its large object, a part of one, a control message."""
+        documents = self._documents(message)
+        return None if documents is None else transactions_of(documents, 0)
+
+    def _documents(self, messages: MessageBatch) -> MessageBatch | None:
+        """Return XML messages in UTF-8, those that cannot be decoded empty; None where they are not XML."""
+        while not looks_delimited(messages):
+            try:
+                _, kind = kind_of(messages)
+                return as_utf8(messages, page_of(self.options)) if kind == XML else None
+            except BadMessagesError as bad:  # the parser has it too
+                ends = messages.ends.copy()
+                ends[list(bad.errors)] = messages.starts[list(bad.errors)]
+                messages = replace(messages, ends=ends)
+        return None
 
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all its records."""

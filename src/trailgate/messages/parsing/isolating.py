@@ -39,7 +39,8 @@ def isolate_bad(parser: MessageParser, messages: MessageBatch) -> Isolated:
         while len(numbers):
             part = messages.slice(rows.start, rows.stop)
             if len(numbers) < len(part):
-                part = messages.only(numbers)
+                left_out = numbers - np.arange(len(numbers))
+                part = replace(messages.only(numbers), left_out=left_out)
             try:
                 raw = parser.parse(part)
             except BadMessagesError as several:

@@ -19,6 +19,7 @@ class MessageBatch:
     Bodies ascend and do not overlap. ``files`` and ``offsets`` are the place of each: the
     number of its source file and its byte offset there. ``headers`` is None where the source
     has none. ``received`` is when each came, in microseconds since 1970 UTC, None where a run's own time counts.
+    ``left_out`` is how many bad messages are left out before each, None: none are.
     """
 
     data: pa.Buffer
@@ -29,6 +30,7 @@ class MessageBatch:
     headers: tuple[Mapping[str, str], ...] | HeaderColumns | None = None
     source: str = ""
     received: Longs | None = None
+    left_out: Longs | None = None
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -70,6 +70,13 @@ class MessageFormat(ABC, Generic[R]):
         Where updates have no before values, inserts may be among them.
         """
 
+    def transactions_of(self, message: MessageBatch) -> tuple[str, ...] | None:  # noqa: ARG002  for formats that know it
+        """Return the transactions of one message of which no records can be made, where transactions are known by their ids.
+
+        Nothing where it surely has no operation, None where it is not known.
+        """
+        return None
+
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all its records."""
         return notes
@@ -140,10 +147,10 @@ class MessageParser:
             blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments, borders
         )
 
-    def ids_of(self, message: MessageBatch) -> tuple[str, str] | None:
+    def ids_of(self, message: MessageBatch) -> tuple[str, ...] | None:
         """Return the transactions of the first and the last operation of one bad message, if they can be read all the same.
 
-        They matter only where transactions are known by their ids.
+        None where they cannot; nothing where it surely has no operation. They matter only where transactions are known by their ids.
         """
         options = self.options
         source = options.txid if options.operation_ids else options.seqid
@@ -152,7 +159,7 @@ class MessageParser:
         try:
             ids = self.format.records(message).text(source.name)
         except (BadMessagesError, TrailgateError):
-            return None
+            return self.format.transactions_of(message)
         if not len(ids) or ids.null_count:
             return None
         return ids[0].as_py(), ids[-1].as_py()

@@ -6,18 +6,24 @@ from dataclasses import dataclass, fields
 from typing import Protocol, runtime_checkable
 
 from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.transactions.bounds import TransactionState
+from trailgate.messages.transactions.bounds import Problem, TransactionState
+from trailgate.messages.transactions.by_id import NOTHING_LATER, Later
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """How many messages, from the first on, wait for no later one; ``later`` is what is known of those after them."""
+
+    count: int
+    later: Later = NOTHING_LATER
 
 
 @runtime_checkable
 class Holding(Protocol):
     """A format of whose messages some wait for later ones."""
 
-    def complete(self, messages: MessageBatch) -> tuple[int, str | None]:
-        """Return how many of the messages, from the first on, wait for no later one, and the transaction of the first that does.
-
-        That is None where it is not known.
-        """
+    def complete(self, messages: MessageBatch) -> Complete:
+        """Return which of the messages wait."""
         ...
 
     def continues(self, messages: MessageBatch) -> bool:
@@ -27,9 +33,13 @@ class Holding(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WaitingState(TransactionState):
-    """What is open after a batch, and the messages that wait; they belong to the unit that is open."""
+    """What is open after a batch, and the messages that wait; they belong to the unit that is open.
+
+    ``unreadable`` are those that are known to be bad, by their numbers among all that wait.
+    """
 
     waiting: tuple[MessageBatch, ...] = ()
+    unreadable: tuple[Problem, ...] = ()
 
 
 def waiting_in(state: TransactionState) -> tuple[MessageBatch, ...]:
@@ -37,7 +47,18 @@ def waiting_in(state: TransactionState) -> tuple[MessageBatch, ...]:
     return state.waiting if isinstance(state, WaitingState) else ()
 
 
-def with_waiting(state: TransactionState, waiting: tuple[MessageBatch, ...]) -> TransactionState:
+def unreadable_in(state: TransactionState) -> tuple[Problem, ...]:
+    """Return what is wrong with messages that wait."""
+    return state.unreadable if isinstance(state, WaitingState) else ()
+
+
+def with_waiting(
+    state: TransactionState,
+    waiting: tuple[MessageBatch, ...],
+    unreadable: tuple[Problem, ...] = (),
+) -> TransactionState:
     """Return a state with messages that wait."""
     plain = {field.name: getattr(state, field.name) for field in fields(TransactionState)}
-    return WaitingState(**plain, waiting=waiting) if waiting else TransactionState(**plain)
+    if not waiting:
+        return TransactionState(**plain)
+    return WaitingState(**plain, waiting=waiting, unreadable=unreadable)

@@ -58,13 +58,13 @@ class TransactionState:
 class Problem:
     """A message that cannot be captured; -1 is the unit that was open before the batch.
 
-    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same. ``place`` is the file
-    and the offset of a message that was in a batch before.
+    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same; none where it surely has no
+    operation. ``place`` is the file and the offset of a message that was in a batch before.
     """
 
     message: int
     error: TrailgateError
-    ids: tuple[str, str] | None = None
+    ids: tuple[str, ...] | None = None
     place: tuple[int, int] | None = None
 
 

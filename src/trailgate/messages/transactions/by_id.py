@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
+from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import text_view
 from trailgate.errors import TransactionError
 from trailgate.messages.transactions import kernels
@@ -35,7 +35,7 @@ from trailgate.messages.transactions.bounds import (
     note,
 )
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.messages.transactions.segments import check_segments
+from trailgate.messages.transactions.segments import check_segments, not_ended
 from trailgate.messages.transactions.units import UnitMarks
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 
@@ -45,35 +45,57 @@ UNKNOWN: Final = 1  # it cannot be known what is open
 Last = str | int  # the id of the transaction that is open, ENDED or UNKNOWN
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What is known of the messages after some: the id of the next operation, and which ones they may bring parts of.
+
+    ``awaiting`` marks the messages of whose operations parts may come, None: there are none.
+    """
+
+    following: str | None = None
+    awaiting: Mask | None = None
+
+    def of_first(self, count: int) -> Later:
+        """Return what is known where these are the first of the messages."""
+        awaiting = None if self.awaiting is None else self.awaiting[:count]
+        return Later(self.following, awaiting)
+
+
+NOTHING_LATER: Final = Later()
+
+
 def chain_by_id(
     raw: RawOperations,
     messages: int,
     problems: Iterable[Problem],
     state: TransactionState,
     *,
-    following: str | None = None,
     operation_ids: bool = False,
+    later: Later = NOTHING_LATER,
 ) -> Transactions:
     """Return the operations' transactions; problems found are added to those of the parser.
 
     ``raw.seq_id`` is the transaction's: each operation gets it with its number in the transaction, from 0 on. With ``operation_ids`` it is the
-    operation's own, and ``raw.tx_id`` shows which transaction it belongs to. ``following`` is the id of the operation after these, where it is
-    known already.
+    operation's own, and ``raw.tx_id`` shows which transaction it belongs to.
     """
     ids = raw.tx_id if operation_ids else raw.seq_id
     bad = {problem.message: problem for problem in problems}
     unreadable = [bad[message] for message in sorted(bad)]
     length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
     walk = _walk(raw, ids, messages, unreadable, state)
-    segment = _check_segments(raw, walk, bad, state)
-    known = _follow(raw, ids, walk, bad, state) or state.last
-    if following is not None and isinstance(walk.last, str) and walk.last != following:
+    unknown = np.array([m for m in sorted(bad) if bad[m].ids != ()], np.int64)
+    segment = _check_segments(raw, walk, unknown, bad, state)
+    known = _follow(raw, walk, unknown, bad, state)
+    if later.following is not None and isinstance(walk.last, str) and walk.last != later.following:
+        if segment:
+            note(bad, int(raw.message[-1]) if len(raw.message) else -1, not_ended())
         walk.end()
     letters, ordinals = np.empty(len(walk.opens), np.uint8), np.empty(len(walk.opens), np.int64)
     count = kernels.number_operations(
         walk.opens, walk.closes, state.count, _LETTERS, letters, ordinals
     )
-    marks = _marks(raw, walk, messages, unreadable, is_open=state.is_open)
+    awaiting = np.zeros(messages, bool) if later.awaiting is None else later.awaiting
+    marks = _marks(raw, walk, awaiting, unreadable, is_open=state.is_open)
     csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
     open_now = replace(state, id_length=length, count=count, segment=segment, last=known)
     after = _after(walk, marks, bad, open_now)
@@ -95,40 +117,47 @@ def chain_by_id(
 
 
 def _check_segments(
-    raw: RawOperations, walk: _Walk, bad: dict[int, Problem], state: TransactionState
+    raw: RawOperations,
+    walk: _Walk,
+    unknown: Longs,
+    bad: dict[int, Problem],
+    state: TransactionState,
 ) -> int:
     """Note the messages that are out of order, and return the last segment of what is open."""
-    unreadable = np.array(sorted(bad), np.int64)
 
     def noted(message: int, error: TransactionError) -> None:
         note(bad, message, error)
 
-    return check_segments(raw, walk.opens, unreadable, state, noted)
+    return check_segments(raw, walk.opens, unknown, state, noted)
 
 
 def _follow(
     raw: RawOperations,
-    ids: pa.Array,
     walk: _Walk,
+    unknown: Longs,
     bad: dict[int, Problem],
     state: TransactionState,
 ) -> LastMessage | None:
-    """Begin a transaction where one begins again, and note messages before which one is missing; return the last one."""
+    """Begin a transaction where one begins again, and note messages before which one is missing; return the last one.
+
+    ``unknown`` are messages that may have any operations: what is on either side of one is not compared.
+    """
     found = raw.borders
     if found is None or not len(found.rows):
-        return None
+        return None if len(unknown) else state.last
     rows, last = found.rows, state.last if state.tx_id is not None else None
     own = np.cumsum(walk.opens)[rows]
     began = NO_NUMBER if last is None else last.began
+    apart = _continue_after(raw, walk.opens, rows, unknown)
     for at, row in enumerate(rows.tolist()):
+        if apart[at]:
+            began = NO_NUMBER
+            continue
         if own[at] != (own[at - 1] if at else 0):
             began = int(found.numbers[at])
         if walk.opens[row] or (row and raw.message[row] == raw.message[row - 1]):
             continue
         before = last
-        if row == len(ids) - 1 and row and ids[row] != ids[row - 1]:
-            began = NO_NUMBER  # messages between them cannot be read
-            continue
         if row:
             first = bool(walk.opens[row - 1])
             number, digest = int(found.numbers[at - 1]), int(found.digests[at - 1])
@@ -144,22 +173,34 @@ def _follow(
         if again:
             walk.begin_again(row)
             began = after.number
-    return last_message(found, walk.opens, began)
+    after_all = len(unknown) and unknown[-1] > raw.message[-1]
+    return None if after_all else last_message(found, walk.opens, began)
+
+
+def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs) -> Mask:
+    """Return which of the rows are the first after an unknown message, and continue what may have begun in it."""
+    places = np.searchsorted(unknown, raw.message[rows])
+    found: Mask = places > np.append(0, places[:-1])
+    own = np.cumsum(opens)
+    for at in np.flatnonzero(found).tolist():
+        first = int(np.searchsorted(raw.message, unknown[places[at] - 1]))
+        found[at] = not opens[first] and own[first] == own[rows[at]]
+    return found
 
 
 def _marks(
     raw: RawOperations,
     walk: _Walk,
-    messages: int,
+    awaiting: Mask,
     unreadable: Sequence[Problem],
     *,
     is_open: bool,
 ) -> UnitMarks:
     """Return the units: a message that opens a transaction, or follows an end, begins one."""
-    bad, starts = np.zeros(messages, bool), np.zeros(messages, bool)
+    bad, starts = np.zeros_like(awaiting), np.zeros_like(awaiting)
     bad[[problem.message for problem in unreadable]] = True
     closed = kernels.mark_units(
-        raw.message, walk.opens, walk.closes, bad, is_open, walk.opened, starts
+        raw.message, walk.opens, walk.closes, bad, awaiting, is_open, walk.opened, starts
     )
     return UnitMarks(walk.opened, starts, bool(closed))
 
@@ -168,7 +209,8 @@ def _marks(
 class _Walk:
     """Which operations open and close a transaction, and which unreadable messages open one.
 
-    ``begins``: the first one of all opens one, so that what was open before has ended. ``last`` is what is open at the end.
+    ``begins``: the first one of all opens one, so that what was open before has ended. ``last`` is what is open at the end. ``bad_last``: an
+    unreadable message follows the last operation.
     """
 
     opens: Mask
@@ -176,6 +218,7 @@ class _Walk:
     opened: Mask
     begins: bool
     last: Last
+    bad_last: bool = False
 
     def begin_again(self, row: int) -> None:
         """Note that a transaction begins with an operation that has the id of the one before."""
@@ -188,7 +231,7 @@ class _Walk:
     def end(self) -> None:
         """Note that what is open at the end has ended."""
         if len(self.closes):
-            self.closes[-1] = True
+            self.closes[-1] |= not self.bad_last
         else:
             self.begins = True
         self.last = ENDED
@@ -226,7 +269,7 @@ def _walk(
         if row < count:
             opens[row] = _differs(last, own[row].as_py())
         else:
-            walk.last = last
+            walk.last, walk.bad_last = last, True
     return walk
 
 
@@ -236,9 +279,11 @@ def _around(walk: _Walk, last: Last, unreadable: Sequence[Problem]) -> tuple[boo
     Returns whether the first one does, and what is open after them.
     """
     for problem in unreadable:
-        if problem.ids is not None:
+        if problem.ids:
             walk.opened[problem.message] = _differs(last, problem.ids[0])
-        last = UNKNOWN if problem.ids is None else problem.ids[1]
+            last = problem.ids[-1]
+        elif problem.ids is None:
+            last = UNKNOWN
     return bool(walk.opened[unreadable[0].message]), last
 
 

@@ -37,24 +37,29 @@ def mark_units(
     opens: Mask,
     closes: Mask,
     unreadable: Mask,
+    awaiting: Mask,
     is_open: bool,
     opened: Mask,
     starts: Mask,
 ) -> bool:
     """Mark the messages that open a transaction and those that start a unit; return whether nothing is open after the last one.
 
-    ``opened`` has the unreadable messages already that open one. After these something may be open.
+    ``opened`` has the unreadable messages already that open one. After these something may be open. After ``awaiting`` ones something is
+    open up to the next message that opens a transaction: parts of theirs may come until then.
     """
-    row = 0
+    row, awaits = 0, False
     for number in range(len(opened)):
         starts[number] = opened[number] or not is_open
+        awaits = awaits and not opened[number]
         if row < len(message) and message[row] == number:
             opened[number] = opens[row]
             starts[number] = starts[number] or opens[row]
+            awaits = awaits and not opens[row]
             while row < len(message) and message[row] == number:
                 is_open = not closes[row]
                 row += 1
-        if unreadable[number]:
+        awaits = awaits or awaiting[number]
+        if unreadable[number] or awaits:
             is_open = True
     return not is_open
 

@@ -66,7 +66,7 @@ def remaining(
     last &= ended[own]
     held, released = state.held, None
     if held is not None:
-        continued = bool(len(own)) and own[0] == 0
+        continued = bool(len(own)) and own[0] == 0 and not done.ended_before
         if continued:
             first[0] = False
         if continued or ended[0]:
@@ -91,7 +91,7 @@ def remaining(
 def _every(done: Transactions, state: TransactionState) -> Remaining:
     """Return what ``remaining`` does where all operations are captured, and the last one may be held."""
     letters, held, released = done.tx_ind, state.held, None
-    continued = int(letters[0]) in (MIDDLE, END)
+    continued = int(letters[0]) in (MIDDLE, END) and not done.ended_before
     if held is not None:
         released = held.released(last=not continued)
     elif continued:  # what was before it is not captured

@@ -21,13 +21,11 @@ def check_segments(
 ) -> int:
     """Note the messages whose segment does not follow the one before; return the last segment of what is open at the end, 0 for none.
 
-    ``opens`` marks the operations that begin a transaction, ``unreadable`` are messages of which nothing is known; ``note`` takes
+    ``opens`` marks the operations that begin a transaction, ``unreadable`` are messages that may have any operations; ``note`` takes
     a message, -1 for the one before all, and its error.
     """
     segments, message = raw.segments, raw.message
-    if segments is None:
-        return 0
-    if not len(segments):
+    if segments is None or not len(segments):
         return 0 if len(unreadable) else state.segment
     before = np.append(state.segment, segments[:-1])
     ended = _ended(raw.tx_ind, len(segments))
@@ -41,8 +39,7 @@ def check_segments(
         if ((unreadable >= last[row]) & (unreadable < message[row])).any():
             continue  # what is missing may be in it
         if unended[row]:
-            problem = "the transaction before has not ended where the next one begins"
-            note(int(last[row]), TransactionError(problem, hint=_LOST))
+            note(int(last[row]), not_ended())
         if wrong[row]:
             note(
                 int(message[row]), _out_of_order(raw, row, int(before[row]), opens=bool(opens[row]))
@@ -50,6 +47,12 @@ def check_segments(
     if ended[-1] or (len(unreadable) and unreadable[-1] > message[-1]):
         return 0
     return int(segments[-1])
+
+
+def not_ended() -> TransactionError:
+    """Return the error of a transaction whose last segment has not come before the next transaction."""
+    problem = "the transaction before has not ended where the next one begins"
+    return TransactionError(problem, hint=_LOST)
 
 
 def unended(state: TransactionState) -> Problem | None:

@@ -113,6 +113,12 @@ class Findings:
     columns: Found
     operation: Longs
 
+    def of(self, numbers: Longs) -> Findings:
+        """Return the same findings of messages that have other numbers in their batch."""
+        return replace(
+            self, message=numbers[self.message], outer_message=numbers[self.outer_message]
+        )
+
 
 def joined(first: Findings, second: Findings) -> Findings:
     """Return the findings of two groups of the messages of a batch."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -89,8 +88,7 @@ def _scanned(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned
     if not numbers:
         return first
     second = scanner.scan(batch_of(messages, numbers, bodies))
-    message = np.array(numbers, np.int64)[second.findings.message]
-    findings = joined(first.findings, replace(second.findings, message=message))
+    findings = joined(first.findings, second.findings.of(np.array(numbers, np.int64)))
     left = set(first.refused).difference(numbers).union(numbers[at] for at in second.refused)
     return Scanned(findings, sorted(left), {*first.names, *second.names})
 

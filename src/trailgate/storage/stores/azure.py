@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from trailgate.storage.accounts.azure import azure_place
 from trailgate.storage.stores.azure_client import AzureContainer, check_installed
 from trailgate.storage.stores.azure_parts import AzureParts, commit
+from trailgate.storage.stores.bucket import BucketStore
 from trailgate.storage.stores.conditions import UNDECIDED, put_decided
-from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, Stored, UnmetError
+from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, UnmetError
 from trailgate.storage.stores.parted_upload import PartedUpload, upload_file
 
 DELETED: Final = 256  # blobs in a request
@@ -31,33 +31,8 @@ def azure_store(address: str) -> tuple[ObjectStore, str]:
     return AzureStore(AzureContainer(place)), place.key
 
 
-@dataclass(frozen=True)
-class AzureStore:
+class AzureStore(BucketStore[AzureContainer]):
     """One container."""
-
-    bucket: AzureContainer
-
-    def shown(self, key: str) -> str:
-        """Return the address of a blob without credentials."""
-        return self.bucket.shown(key)
-
-    def read(self, key: str) -> Stored | None:
-        """Return a blob; None where there is none."""
-        try:
-            return Stored(*self.bucket.body(key))
-        except UnmetError:
-            return None
-
-    def part(self, piece: Range) -> bytes:
-        """Return some bytes of a blob."""
-        if piece.begin == piece.end:
-            return b""
-        try:
-            return self.bucket.body(piece.key, offset=piece.begin, length=piece.end - piece.begin)[
-                0
-            ]
-        except UnmetError:
-            raise self.bucket.error("the object is gone", piece.key) from None
 
     def put(self, key: str, data: bytes, over: str | None) -> str | None:
         """Write a blob where the condition holds; return its tag where it has these bytes now."""
@@ -102,10 +77,8 @@ class AzureStore:
 
     def complete(self, pending: Pending) -> None:
         """Make a blob of an upload that was left."""
-        try:
+        with self.completing(pending):
             commit(self.bucket, pending.key, pending.tags, fresh=False)
-        except UnmetError:
-            raise self.bucket.error("the upload is gone", pending.key) from None
 
     def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""

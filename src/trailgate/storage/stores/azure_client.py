@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from trailgate.errors import MissingDependencyError, Where, WriteError
+from trailgate.errors import MissingDependencyError
 from trailgate.storage.accounts.azure import AzureAccount, AzurePlace
-from trailgate.storage.stores.object_store import UnmetError
+from trailgate.storage.stores.bucket import BucketClient
+from trailgate.storage.stores.object_store import Stored, UnmetError
 
 TRIED: Final = 4  # times that a request is repeated where the store is busy or not reached
 # Codes of an error where a condition does not hold, or a blob or block is not there.
@@ -26,7 +26,7 @@ WHOLE: Final = 5000 << 20  # bytes that are put or read in one request
 
 
 @dataclass(frozen=True)
-class AzureContainer:
+class AzureContainer(BucketClient):
     """One container, and how it is reached."""
 
     place: AzurePlace
@@ -38,27 +38,28 @@ class AzureContainer:
     def call(self, operation: str, key: str = "", *named: Any, **arguments: Any) -> Any:
         """Return the store's answer; raises WriteError, and UnmetError."""
         client = _client(self.place.account, self.place.container, os.getpid())
-        with self._asking(key):
+        with self.asking(key):
             target = client.get_blob_client(key) if key else client
             return getattr(target, operation)(*named, **arguments)
 
-    def body(self, key: str, **arguments: int) -> tuple[bytes, str]:
-        """Return the bytes and the tag of a blob; raises as ``call`` does."""
-        found = self.call("download_blob", key, **arguments)
-        with self._asking(key):
-            return bytes(found.readall()), str(found.properties.etag)
+    def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
+        """Return bytes of a blob, and its tag; raises as ``call`` does."""
+        span = {} if end is None else {"offset": begin, "length": end - begin}
+        found = self.call("download_blob", key, **span)
+        with self.asking(key):
+            return Stored(bytes(found.readall()), str(found.properties.etag))
 
     def page(self, prefix: str, token: str | None) -> tuple[list[Any], str | None]:
         """Return some blobs and what the next ones follow; raises as ``call`` does."""
         found = self.call("list_blobs", name_starts_with=prefix, include=["metadata"])
-        with self._asking(prefix):
+        with self.asking(prefix):
             pages = found.by_page(token)
             return list(next(pages)), pages.continuation_token
 
     def delete(self, keys: Sequence[str]) -> list[tuple[str, int, str]]:
         """Delete blobs, and return the status and reason that each was answered with; raises as ``call`` does."""
         found = self.call("delete_blobs", "", *keys, raise_on_any_failure=False)
-        with self._asking(keys[0]):
+        with self.asking(keys[0]):
             return [
                 (key, int(answer.status_code), str(answer.reason))
                 for key, answer in zip(keys, found, strict=True)
@@ -84,31 +85,26 @@ class AzureContainer:
                 expiry=until,
             )
             return {"source_url": f"{url}?{token}"}
-        with self._asking(key):
+        with self.asking(key):
             token = _credential(account, os.getpid()).get_token(SCOPE).token
         return {"source_url": url, "source_authorization": f"Bearer {token}"}
 
-    def error(self, problem: str, key: str) -> WriteError:
-        """Return an error about a blob."""
-        return WriteError(problem, where=Where(source=self.shown(key)))
+    def exceptions(self) -> tuple[type[Exception], ...]:
+        """Return those of azure-core."""
+        from azure.core.exceptions import AzureError  # noqa: PLC0415  an extra
 
-    @contextmanager
-    def _asking(self, key: str) -> Iterator[None]:
-        from azure.core.exceptions import AzureError, HttpResponseError  # noqa: PLC0415  an extra
+        return (AzureError,)
 
-        try:
-            yield
-        except HttpResponseError as error:
-            stated = getattr(error, "error_code", None) or error.status_code
-            code = str(getattr(stated, "value", stated))
-            gone = error.status_code == 404 and code == SOURCE
-            if code in UNMET or gone:
-                raise UnmetError(code) from None
-            problem = f"the store refuses it: ({code}) {_first_line(error)}"
-            raise self.error(problem, key) from None
-        except AzureError as error:
-            problem = f"the store cannot be reached: {_first_line(error)}"
-            raise self.error(problem, key) from None
+    def problem_of(self, error: Exception) -> str:
+        """Return what it means: only answers of the store have a status."""
+        status = getattr(error, "status_code", None)
+        if status is None:
+            return f"the store cannot be reached: {_first_line(error)}"
+        stated = getattr(error, "error_code", None) or status
+        code = str(getattr(stated, "value", stated))
+        if code in UNMET or (status == 404 and code == SOURCE):
+            raise UnmetError(code)
+        return f"the store refuses it: ({code}) {_first_line(error)}"
 
 
 def _first_line(error: Exception) -> str:

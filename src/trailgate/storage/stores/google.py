@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from trailgate.storage.accounts.google import google_place
+from trailgate.storage.stores.bucket import BucketStore
 from trailgate.storage.stores.conditions import put_decided
-from trailgate.storage.stores.google_client import Asked, GoogleBucket, check_installed
+from trailgate.storage.stores.google_client import GONE, Asked, GoogleBucket, check_installed
 from trailgate.storage.stores.google_parts import CONDITION, UPLOADS, GoogleParts, put
-from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, Stored, UnmetError
+from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, UnmetError
 from trailgate.storage.stores.parted_upload import (
     PartedUpload,
     compose_by_reading,
     upload_file,
 )
 
-GONE: Final = 404
 DELETING: Final = 8  # objects at once
 LISTED: Final = "items(name,size),nextPageToken"
 
@@ -32,36 +31,8 @@ def google_store(address: str) -> tuple[ObjectStore, str]:
     return GoogleStore(GoogleBucket(place)), place.key
 
 
-@dataclass(frozen=True)
-class GoogleStore:
+class GoogleStore(BucketStore[GoogleBucket]):
     """One bucket."""
-
-    bucket: GoogleBucket
-
-    def shown(self, key: str) -> str:
-        """Return the address of an object without credentials."""
-        return self.bucket.shown(key)
-
-    def read(self, key: str) -> Stored | None:
-        """Return an object; None where there is none."""
-        try:
-            return self._body(key)
-        except UnmetError:
-            return None
-
-    def _body(self, key: str, **headers: str) -> Stored:
-        asked = Asked("GET", self.bucket.path(key), None, headers, (GONE,))
-        found = self.bucket.call("read", key, asked, alt="media")
-        return Stored(bytes(found.content), str(found.headers.get("x-goog-generation", "")))
-
-    def part(self, piece: Range) -> bytes:
-        """Return some bytes of an object."""
-        if piece.begin == piece.end:
-            return b""
-        try:
-            return self._body(piece.key, Range=f"bytes={piece.begin}-{piece.end - 1}").data
-        except UnmetError:
-            raise self.bucket.error("the object is gone", piece.key) from None
 
     def put(self, key: str, data: bytes, over: str | None) -> str | None:
         """Write an object where the condition holds; return its generation where it has these bytes now."""
@@ -85,12 +56,9 @@ class GoogleStore:
         source, target = self.bucket.path(pending.upload), self.bucket.path(pending.key, "")
         asked = Asked("POST", f"{source}/rewriteTo{target}", b"", {}, (GONE, CONDITION))
         own: dict[str, Any] = {"ifGenerationMatch": 0}
-        try:
+        with self.completing(pending):
             while not (found := self.bucket.call("copy", pending.key, asked, **own).json())["done"]:
                 own["rewriteToken"] = found["rewriteToken"]
-        except UnmetError:
-            if pending.key not in (key for key, _ in self.listed(pending.key)):
-                raise self.bucket.error("the upload is gone", pending.key) from None
         self.delete([pending.upload])
 
     def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from trailgate.errors import MissingDependencyError, Where, WriteError
+from trailgate.errors import MissingDependencyError
 from trailgate.storage.accounts.google import GooglePlace
-from trailgate.storage.stores.object_store import UnmetError
+from trailgate.storage.stores.bucket import BucketClient
+from trailgate.storage.stores.object_store import Stored, UnmetError
 
 TRIED: Final = 5  # times that a request is sent again where the store is busy or not reached
 BUSY: Final = (408, 429, 500, 502, 503, 504)
 SECONDS: Final = (10, 300)  # that connecting, and waiting for more of an answer, last
 SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
+GONE: Final = 404
 CONTINUED: Final = 308  # the answer to a part of an upload that is not the last one
 
 
@@ -32,7 +33,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GoogleBucket:
+class GoogleBucket(BucketClient):
     """One bucket, and how it is reached."""
 
     place: GooglePlace
@@ -54,7 +55,7 @@ class GoogleBucket:
         """Return the store's answer; raises WriteError, and UnmetError for an answer in ``asked.unmet``."""
         del operation  # for those who watch
         url = asked.path if "://" in asked.path else f"{self.place.server}{asked.path}"
-        with self._asking(key):
+        with self.asking(key):
             found = _session(self.place.anonymous, os.getpid()).request(
                 asked.method,
                 url,
@@ -70,19 +71,24 @@ class GoogleBucket:
             raise self.error(f"the store refuses it: {_reason(found)}", key)
         return found
 
-    def error(self, problem: str, key: str) -> WriteError:
-        """Return an error about an object."""
-        return WriteError(problem, where=Where(source=self.shown(key)))
+    def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
+        """Return bytes of an object, and its generation; raises as ``call`` does."""
+        span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
+        found = self.call(
+            "read", key, Asked("GET", self.path(key), None, span, (GONE,)), alt="media"
+        )
+        return Stored(bytes(found.content), str(found.headers.get("x-goog-generation", "")))
 
-    @contextmanager
-    def _asking(self, key: str) -> Iterator[None]:
+    def exceptions(self) -> tuple[type[Exception], ...]:
+        """Return those of requests and google-auth."""
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  an extra
         from requests import RequestException  # noqa: PLC0415  an extra
 
-        try:
-            yield
-        except (GoogleAuthError, RequestException) as error:
-            raise self.error(f"the store cannot be reached: {error}", key) from None
+        return (GoogleAuthError, RequestException)
+
+    def problem_of(self, error: Exception) -> str:
+        """Return what it means: answers of the store are not exceptions."""
+        return f"the store cannot be reached: {error}"
 
 
 def _reason(found: Any) -> str:

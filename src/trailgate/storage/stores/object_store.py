@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol
+from typing import IO, Final, NamedTuple, Protocol
+
+GONE: Final = "the upload is gone"  # another run has deleted it, or the store has
 
 
 class UnmetError(Exception):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Protocol, cast
 
 from trailgate.errors import StorageError, WriteError
-from trailgate.storage.stores.object_store import Pending, Range, UnmetError
+from trailgate.storage.stores.object_store import GONE, Pending, Range, UnmetError
 
 PART: Final = 8 << 20
 LONGER: Final = 1000  # parts of one size; then they double, since S3 takes 10,000 at most
@@ -72,10 +72,16 @@ class PartedUpload(RawIOBase):
         self._buffer += view
         self._size += len(view)
         while len(self._buffer) >= self._part():
-            part = self._part()
-            self._parts.send(bytes(self._buffer[:part]))
-            del self._buffer[:part]
+            self._send(self._part())
         return len(view)
+
+    def _send(self, size: int) -> None:
+        """Send the first bytes that are held as a part; raises StorageError where the upload is gone."""
+        try:
+            self._parts.send(bytes(self._buffer[:size]))
+        except UnmetError:
+            raise self._parts.error(GONE) from None
+        del self._buffer[:size]
 
     def _part(self) -> int:
         return PART << (self._parts.count // LONGER)
@@ -83,15 +89,14 @@ class PartedUpload(RawIOBase):
     def send_held(self) -> None:
         """Send what is held, however little, as a part."""
         if self._buffer:
-            self._parts.send(bytes(self._buffer))
-            self._buffer.clear()
+            self._send(len(self._buffer))
 
     def finish(self) -> None:
         """Make the object; raises StorageError where one is there that is not replaced."""
         try:
             self.make()
         except UnmetError:
-            problem = "the file is there already" if self._fresh else "the upload is gone"
+            problem = "the file is there already" if self._fresh else GONE
             raise StorageError(problem, where=self._parts.error(problem).where) from None
 
     def make(self) -> None:
@@ -106,8 +111,7 @@ class PartedUpload(RawIOBase):
     def leave(self) -> Pending:
         """Send what is held, and return what another process completes."""
         if self._buffer or not self._parts.count:
-            self._parts.send(bytes(self._buffer))
-            self._buffer.clear()
+            self._send(len(self._buffer))
         self._done = True
         return self._parts.left()
 

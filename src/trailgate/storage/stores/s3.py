@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from trailgate.storage.accounts.s3 import s3_settings
+from trailgate.storage.stores.bucket import BucketStore
 from trailgate.storage.stores.conditions import put_decided
-from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, Stored, UnmetError
+from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, UnmetError
 from trailgate.storage.stores.parted_upload import PartedUpload, upload_file
-from trailgate.storage.stores.s3_address import s3_settings
 from trailgate.storage.stores.s3_client import S3Bucket, check_installed
 from trailgate.storage.stores.s3_parts import MIN_PART, S3Parts
 
@@ -26,32 +26,8 @@ def s3_store(address: str) -> tuple[ObjectStore, str]:
     return S3Store(S3Bucket(settings)), key
 
 
-@dataclass(frozen=True)
-class S3Store:
+class S3Store(BucketStore[S3Bucket]):
     """One bucket."""
-
-    bucket: S3Bucket
-
-    def shown(self, key: str) -> str:
-        """Return the address of an object without credentials."""
-        return self.bucket.shown(key)
-
-    def read(self, key: str) -> Stored | None:
-        """Return an object; None where there is none."""
-        try:
-            return Stored(*self.bucket.body(key))
-        except UnmetError:
-            return None
-
-    def part(self, piece: Range) -> bytes:
-        """Return some bytes of an object."""
-        if piece.begin == piece.end:
-            return b""
-        try:
-            span = f"bytes={piece.begin}-{piece.end - 1}"
-            return self.bucket.body(piece.key, Range=span)[0]
-        except UnmetError:
-            raise self.bucket.error("the object is gone", piece.key) from None
 
     def put(self, key: str, data: bytes, over: str | None) -> str | None:
         """Write an object where the condition holds; return its tag where it has these bytes now."""
@@ -102,10 +78,8 @@ class S3Store:
 
     def complete(self, pending: Pending) -> None:
         """Make an object of an upload that was left."""
-        try:
+        with self.completing(pending):
             self.bucket.complete(pending.key, pending.upload, pending.tags)
-        except UnmetError:
-            raise self.bucket.error("the upload is gone", pending.key) from None
 
     def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""

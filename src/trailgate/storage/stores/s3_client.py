@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from trailgate.errors import MissingDependencyError, Where, WriteError
-from trailgate.storage.stores.object_store import UnmetError
-from trailgate.storage.stores.s3_address import S3Settings
+from trailgate.errors import MissingDependencyError
+from trailgate.storage.accounts.s3 import S3Settings
+from trailgate.storage.stores.bucket import BucketClient
+from trailgate.storage.stores.object_store import Stored, UnmetError
 
 TRIED: Final = 5  # times that a request is sent where the store is busy or not reached
 # Codes of an error where a condition does not hold, or an object or upload is not there.
@@ -30,7 +30,7 @@ REGION: Final = "us-east-1"  # where neither the address nor the environment sta
 
 
 @dataclass(frozen=True)
-class S3Bucket:
+class S3Bucket(BucketClient):
     """One bucket, and how it is reached."""
 
     settings: S3Settings
@@ -49,14 +49,15 @@ class S3Bucket:
         arguments = {"Bucket": self.name, **arguments}
         if key:
             arguments["Key"] = key
-        with self._asking(key):
+        with self.asking(key):
             return getattr(_client(self.settings, os.getpid()), operation)(**arguments)
 
-    def body(self, key: str, **arguments: Any) -> tuple[bytes, str]:
-        """Return the bytes and the tag of an object; raises as ``call`` does."""
-        found = self.call("get_object", key, **arguments)
-        with self._asking(key):
-            return bytes(found["Body"].read()), str(found["ETag"])
+    def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
+        """Return bytes of an object, and its tag; raises as ``call`` does."""
+        span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
+        found = self.call("get_object", key, **span)
+        with self.asking(key):
+            return Stored(bytes(found["Body"].read()), str(found["ETag"]))
 
     def complete(self, key: str, upload: str, tags: Sequence[str], **condition: str) -> None:
         """Make an object of the parts of an upload; raises as ``call`` does."""
@@ -64,22 +65,20 @@ class S3Bucket:
         arguments = {"UploadId": upload, "MultipartUpload": {"Parts": parts}, **condition}
         self.call("complete_multipart_upload", key, **arguments)
 
-    def error(self, problem: str, key: str) -> WriteError:
-        """Return an error about an object."""
-        return WriteError(problem, where=Where(source=self.shown(key)))
-
-    @contextmanager
-    def _asking(self, key: str) -> Iterator[None]:
+    def exceptions(self) -> tuple[type[Exception], ...]:
+        """Return those of botocore."""
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  an extra
 
-        try:
-            yield
-        except ClientError as error:
-            if error.response["Error"].get("Code") in UNMET:
-                raise UnmetError(str(error)) from None
-            raise self.error(f"the store refuses it: {error}", key) from None
-        except BotoCoreError as error:
-            raise self.error(f"the store cannot be reached: {error}", key) from None
+        return (BotoCoreError, ClientError)
+
+    def problem_of(self, error: Exception) -> str:
+        """Return what it means: only answers of the store have a code."""
+        answer = getattr(error, "response", None)
+        if answer is None:
+            return f"the store cannot be reached: {error}"
+        if answer["Error"].get("Code") in UNMET:
+            raise UnmetError(str(error))
+        return f"the store refuses it: {error}"
 
 
 @lru_cache(maxsize=32)

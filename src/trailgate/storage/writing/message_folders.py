@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
+from trailgate.errors import StorageError
 from trailgate.storage.files.addresses import Address, is_stored, locate
 from trailgate.storage.files.durable import sync_folder, write_whole, writing
 from trailgate.storage.files.lock import locked
-from trailgate.storage.stores.conditions import check_conditions
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.object_store import ObjectStore
 from trailgate.storage.writing.places.decided import Decided
-from trailgate.storage.writing.places.deciding import DecidingObject, decided_in
 from trailgate.storage.writing.places.publication import PlacedFile
+from trailgate.storage.writing.places.staging import STATE, StagingFolders
 
-CHECKPOINT: Final = ".published.json"
-STAGING: Final = ".publishing"
+CHECKPOINT: Final = STATE
+MESSAGES: Final = re.compile(r"messages-(\d{9,})\.(?:txt|jsonl)")  # the names of files
+EDITION: Final = "edition"
+RUN: Final = "run"  # these two fields of a state only stores need
 
 
 class MessageFolder(Protocol):
@@ -123,7 +126,8 @@ class StoreMessageFolder:
     store: ObjectStore
     key: str
     _tag: str | None = None
-    _state: bytes = b"{}"
+    _edition: int = 0
+    _fields: dict[str, Any] = field(default_factory=dict)
     _scratch: str = ""
 
     @property
@@ -139,64 +143,91 @@ class StoreMessageFolder:
 
     def state(self) -> bytes | None:
         """Return the state; what an interrupted run had decided is completed first."""
-        while True:
-            found = self.store.read(self._deciding.key)
-            if found is None:
-                return None
-            record = decided_in(found.data)
-            if not record:
-                self._tag, self._state = found.tag, found.data
-                return found.data
-            self._deciding.complete(record, found.tag)
+        found, _ = self._runs.deciding.settled()
+        if found is None:
+            return None
+        self._take(found.data, found.tag)
+        return json.dumps(self._fields).encode()
+
+    def _take(self, data: bytes, tag: str) -> None:
+        """Note a state without what only stores need of it."""
+        fields = json.loads(data)
+        self._edition = int(fields.pop(EDITION, 0))
+        fields.pop(RUN, None)
+        self._tag, self._fields = tag, fields
 
     def other(self) -> str | None:
-        """Return the name of an object."""
+        """Return the name of an object, unless another run has published it since the state was read."""
         above = f"{self.key}/"
         names = (key[len(above) :] for key, _ in self.store.listed(above))
-        return next((name for name in names if name[0] != "."), None)
+        name = next((name for name in names if name[0] != "."), None)
+        if name is not None:
+            self._runs.deciding.check(self._tag)
+        return name
 
     def begin(self) -> None:
         """Check that the store obeys conditions."""
-        check_conditions(self.store, f"{self.key}/{STAGING}/check-{uuid.uuid4().hex[:8]}")
+        self._runs.check_conditions(self._edition, uuid.uuid4().hex[:8])
 
     def path(self, name: str) -> Path:
         """Return a temporary file."""
         return Path(self._scratch) / name
 
     def write_state(self, state: bytes) -> None:
-        """Replace the state."""
-        tag = self.store.put(self._deciding.key, state, self._tag)
-        if tag is None:
-            raise self._deciding.overtaken()
-        self._tag, self._state = tag, state
+        """Replace the state, where it is another one, and delete what killed runs left."""
+        fields = json.loads(state)
+        if fields != self._fields:
+            data = self._with_edition(fields, self._edition + 1)
+            tag = self.store.put(self._runs.deciding.key, data, self._tag)
+            if tag is None:
+                raise self._runs.deciding.overtaken()
+            self._take(data, tag)
+        self._sweep()
 
     def publish(self, path: Path, name: str, state: bytes) -> None:
         """Upload the file, decide on its name and the state, and delete what was uploaded."""
-        staging = f"{self.key}/{STAGING}/{uuid.uuid4().hex}"
-        with writing(path):
-            size = path.stat().st_size
-            self.store.upload(f"{staging}/{name}", path)
-            path.unlink()
-        file = PlacedFile(name, name, size)
-        own = Decided(staging, f"{self.key}/", (file,), (), "", (), state)
-        before: dict[str, Any] = json.loads(self._state)
+        deciding, staging = self._runs.deciding, self._runs.folder(self._edition, uuid.uuid4().hex)
+        after = self._with_edition(json.loads(state), self._edition + 2)
+        before = {**self._fields, EDITION: self._edition + 1}
 
         def naming(record: str) -> bytes:
             return json.dumps({**before, "decided": {"record": record}}).encode()
 
         try:
-            self._deciding.decide(own, naming, self._tag)
-        finally:
-            found = self.store.read(self._deciding.key)
-            if found is None or not decided_in(found.data).startswith(staging):
-                self.store.delete(self._staged(staging))
-        if found is None or found.data != state:
-            raise self._deciding.overtaken()
-        self._tag, self._state = found.tag, state
+            with writing(path), self._runs.staging(self._tag):
+                size = path.stat().st_size
+                self.store.upload(f"{staging}/{name}", path)
+                path.unlink()
+            file = PlacedFile(name, name, size)
+            own = Decided(staging, f"{self.key}/", (file,), (), "", (), after)
+            deciding.decide(own, naming, self._tag)
+        except BaseException:
+            with suppress(StorageError):  # the next run deletes what is left
+                self._runs.discard(staging)
+            raise
+        found = self.store.read(deciding.key)
+        if found is None or found.data != after:
+            raise deciding.overtaken()
+        self._take(after, found.tag)
+        self._sweep()
 
-    def _staged(self, staging: str) -> Iterator[str]:
-        return (key for key, _ in self.store.listed(f"{staging}/"))
+    def _with_edition(self, fields: dict[str, Any], edition: int) -> bytes:
+        """Return a state whose bytes no other run puts, so that its tag is new in every kind of store."""
+        return json.dumps({**fields, EDITION: edition, RUN: uuid.uuid4().hex}).encode()
+
+    def _sweep(self) -> None:
+        """Delete what runs left that can never publish, staged objects and unfinished parts of published files."""
+        with suppress(StorageError):  # the next run deletes what is left
+            self._runs.sweep(self._edition)
+            self.store.abandon(f"{self.key}/", self._is_published)
+
+    def _is_published(self, key: str) -> bool:
+        """Return whether a file is the state, or among those of it: then no run completes an upload of it."""
+        if key == self._runs.deciding.key:
+            return True
+        named = MESSAGES.fullmatch(key[len(self.key) + 1 :])
+        return named is not None and int(named[1]) <= int(self._fields.get("files", 0))
 
     @property
-    def _deciding(self) -> DecidingObject:
-        return DecidingObject(self.store, f"{self.key}/{CHECKPOINT}")
+    def _runs(self) -> StagingFolders:
+        return StagingFolders.of_folder(self.store, self.key)

@@ -147,10 +147,13 @@ def add_piece(begin: int, end: int, pieces: Longs, counts: Longs) -> int:
 
 
 @inner
-def count_width(data: Octets, at: int, stop: int) -> int:
-    """Return how many bytes the number of values of a list or map has, 0 where it has no room."""
+def items_of(data: Octets, at: int, end: int) -> tuple[int, int]:
+    """Return how many values a list or map has, -1 where there is no room for the number, and where the first one begins."""
     width = 4 if (int(data[at]) >> 4) & 1 else 1
-    return width if content_at(data, at) + width <= stop else 0
+    begin = content_at(data, at)
+    if begin + width > end:
+        return -1, begin
+    return size_at(data, begin, width), begin + width
 
 
 @inner
@@ -171,12 +174,9 @@ def add_fields(
         return 0
     if kind != LIST:
         return NOT_LIST
-    width = count_width(data, at, end)
-    if width == 0:
+    count, at = items_of(data, at, end)
+    if count < 0:
         return COUNT
-    at = content_at(data, at)
-    count = size_at(data, at, width)
-    at += width
     for field in range(count):
         counts[WHERE] = at
         stop = value_end(data, at, end, kinds)
@@ -202,13 +202,8 @@ def add_properties(
         return 0
     if kind != MAP:
         return NOT_MAP
-    width = count_width(data, at, end)
-    if width == 0:
-        return COUNT
-    at = content_at(data, at)
-    count = size_at(data, at, width)
-    at += width
-    if count & 1:
+    count, at = items_of(data, at, end)
+    if count < 0 or count & 1:
         return COUNT
     for _ in range(count >> 1):
         counts[WHERE] = at

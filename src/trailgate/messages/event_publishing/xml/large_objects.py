@@ -1,7 +1,8 @@
 """Large objects that come in messages of their own: their parts joined, and put into their rows as cells.
 
 A part names its row by rowNum, its column by colName; it belongs to a row of the transaction whose messages came last before it.
-That order is inferred: IBM's pages give the fields alone (event publishing §3).
+That order is inferred: IBM's pages give the fields alone (event publishing §3). Where a bad message is left out between them, the part may be of
+its rows.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Rows:
     which: Longs  # each row's table
     large: Mask
     letters: Octets
+    left_out: Longs | None  # how many bad messages are, before each message
 
 
 @dataclass(slots=True)
@@ -103,20 +105,22 @@ class _Gathered:
     def _messages_of_rows(self) -> Callable[[int], dict[int, int]]:
         """Return what gives, for ascending messages, the rows of the last transaction before by their numbers."""
         waiting = self._rows_in_order()
-        transaction, known = -1, dict[int, int]()
+        transaction, known, last = -1, dict[int, int](), -1
         ahead = next(waiting, None)
+        left_out = self.rows.left_out
 
         def before(message: int) -> dict[int, int]:
-            nonlocal transaction, ahead
+            nonlocal transaction, ahead, last
             while ahead is not None and ahead[0] < message:
-                _, own, number, row = ahead
+                last, own, number, row = ahead
                 if own != transaction:
                     known.clear()
                     transaction = own
                 if row >= 0:
                     known[number] = row
                 ahead = next(waiting, None)
-            return known
+            whole = left_out is None or last < 0 or left_out[last] == left_out[message]
+            return known if whole else {}
 
         return before
 

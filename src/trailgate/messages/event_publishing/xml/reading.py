@@ -169,7 +169,10 @@ class _Found:
                 text, self.values["row"], self.message, "rowNum", self.errors, least=1
             )
             tables, which = self._tables()
-        return Rows(self.message, self.around, numbers, tables, which, large, self.letters)
+        left_out = self.messages.left_out
+        return Rows(
+            self.message, self.around, numbers, tables, which, large, self.letters, left_out
+        )
 
     def _tables(self) -> tuple[list[tuple[str, str]], Longs]:
         text = self.findings.text

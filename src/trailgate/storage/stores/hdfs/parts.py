@@ -9,7 +9,7 @@ from trailgate.errors import WriteError
 from trailgate.storage.stores.hdfs.claims import Moved
 from trailgate.storage.stores.hdfs.names import writing_name
 from trailgate.storage.stores.hdfs.tree import HdfsTree
-from trailgate.storage.stores.object_store import Pending, UnmetError
+from trailgate.storage.stores.object_store import GONE, Pending, UnmetError
 
 WRITTEN: Final = 3  # times that a small file is written which another run deletes
 
@@ -57,14 +57,17 @@ class HdfsParts:
 
     def left(self) -> Pending:
         """Close the file, which gets its name later."""
-        self._ask("close")
+        try:
+            self._ask("close")
+        except UnmetError:
+            raise self.error(GONE) from None
         return Pending(self._key, self._path, ())
 
     def _ask(self, operation: str, *given: bytes) -> None:
         try:
             self._tree.call(operation, self._path, self._file, *given)
         except FileNotFoundError:
-            raise self.error("the upload is gone") from None
+            raise UnmetError(self._path) from None
 
     def discard(self) -> None:
         """Delete what was written."""

@@ -22,7 +22,14 @@ from trailgate.storage.stores.hdfs.names import (
 )
 from trailgate.storage.stores.hdfs.parts import HdfsParts, renamed, written
 from trailgate.storage.stores.hdfs.tree import HdfsTree, name_in, tag_of
-from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, Stored, UnmetError
+from trailgate.storage.stores.object_store import (
+    GONE,
+    ObjectStore,
+    Pending,
+    Range,
+    Stored,
+    UnmetError,
+)
 from trailgate.storage.stores.parted_upload import (
     PartedUpload,
     compose_by_reading,
@@ -141,7 +148,7 @@ class HdfsStore:
             renamed(self.tree, pending.upload, pending.key, over=False)
         except UnmetError:
             if self.tree.status(pending.key) is None:
-                raise self.tree.error("the upload is gone", pending.key) from None
+                raise self.tree.error(GONE, pending.key) from None
             self.tree.remove(pending.upload)
 
     def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trailgate.errors import StorageError, Where
+from trailgate.storage.stores.object_store import Pending
 from trailgate.storage.writing.places.publication import PlacedFile
 
 
@@ -29,7 +30,7 @@ class Beside:
 class Decided:
     """Files by the names of the staged ones, what is beside them, parts of a quarantine file, and the next manifest.
 
-    ``folder`` is what the keys of the files begin with.
+    ``folder`` is what the keys of the files begin with. ``uploads`` have their names already, and are completed first.
     """
 
     staging: str
@@ -39,6 +40,7 @@ class Decided:
     quarantine: str
     parts: tuple[tuple[str, int], ...]
     after: bytes
+    uploads: tuple[Pending, ...] = ()
 
 
 def encode_decided(decided: Decided) -> bytes:
@@ -54,6 +56,7 @@ def encode_decided(decided: Decided) -> bytes:
         "quarantine": decided.quarantine,
         "parts": decided.parts,
         "after": decided.after.decode(),
+        "uploads": decided.uploads,
     }
     return json.dumps(fields).encode()
 
@@ -73,6 +76,9 @@ def parse_decided(data: bytes, path: str) -> Decided:
             fields["quarantine"],
             tuple((name, size) for name, size in fields["parts"]),
             fields["after"].encode(),
+            tuple(
+                Pending(key, upload, tuple(tags)) for key, upload, tags in fields.get("uploads", ())
+            ),
         )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         problem = f"the record of what is being published cannot be understood: {error!r}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.stores.object_store import ObjectStore, Range
+from trailgate.storage.stores.object_store import ObjectStore, Range, Stored
 from trailgate.storage.writing.places.decided import Decided, encode_decided, parse_decided
 from trailgate.storage.writing.places.publication import PlacedFile
 
@@ -58,6 +58,23 @@ class DecidingObject:
         if tag is None:
             raise self.overtaken()
 
+    def settled(self) -> tuple[Stored | None, bool]:
+        """Return the object without a record, None: there is none, and whether what an interrupted run had decided was completed for that."""
+        completed = False
+        while True:
+            found = self.store.read(self.key)
+            record = "" if found is None else decided_in(found.data)
+            if found is None or not record:
+                return found, completed
+            self.complete(record, found.tag)
+            completed = True
+
+    def check(self, base: str | None) -> None:
+        """Raise OvertakenError where the object has not the tag ``base``, None: where there is one."""
+        found = self.store.read(self.key)
+        if (None if found is None else found.tag) != base:
+            raise self.overtaken()
+
     def _is_still(self, base: str | None) -> bool:
         """Return whether the object is surely the one with a tag, None: whether it is surely not there."""
         try:
@@ -103,6 +120,9 @@ class DecidingObject:
         return found is not None and decided_in(found.data) == record
 
     def _carry_out(self, own: Decided, record: str) -> None:
+        with ThreadPoolExecutor(PLACING) as pool:
+            for _ in pool.map(self.store.complete, own.uploads):
+                pass
         for one in own.beside:
             over = one.over
             while self.store.put(one.name, one.data, over) is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,13 +23,13 @@ from trailgate.storage.files.manifest import (
     parse_captured,
     parse_manifest,
 )
-from trailgate.storage.stores.conditions import check_conditions
 from trailgate.storage.stores.object_store import ObjectStore
 from trailgate.storage.writing.places.decided import Beside, Decided
-from trailgate.storage.writing.places.deciding import DecidingObject, decided_in
+from trailgate.storage.writing.places.deciding import DecidingObject
 from trailgate.storage.writing.places.publication import Publication
 from trailgate.storage.writing.places.run_record import RUN_RECORD, encode_run, time_of_run
 from trailgate.storage.writing.places.scratch import scratch_folder
+from trailgate.storage.writing.places.staging import StagingFolders
 
 UNREAD: Final = "?"  # the tag of a manifest that was not read
 OF_STREAM: Final = "stream-"
@@ -61,20 +61,13 @@ class StorePlace:
 
     def checked(self) -> None:
         """Check that the store obeys conditions."""
-        check_conditions(self.store, str(self.staging(f"check-{uuid.uuid4().hex[:8]}")))
+        self._runs.check_conditions(self.edition, uuid.uuid4().hex[:8])
 
     def opened(self) -> tuple[Self, Manifest | None]:
         """Return the manifest and the place that publishes over it."""
-        completed = False
-        while True:
-            found = self.store.read(self._manifest.key)
-            if found is None:
-                return replace(self, base=None, edition=0), None
-            record = decided_in(found.data)
-            if not record:
-                break
-            self._manifest.complete(record, found.tag)
-            completed = True
+        found, completed = self._manifest.settled()
+        if found is None:
+            return replace(self, base=None, edition=0), None
         manifest = self._parsed(found.data)
         if completed:
             with suppress(StorageError):  # the next run deletes what is left
@@ -123,15 +116,19 @@ class StorePlace:
 
     def staging(self, name: str) -> Path:
         """Return a hidden folder beside the trail, of this edition; streaming queries have their own."""
-        own = name if name.startswith(OF_STREAM) else f"staging/{self.edition:09}-{name}"
-        return Path(f"{self._folder}.{self.key.removeprefix(self._folder)}.{own}")
+        return Path(
+            f"{self._hidden}{name}"
+            if name.startswith(OF_STREAM)
+            else self._runs.folder(self.edition, name)
+        )
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
         """Begin a folder of this run's own, with the time of an earlier one of its fingerprint."""
         self.checked()
         wanted = fingerprint[:16]
-        for key, _ in self.store.listed(self._left):
-            own = re.fullmatch(rf"\d+-{wanted}-\w+/{re.escape(RUN_RECORD)}", key[len(self._left) :])
+        above = self._runs.above
+        for key, _ in self.store.listed(above):
+            own = re.fullmatch(rf"\d+-{wanted}-\w+/{re.escape(RUN_RECORD)}", key[len(above) :])
             found = self.store.read(key) if own else None
             if found is not None:
                 now = time_of_run(found.data, fingerprint, now)
@@ -153,10 +150,12 @@ class StorePlace:
         with TemporaryDirectory(prefix="trailgate-staged-", dir=scratch_folder()) as name:
             folder = Path(name)
             yield folder
-            for path in sorted(folder.iterdir()):
-                with writing(path):
-                    self.store.upload(f"{staging}/{path.name}", path)
-                    path.unlink()
+            swept = self.base != UNREAD and str(staging).startswith(self._runs.above)
+            with self._runs.staging(self.base) if swept else nullcontext():
+                for path in sorted(folder.iterdir()):
+                    with writing(path):
+                        self.store.upload(f"{staging}/{path.name}", path)
+                        path.unlink()
 
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
         """Return the files' sizes together."""
@@ -185,7 +184,7 @@ class StorePlace:
         self._manifest.decide(own, naming, self.base)
         with suppress(StorageError):  # what is published is done: the next run deletes what is left
             self._abandon_placed(replace(publication.after, edition=self.edition + 2))
-            self._sweep(self.edition + 2)
+            self._runs.sweep(self.edition + 2)
 
     def _abandon_placed(self, manifest: Manifest) -> None:
         """Delete the parts of files that are published: of a run that was killed, or was slower than another one that completed it."""
@@ -240,35 +239,17 @@ class StorePlace:
             return Beside(key, None, data)
         return Beside(key, found.tag, found.data[:kept] + data)
 
-    def _sweep(self, edition: int) -> None:
-        """Delete what runs left that began with an earlier manifest: none of them can publish any more."""
-
-        def is_left(key: str) -> bool:
-            number = key[len(self._left) :].partition("-")[0]
-            return number.isdecimal() and int(number) < edition
-
-        self._delete_below(self._left, is_left)
-
-    def _delete_below(self, above: str, wanted: Callable[[str], bool]) -> None:
-        """Delete staged files, and the parts of those that a task did not finish."""
-        self.store.delete(key for key, _ in self.store.listed(above) if wanted(key))
-        self.store.abandon(above, wanted)
-
     def discard(self, staging: Path, names: Sequence[str] = ()) -> None:
         """Delete staged files, but not those that the manifest has decided on."""
-        found = self.store.read(self._manifest.key)
-        if found is not None and decided_in(found.data).startswith(f"{staging}/"):
-            return
-        if names:
-            self.store.delete(f"{staging}/{name}" for name in names)
-            return
-        self._delete_below(f"{staging}/", bool)
-        self._sweep(self.edition)
+        if self._runs.discard(str(staging), names) and not names:
+            self._runs.sweep(self.edition)
 
     def forget(self, staging: Path) -> None:
         """Delete what batches up to this one staged; a later one may be under way, if the query was started twice."""
         above = f"{staging.parent}/"
-        self._delete_below(above, lambda key: key[len(above) :].partition("/")[0] <= staging.name)
+        self._runs.delete_below(
+            above, lambda key: key[len(above) :].partition("/")[0] <= staging.name
+        )
 
     @property
     def _manifest(self) -> DecidingObject:
@@ -287,6 +268,10 @@ class StorePlace:
         return f"{self.key}.captured.jsonl"
 
     @property
-    def _left(self) -> str:
-        """Return what the keys of all staged files begin with."""
-        return f"{self.staging('x').parent}/"
+    def _hidden(self) -> str:
+        """Return what the keys of all that is staged begin with."""
+        return f"{self._folder}.{self.key.removeprefix(self._folder)}."
+
+    @property
+    def _runs(self) -> StagingFolders:
+        return StagingFolders(self.store, self._manifest, f"{self._hidden}staging/")
