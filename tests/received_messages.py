@@ -44,7 +44,7 @@ class ListFeed:
 
     def __init__(
         self,
-        bodies: Sequence[str],
+        bodies: Sequence[bytes | str],
         sizes: Sequence[int],
         headers: Sequence[Mapping[str, str]] | None = None,
         kept: int = 1 << 30,

@@ -33,6 +33,7 @@ from trailgate.messages.transactions.bounds import (
     TransactionState,
     chain,
     open_at_end,
+    ordered_length,
 )
 from trailgate.messages.transactions.by_id import NOTHING_LATER, Later, chain_by_id
 from trailgate.messages.transactions.held import Held
@@ -134,6 +135,13 @@ class Capture:
                 problem = f"transactions are left out by {name}, which the properties do not have"
                 hint = f"Set {name}, or remove EXCLUDEUSER and EXCLUDETRANS"
                 raise OptionError(problem, hint=hint)
+
+    def state_after(self, csn: str | None, *, broken: bool = False) -> TransactionState:
+        """Return the state with which messages follow a trail's last transaction; ``broken``: they may continue a bad unit."""
+        length = None
+        if self.options.gives_ids and csn:
+            length = ordered_length(csn, by_id=self.options.by_id)
+        return TransactionState(broken=broken, id_length=length)
 
     def parse(
         self,

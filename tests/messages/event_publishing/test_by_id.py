@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from damaged_publications import delimited_runs
 from publication_files import captured
 from publication_texts import capture_of, parse_all, record
 from trailgate.jobs.capture.loading import messages_from
@@ -76,23 +77,8 @@ def test_a_message_that_cannot_be_read_takes_its_neighbours_along() -> None:
     assert parsed.starts_unit.tolist() == [True, False, False, True]
 
 
-@st.composite
-def damaged_runs(draw: st.DrawFn) -> list[bytes]:
-    """Return messages of numbered transactions, some of them lost, sent twice, unreadable or with a bad value."""
-    bodies = []
-    for tx in range(draw(st.integers(1, 4))):
-        for number in range(draw(st.integers(1, 3))):
-            values = draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=2))
-            body = b"".join(
-                record(f',,"{value}",', tx=f"{tx:04}", segment=number) for value in values
-            )
-            odd = [[], [body, body], [b'10,"IBM'], [body.replace(b"-18.00", b"-99.00")], [b"7,"]]
-            bodies += draw(st.sampled_from([*[[body]] * 8, *odd]))
-    return bodies or [b" "]
-
-
 @given(
-    damaged_runs(),
+    delimited_runs(),
     st.sampled_from(["auto", "row", "transaction"]),
     st.lists(st.integers(0, 12), max_size=4),
 )

@@ -15,6 +15,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.errors import TransactionError
 from trailgate.jobs.capture.range_reader import OwnedBatch, located, place_of
 from trailgate.jobs.capture.repeats import Repeats
+from trailgate.messages.transactions.bounds import ordered_length
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
 from trailgate.storage.reading.messages.files import MessageFiles, MessagePlace
 from trailgate.storage.reading.trail.trails import read_trail
@@ -40,7 +41,7 @@ class IdRule:
 
     def width(self, own: str) -> int:
         """Return how many characters an id's order follows from, see ``ordered_lengths``."""
-        return len(own.partition(".")[0]) if self.by_id else len(own)
+        return ordered_length(own, by_id=self.by_id)
 
     @cached_property
     def of_trail(self) -> pa.Array:

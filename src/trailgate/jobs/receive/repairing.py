@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.jobs.receive.position import read_position
-from trailgate.messages.capture import Capture, MessageBatch, TransactionState
+from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.received import RECEIVED, as_messages
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
@@ -162,10 +162,8 @@ def _parsed(
 ) -> tuple[ChangeBatch, ...]:
     """Return the operations of messages; raises the error of the first bad one."""
     last = appender.recovered.last
-    length = None
-    if capture.options.gives_ids and last is not None and last.csn:
-        length = len(last.csn)
-    parsed = capture.parse(_messages(lines), TransactionState(id_length=length))
+    state = capture.state_after(None if last is None else last.csn)
+    parsed = capture.parse(_messages(lines), state)
     end = capture.at_end(parsed.state)
     bad = {max(one.message, 0): one.error for one in reversed(parsed.problems)}
     bad |= {len(lines) - 1: one.error for one in end.problems}

@@ -15,7 +15,7 @@ from trailgate.jobs.receive.options import BatchReport, ReceiveOptions
 from trailgate.jobs.receive.position import SourcePosition, read_position
 from trailgate.jobs.receive.repairing import interrupted
 from trailgate.jobs.receive.units import Taken, Units
-from trailgate.messages.capture import Capture, TransactionState
+from trailgate.messages.capture import Capture
 from trailgate.messages.parsing.message_ids import MessageIdRule
 from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.live.appender import TrailAppender
@@ -57,16 +57,14 @@ class LiveCapture:
             reason=reason,
             limit=options.held_bytes,
         )
-        length = None
-        if capture.options.gives_ids and recovered.last is not None and recovered.last.csn:
-            length = len(recovered.last.csn)
         rule = MessageIdRule.of(
             capture.options,
             ordered=not options.unordered_ids,
             remembered=options.journal.remembered,
         )
         self._ids = ComparedIds(rule)
-        self._state = TransactionState(broken=reason is not None, id_length=length)
+        last = None if recovered.last is None else recovered.last.csn
+        self._state = capture.state_after(last, broken=reason is not None)
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[BatchReport]:
         """Yield a report of each batch until there is a reason to stop; raises the first bad message's error in stop mode."""

@@ -41,6 +41,11 @@ class WaitingState(TransactionState):
     waiting: tuple[MessageBatch, ...] = ()
     unreadable: tuple[Problem, ...] = ()
 
+    @property
+    def is_open(self) -> bool:
+        """Return True: the unit of the messages that wait goes on."""
+        return True
+
 
 def waiting_in(state: TransactionState) -> tuple[MessageBatch, ...]:
     """Return the messages that wait."""

@@ -146,6 +146,11 @@ def ordered_lengths(ids: pa.Array) -> pa.Array:
     return pc.if_else(pc.less(found, 0), pc.binary_length(ids), found)
 
 
+def ordered_length(own: str, *, by_id: bool) -> int:
+    """Return what ``ordered_lengths`` gives for one id; ``by_id``: transactions are known by their ids alone."""
+    return len(own.partition(POINT)[0]) if by_id else len(own)
+
+
 def note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
     """Add the error of a message; its first one counts."""
     if message not in bad:
