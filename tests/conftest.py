@@ -19,6 +19,7 @@ from laws import FAST, FULL, SEED_NAME, seed
 from store_servers.azure import AzureServer
 from store_servers.bucket import KINDS, Bucket, Server
 from store_servers.google import GoogleServer
+from store_servers.hdfs import HdfsServer
 from store_servers.s3 import S3Server
 from trailgate.columnar.kernels import compiled
 
@@ -88,6 +89,12 @@ def one_broker() -> Iterator[OneBroker]:
     one.close()
 
 
+@pytest.fixture(scope="session")
+def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    """Give a cluster of Hadoop, which runs while the tests do."""
+    yield from serving(HdfsServer(tmp_path_factory.mktemp("hdfs")))
+
+
 @pytest.fixture
 def s3_bucket(s3_server: S3Server) -> Bucket:
     """Give a bucket of S3 of the test's own."""
@@ -98,6 +105,12 @@ def s3_bucket(s3_server: S3Server) -> Bucket:
 def azure_bucket(azure_server: AzureServer) -> Bucket:
     """Give a container of Azure of the test's own."""
     return Bucket(azure_server)
+
+
+@pytest.fixture
+def hdfs_bucket(hdfs_server: HdfsServer) -> Bucket:
+    """Give a folder of HDFS of the test's own."""
+    return Bucket(hdfs_server)
 
 
 @pytest.fixture(params=KINDS)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from capture_place import QUARANTINE, Place, row
 from laws import chance
@@ -55,19 +55,20 @@ class Runs:
         in_a_process(self.save)
         self.place.write(*(row(i) for i in range(4)), "bad\n", row(5))
 
-    @property
-    def store(self) -> Any:
-        return writable_store(self.target, "a test")[0]
+    def opened(self) -> tuple[Any, str]:
+        """Return the store, and what all keys begin with, which is nothing in a bucket."""
+        store, key = writable_store(self.target, "a test")
+        return cast("Any", store), key.removesuffix("dirdat/ot")
 
     def save(self) -> None:
-        store = self.store
-        found = {key: store.read(key).data for key, _ in store.listed("")}
+        store, above = self.opened()
+        found = {key: store.read(key).data for key, _ in store.listed(above)}
         self.saved.write_bytes(pickle.dumps(found))
 
     def begin(self) -> None:
-        store = self.store
-        store.abandon("", bool)
-        store.delete(key for key, _ in store.listed(""))
+        store, above = self.opened()
+        store.abandon(above, bool)
+        store.delete(key for key, _ in store.listed(above))
         for key, data in pickle.loads(self.saved.read_bytes()).items():
             store.put(key, data, None)
 
@@ -81,11 +82,11 @@ class Runs:
         rows = [one for batch in read_trail(self.target) for one in batch["after"].to_pylist()]
         names = [dict(one)["NAME"] for one in rows]
         assert names == ["name 1", *(f"name {i}" for i in (0, 1, 2, 3, 5))], names
-        store = self.store
-        parts = [key for key, _ in store.listed("dirdat/ot.quarantine")]
+        store, above = self.opened()
+        parts = [key for key, _ in store.listed(f"{above}dirdat/ot.quarantine")]
         assert len(parts) == 1, parts
         assert store.read(parts[0]).data.count(b"\n") == 1
-        assert not [key for key, _ in store.listed("dirdat/.ot.")]
+        assert not [key for key, _ in store.listed(f"{above}dirdat/.ot.")]
 
 
 def main(folder: Path, bucket: str, kills: int) -> None:

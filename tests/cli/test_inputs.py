@@ -93,7 +93,7 @@ def test_a_quarantined_message_of_a_compressed_file_is_kept(
         ),
         ("dirdat/", "is a folder"),
         ("new/", "is a folder"),
-        ("hdfs://host/ot", "a trail is not written to hdfs:// addresses"),
+        ("ftp://host/ot", "a trail is not written to ftp:// addresses"),
         ("http://host/ot", "a trail is not written to http:// addresses"),
         ("/", "not a prefix"),
     ],

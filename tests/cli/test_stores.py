@@ -120,11 +120,13 @@ def test_stores_that_are_not_written_to_are_refused_before_anything_is_made(
     (tmp_path / "m").write_text(row(1))
     own = ["--properties", str(tmp_path / "p.properties"), "--from", str(tmp_path / "m")]
 
-    assert run(["capture", *own, "--to", "hdfs://host/dirdat/ot"]) == 2
+    assert run(["capture", *own, "--to", "ftp://host/dirdat/ot"]) == 2
 
     error = capsys.readouterr().err
-    assert "a trail is not written to hdfs:// addresses" in error
-    assert "Local disks and s3://, abfs://, abfss://, gs://, gcs:// are written to" in error
+    assert "a trail is not written to ftp:// addresses" in error
+    assert (
+        "Local disks and s3://, abfs://, abfss://, gs://, gcs://, hdfs:// are written to" in error
+    )
 
 
 def test_addresses_are_spelled_as_they_were_asked_for() -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 import trailgate
-from laws import one_of
+from laws import WHOLE, chance
 from trailgate.spark import capture_runner, read_messages, read_records, read_trail, register
 from trailgate.spark.jre import spark_java_home
 from trailgate.spark.local_session import session
@@ -38,7 +38,8 @@ def over_connect() -> SparkSession:
 
 KINDS: Final = ("local-cluster", "connect")
 FOLDERS, STORE = "folders", "store"  # where the paths are
-WAYS: Final = one_of(list(product((FOLDERS, STORE), KINDS)), "ways elsewhere")
+PLACES: Final = chance("ways elsewhere").sample((FOLDERS, STORE), 2)
+WAYS: Final = list(product(PLACES, KINDS) if WHOLE else zip(PLACES, KINDS, strict=True))
 SESSIONS: dict[str, Callable[[], SparkSession]] = {
     "local-cluster": on_cluster,
     "connect": over_connect,

@@ -93,7 +93,7 @@ def test_what_a_run_stages_after_it_was_swept_and_is_killed_goes_too(
     resumed: list[int] = []
 
     def pausing(number: int) -> None:
-        if not resumed and sent[-1] in ("put_object", "upload_blob", "put"):
+        if not resumed and sent[-1] in ("put_object", "upload_blob", "put", "write"):
             if any("messages-" in key for key in publishing.hidden()):
                 resumed.append(0)
                 publishing.run()
@@ -127,5 +127,5 @@ def test_a_folder_of_other_objects_is_left_alone(publishing: Publishing) -> None
 
     with pytest.raises(StorageError, match=r"not empty, and was not published into: mine"):
         publishing.run()
-    with pytest.raises(OptionError, match="a folder of messages is not written to hdfs://"):
-        publish_trail(publishing.trail, "hdfs://host/out")
+    with pytest.raises(OptionError, match="a folder of messages is not written to ftp://"):
+        publish_trail(publishing.trail, "ftp://host/out")

@@ -25,8 +25,8 @@ def test_addresses_have_the_parameters_of_pyarrow(s3_server: S3Server, s3_bucket
     assert s3_bucket.keys() == ["a b"]
     with pytest.raises(OptionError, match="does not obey the parameter role_arn"):
         writable_store(f"{s3_bucket.url}/x?role_arn=a", "a test")
-    with pytest.raises(OptionError, match="a trail is not written to hdfs:// addresses"):
-        writable_store("hdfs://b/x", "a trail")
+    with pytest.raises(OptionError, match="a trail is not written to ftp:// addresses"):
+        writable_store("ftp://b/x", "a trail")
 
 
 @pytest.fixture

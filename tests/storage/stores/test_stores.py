@@ -39,6 +39,10 @@ def changing(patch: pytest.MonkeyPatch, change: Callable[[str, dict[str, Any]], 
 
     def changed(real: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: Any, operation: str, key: str = "", *named: Any, **arguments: Any) -> Any:
+            if operation == "rename":  # of HDFS
+                arguments["overwrite"] = named[1]
+                change(operation, arguments)
+                return real(self, operation, key, named[0], arguments["overwrite"])
             change(operation, arguments)
             return real(self, operation, key, *named, **arguments)
 
@@ -105,7 +109,8 @@ def test_a_store_that_ignores_conditions_is_refused(
     changing(monkeypatch, ignoring)
     check_conditions(bucket.store, "check")
     assert bucket.keys() == []
-    for more in (set(), {"no other"}):
+    # HDFS has the tags of files from us: what it could ignore is that a rename replaces none.
+    for more in ({"no other"},) if bucket.server.kind == "hdfs" else (set(), {"no other"}):
         ignored |= CONDITIONS | more
         with pytest.raises(StorageError, match="does not obey the conditions"):
             check_conditions(bucket.store, "check")
@@ -151,8 +156,8 @@ def test_objects_are_composed_of_bytes_and_ranges(bucket: Bucket, pieces: list[A
 def test_the_store_itself_copies_what_is_long(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if bucket.server.kind == "gs":
-        pytest.skip("Google's store copies whole objects alone")
+    if bucket.server.kind in ("gs", "hdfs"):
+        pytest.skip("Google's store copies whole objects alone, HDFS nothing")
     data = some_bytes(20 * MIB)
     bucket.put("source", data)
     sent = [0, 0]
@@ -257,7 +262,8 @@ def test_keys_of_many_answers_are_listed_and_deleted(
 
     changing(monkeypatch, few)
     assert [key for key, _ in bucket.store.listed("x/")] == [f"x/{number}" for number in range(10)]
-    assert len(asked) == 4
+    # The client of HDFS asks on by itself, for a thousand names each.
+    assert len(asked) == (1 if bucket.server.kind == "hdfs" else 4)
     assert [key for key, _ in bucket.store.listed("x/", "x/6")] == ["x/7", "x/8", "x/9"]
     bucket.store.delete(key for key, _ in bucket.store.listed("x/"))
     assert bucket.keys() == ["y"]
@@ -266,6 +272,8 @@ def test_keys_of_many_answers_are_listed_and_deleted(
 
 
 def test_errors_of_the_store_are_named_without_the_login(bucket: Bucket) -> None:
+    if bucket.server.kind == "hdfs":
+        pytest.skip("addresses of HDFS hold no login, and its folders are made")
     address = bucket.whole_url("x").replace(bucket.name, "missingbucket")
     store, key = writable_store(address, "a test")
 
@@ -285,13 +293,18 @@ def test_addresses_with_a_login_are_written_to_and_read(bucket: Bucket) -> None:
     assert bucket.keys() == ["a b"]
     assert read_whole(address) == b"1"
     assert bucket.server.secret not in store.shown(key)
-    assert locate(address)[1] == f"{bucket.name}/a b"
+    assert locate(address)[1].lstrip("/") == f"{bucket.name}/a b"
 
 
 def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    places = {"s3": "s3://b/x", "abfs": "abfs://c@a.dfs.core.windows.net/x", "gs": "gs://b/x"}
-    extras = {"s3": "s3", "abfs": "azure", "gs": "gs"}
-    for name in ("botocore", "azure.storage.blob", "google.auth"):
+    places = {
+        "s3": "s3://b/x",
+        "abfs": "abfs://c@a.dfs.core.windows.net/x",
+        "gs": "gs://b/x",
+        "hdfs": "hdfs://h:1/x",
+    }
+    extras = {"s3": "s3", "abfs": "azure", "gs": "gs", "hdfs": "hdfs"}
+    for name in ("botocore", "azure.storage.blob", "google.auth", "hdfs_native"):
         monkeypatch.setitem(sys.modules, name, None)
     for scheme in places.keys() & STORES.keys():
         with pytest.raises(ImportError, match=rf"pip install 'trailgate\[{extras[scheme]}\]'"):

@@ -187,7 +187,8 @@ class StoreFolder:
         """Delete what runs left, of which none can publish where there is a state of any edition."""
         with suppress(StorageError):  # whoever looks into the folder next deletes what is left
             self._runs.sweep(edition)
-            self.store.abandon(f"{self.key}/", self._is_part)
+            own = (self._runs.deciding.key, f"{self.key}/{DONE}")
+            self.store.abandon(f"{self.key}/", lambda key: self._is_part(key) or key in own)
 
     def _is_part(self, key: str) -> bool:
         return PART.fullmatch(key[len(self.key) + 1 :]) is not None

@@ -16,13 +16,20 @@ from pyarrow import fs
 from trailgate.errors import OptionError, StorageError, Where, masked
 from trailgate.storage.accounts.azure import azure_files
 from trailgate.storage.accounts.google import google_files
+from trailgate.storage.accounts.hdfs import hdfs_files
 
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 RENAME: Final = "Rename the file, or link to it by another name"
 LOCAL: Final = fs.LocalFileSystem()
-# Stores that are reached by the variables of their cloud's tools too, which pyarrow does not know.
+# Stores that are reached by the variables of their cloud's tools too, which pyarrow does not know, or without Java.
 OPENED: Final[Mapping[str, Callable[[str], tuple[fs.FileSystem, str]]]] = MappingProxyType(
-    {"abfs": azure_files, "abfss": azure_files, "gs": google_files, "gcs": google_files}
+    {
+        "abfs": azure_files,
+        "abfss": azure_files,
+        "gs": google_files,
+        "gcs": google_files,
+        "hdfs": hdfs_files,
+    }
 )
 
 Address = str | os.PathLike[str]

@@ -14,7 +14,11 @@ from trailgate.storage.stores.conditions import put_decided
 from trailgate.storage.stores.google_client import GONE, Asked, GoogleBucket, check_installed
 from trailgate.storage.stores.google_parts import CONDITION, UPLOADS, GoogleParts, put
 from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, UnmetError
-from trailgate.storage.stores.parted_upload import PART, PartedUpload, upload_file
+from trailgate.storage.stores.parted_upload import (
+    PartedUpload,
+    compose_by_reading,
+    upload_file,
+)
 
 DELETING: Final = 8  # objects at once
 LISTED: Final = "items(name,size),nextPageToken"
@@ -41,17 +45,7 @@ class GoogleStore(BucketStore[GoogleBucket]):
 
     def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
         """Write an object of bytes and parts of others; they are read, since the store copies whole objects alone."""
-        made = PartedUpload(GoogleParts(self.bucket, key, fresh=False), fresh=False)
-        try:
-            for piece in pieces:
-                if isinstance(piece, bytes):
-                    made.write(piece)
-                    continue
-                for at in range(piece.begin, piece.end, PART):
-                    made.write(self.part(Range(piece.key, at, min(at + PART, piece.end))))
-            made.finish()
-        finally:
-            made.abort()
+        compose_by_reading(GoogleParts(self.bucket, key, fresh=False), pieces, self.part)
 
     def begin(self, key: str, *, later: bool = False) -> PartedUpload:
         """Begin an object that must not be there when it is finished."""

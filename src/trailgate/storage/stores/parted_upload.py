@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from io import RawIOBase
 from pathlib import Path
 from typing import IO, Any, Final, Protocol, cast
 
 from trailgate.errors import StorageError, WriteError
-from trailgate.storage.stores.object_store import GONE, Pending, UnmetError
+from trailgate.storage.stores.object_store import GONE, Pending, Range, UnmetError
 
 PART: Final = 8 << 20
 LONGER: Final = 1000  # parts of one size; then they double, since S3 takes 10,000 at most
@@ -128,6 +129,23 @@ def upload_file(parts: Parts, path: Path) -> None:
         with path.open("rb") as file:
             while data := file.read(PART):
                 made.write(data)
+        made.finish()
+    finally:
+        made.abort()
+
+
+def compose_by_reading(
+    parts: Parts, pieces: Sequence[bytes | Range], read: Callable[[Range], bytes]
+) -> None:
+    """Make an object of bytes and of parts of others, in place of any that is there; each part is read and sent."""
+    made = PartedUpload(parts, fresh=False)
+    try:
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                made.write(piece)
+                continue
+            for at in range(piece.begin, piece.end, PART):
+                made.write(read(Range(piece.key, at, min(at + PART, piece.end))))
         made.finish()
     finally:
         made.abort()

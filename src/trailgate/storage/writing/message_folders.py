@@ -222,7 +222,9 @@ class StoreMessageFolder:
             self.store.abandon(f"{self.key}/", self._is_published)
 
     def _is_published(self, key: str) -> bool:
-        """Return whether a file is among those of the state: then no run completes an upload of it."""
+        """Return whether a file is the state, or among those of it: then no run completes an upload of it."""
+        if key == self._runs.deciding.key:
+            return True
         named = MESSAGES.fullmatch(key[len(self.key) + 1 :])
         return named is not None and int(named[1]) <= int(self._fields.get("files", 0))
 

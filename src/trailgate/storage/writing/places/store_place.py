@@ -189,6 +189,7 @@ class StorePlace:
     def _abandon_placed(self, manifest: Manifest) -> None:
         """Delete the parts of files that are published: of a run that was killed, or was slower than another one that completed it."""
         placed = {f"{self._folder}{file.name}" for file in manifest.files}
+        placed |= {self._manifest.key, self._captured, f"{self.key}.def"}
         before = f"{self.key}.quarantine."
 
         def is_published(key: str) -> bool:

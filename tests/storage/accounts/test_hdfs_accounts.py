@@ -1,0 +1,36 @@
+"""Places in HDFS: addresses, and what of them is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from trailgate.errors import OptionError
+from trailgate.storage.accounts.hdfs import hdfs_place
+from trailgate.storage.files.addresses import locate
+
+
+def test_addresses_name_a_cluster_and_a_path() -> None:
+    for address, authority, key in (
+        ("hdfs://h:8020/dirdat/ot", "h:8020", "dirdat/ot"),
+        ("hdfs://cluster/a%20b/%C3%BC%23%25", "cluster", "a b/ü#%"),
+        ("hdfs:///dirdat/ot", "", "dirdat/ot"),
+        ("hdfs://h:8020", "h:8020", ""),
+    ):
+        place = hdfs_place(address)
+        assert (place.authority, place.key) == (authority, key)
+        assert locate(address)[1] == f"/{key}"
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("hdfs://h:8020/x?replication=2", "the parameter replication .* HADOOP_CONF_DIR names"),
+        ("hdfs://joe@h:8020/x", "the user in an address .* HADOOP_USER_NAME"),
+        ("hdfs://h:8020/a#b", "the sign # .* it is written %23"),
+        ("hdfs://h:8020/a%3Ab", "the colon in a:b. Names in HDFS have none"),
+    ],
+)
+def test_what_is_not_obeyed_is_refused(address: str, problem: str) -> None:
+    for open_it in (hdfs_place, locate):
+        with pytest.raises(OptionError, match=problem):
+            open_it(address)
