@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capture_place import DEFINITIONS, Place, row
 from damaged_trails import (
     FIRST,
     LAST,
@@ -27,6 +28,7 @@ from damaged_trails import (
 )
 from sample_trail import Op, write_trail
 from trailgate.errors import StorageError
+from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.checking.report import Report, check_trail
 from trailgate.trail.checking.findings import KINDS, Finding
 from trailgate.trail.format.byte_order import ByteOrder
@@ -260,6 +262,23 @@ def test_portions_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     assert report.files == expected.files
     assert sorted(found(report)) == sorted(found(expected))
+
+
+def test_an_operation_may_be_longer_than_several_portions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trailgate.jobs.checking.file_walk.PORTION", 3_000)
+    place = Place(tmp_path)
+    (tmp_path / "orders.def").write_text(DEFINITIONS.replace("60", "40000"))
+    place.capture = load_capture(tmp_path / "p.properties")
+    place.write(f"I,MY.ORDERS,2026-01-01,1,{'x' * 40_000}\n", row(2))
+    place.run("ot")
+
+    report = check_trail(str(tmp_path / "ot"))
+
+    assert report.whole
+    assert report.findings == ()
+    assert [file.operations for file in report.files] == [2]
 
 
 def test_nothing_at_all_is_an_error(tmp_path: Path) -> None:

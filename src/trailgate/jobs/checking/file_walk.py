@@ -169,7 +169,6 @@ def _body(
     size, wanted = reader.file.size, PORTION
     while at < size:
         data = reader.read(at, wanted)
-        wanted = PORTION if wanted > PORTION else min(2 * wanted, PORTION)
         places, error = find_sound(data, order)
         problem = error.problem if error is not None else ""
         source = trail_bytes(data, at, order)
@@ -180,6 +179,7 @@ def _body(
             if not len(view) and wanted < size:
                 wanted = 4 * wanted
                 continue
+        wanted = PORTION if wanted > PORTION else min(2 * wanted, PORTION)
         if len(view):
             yield _portion(number, source, view, place)
             at += view.end
