@@ -7,7 +7,7 @@ MADE := $(VENV)/.made
 READY := $(VENV)/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 FIRST := spark,cli,jre
-EXTRAS := dev,docs,connect,kafka,amqp,s3,azure,gs,hdfs
+EXTRAS := dev,docs,connect,kafka,amqp,s3,azure,gs,hdfs,sql
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-fast test-kernels check fix conformance docs bench clean

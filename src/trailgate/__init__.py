@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from trailgate.jobs.capture.options import CaptureSummary
     from trailgate.jobs.publishing.job import publish_trail
     from trailgate.jobs.publishing.options import PublishSummary
+    from trailgate.jobs.querying.sql import query
     from trailgate.jobs.record_files.reading import read_records
     from trailgate.jobs.record_files.writing import write_records
     from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
@@ -86,6 +87,7 @@ __all__ = [
     "load_capture",
     "messages_from",
     "publish_trail",
+    "query",
     "read_records",
     "read_trail",
     "write_records",
@@ -118,6 +120,7 @@ _MODULES = MappingProxyType(
         "load_capture": "trailgate.jobs.capture.loading",
         "messages_from": "trailgate.jobs.capture.loading",
         "publish_trail": "trailgate.jobs.publishing.job",
+        "query": "trailgate.jobs.querying.sql",
         "read_records": "trailgate.jobs.record_files.reading",
         "write_records": "trailgate.jobs.record_files.writing",
         "read_trail": "trailgate.storage.reading.trail.trails",

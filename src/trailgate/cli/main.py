@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "capture": "Capture messages into a trail.",
         "publish": "Publish the operations of a trail as messages.",
         "show": "Show the operations of a trail.",
+        "sql": "Show what a SELECT statement gives over trails.",
         "analyze": "Show every byte of a trail file with its meaning.",
         "check": "Check whether a trail is whole, and save what is.",
         "copybook": "Show the layout of a copybook's records.",

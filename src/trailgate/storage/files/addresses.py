@@ -19,6 +19,7 @@ from trailgate.storage.accounts.google import google_files
 from trailgate.storage.accounts.hdfs import hdfs_files
 
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+COLON: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 RENAME: Final = "Rename the file, or link to it by another name"
 LOCAL: Final = fs.LocalFileSystem()
 # Stores that are reached by the variables of their cloud's tools too, which pyarrow does not know, or without Java.
@@ -47,7 +48,8 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
             shown = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
             raise OptionError(f"the path {shown} is not UTF-8", hint=RENAME) from None
     if not URI.match(text):
-        return LOCAL, text
+        # A path such as a:b is taken for the address of a store by pyarrow.
+        return LOCAL, f"./{text}" if COLON.match(text) else text
     try:
         return _located(text, os.getpid())
     except (OSError, ValueError, TypeError) as error:

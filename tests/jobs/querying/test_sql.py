@@ -1,0 +1,119 @@
+"""SELECT statements over trails: DuckDB answers them from what readers give."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import trailgate
+from capture_place import DEFINITIONS, Place, row
+from trailgate.cli.main import run
+from trailgate.errors import DefinitionError, OptionError, TrailgateError
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Give a working folder with a trail of three rows."""
+    place = Place(tmp_path)
+    place.write(row(1) + row(2), row(3))
+    place.run("ot")
+    monkeypatch.chdir(tmp_path)
+    return place
+
+
+def answer(sql: str) -> list[tuple[object, ...]]:
+    table = trailgate.query(sql).read_all()
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+@pytest.mark.usefixtures("place")
+def test_operations_and_tables_are_relations() -> None:
+    assert answer("SELECT op_type, count(*) FROM 'ot' GROUP BY 1") == [("I", 3)]
+    assert answer("SELECT ID, NAME FROM 'ot:MY.ORDERS' WHERE ID >= '2' ORDER BY 1 DESC") == [
+        ("3", "name 3"),
+        ("2", "name 2"),
+    ]
+    assert answer("FROM './ot' SELECT count(*)") == [(3,)]
+
+
+@pytest.mark.usefixtures("place")
+def test_a_trail_is_read_anew_wherever_a_statement_names_it() -> None:
+    joined = """
+        WITH firsts AS (SELECT tx_id AS first FROM 'ot' WHERE tx_ind IN ('B', 'W'))
+        SELECT count(*) FROM 'ot' AS a JOIN 'ot' AS b USING (position) JOIN firsts ON first = a.tx_id
+        WHERE a.position IN (SELECT position FROM 'ot')
+    """
+
+    assert answer(joined) == [(3,)]
+
+
+@pytest.mark.usefixtures("place")
+def test_files_are_joined_with_trails(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"ID": ["1", "3"], "mark": ["a", "b"]}), tmp_path / "marks.parquet")
+
+    found = answer(
+        "SELECT NAME, mark FROM 'ot:MY.ORDERS' JOIN 'marks.parquet' USING (ID) ORDER BY 1"
+    )
+
+    assert found == [("name 1", "a"), ("name 3", "b")]
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("DROP TABLE x", "the statement is not a SELECT"),
+        ("SELEC 1", "the statement cannot be understood: syntax error"),
+        ("SELECT nope FROM 'ot'", 'DuckDB refuses the statement: Binder Error: .*"nope"'),
+        ("FROM 'dirdat/no'", "dirdat/no does not exist.*is a trail"),
+        ("FROM 'no:MY.ORDERS'", "does not exist"),
+        ("SELECT 1; SELECT 2", "one statement is answered, and there are 2"),
+    ],
+)
+def test_a_statement_that_cannot_be_answered_is_one_error(sql: str, problem: str) -> None:
+    with pytest.raises(OptionError, match=problem):
+        trailgate.query(sql)
+
+
+@pytest.mark.usefixtures("place")
+def test_a_table_that_nothing_defines_is_an_error() -> None:
+    with pytest.raises(DefinitionError, match=r"MY\.NONE"):
+        trailgate.query("FROM 'ot:MY.NONE'")
+
+
+def test_a_damaged_trail_is_its_own_error(place: Place) -> None:
+    (path,) = place.files("ot")
+    data = path.read_bytes()
+    path.write_bytes(data[:-40] + bytes(40))
+
+    with pytest.raises(TrailgateError, match="ot000000000"):
+        trailgate.query("SELECT count(*) FROM 'ot'").read_all()
+
+
+def test_definitions_are_those_that_are_given(place: Place) -> None:
+    (place.folder / "ot.def").unlink()
+    (place.folder / "own.def").write_text(DEFINITIONS.replace("NAME", "CALL"))
+
+    table = trailgate.query("SELECT CALL FROM 'ot:MY.ORDERS'", definitions="own.def").read_all()
+
+    assert table["CALL"].to_pylist() == ["name 1", "name 2", "name 3"]
+
+
+@pytest.mark.usefixtures("place")
+def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT ID, NAME FROM 'ot:MY.ORDERS' ORDER BY 1"
+
+    assert run(["sql", sql, "--limit", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert run(["sql", sql, "--format", "json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert run(["sql", sql, "--to", "rows.parquet"]) == 0
+    assert run(["sql", "DELETE FROM x"]) == 2
+
+    assert printed.splitlines()[:2] == ["ID  NAME", "1   name 1"]
+    assert json.loads(lines[2]) == {"ID": "3", "NAME": "name 3"}
+    assert pq.read_table(tmp_path / "rows.parquet")["NAME"].to_pylist()[0] == "name 1"

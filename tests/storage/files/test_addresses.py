@@ -1,0 +1,19 @@
+"""Addresses: paths on this machine, and those of stores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trailgate.storage.files.addresses import is_there, read_whole
+
+
+def test_a_path_with_a_colon_is_one_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ot:a").write_bytes(b"x")
+
+    assert read_whole("ot:a") == b"x"
+    assert not is_there("ot:b")
