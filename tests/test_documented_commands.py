@@ -131,6 +131,13 @@ def logdump() -> None:
     assert run(["demo", "--no-spark"]) == 0
 
 
+def cli() -> None:
+    """The trail of the sample."""
+    unpack(Path())
+    statement = "capture --properties dirprm/shop.properties --from messages --to dirdat/ot"
+    assert run(statement.split()) == 0
+
+
 def publications() -> None:
     write(
         "make.properties",
@@ -170,6 +177,7 @@ def stores() -> None:
 
 GIVEN: Final[dict[str, Callable[[], None]]] = {
     "README.md": readme,
+    "cli.md": cli,
     "copybook.md": copybook,
     "json.md": json_messages,
     "logdump.md": logdump,

@@ -32,6 +32,7 @@ GOOD: Final[dict[str, dict[str, list[str]]]] = {
     },
     "publish": {"trail": ["dirdat/ot"], "--to": ["published"]},
     "show": {"path": ["dirdat/ot"]},
+    "sql": {"statement": ["FROM 'dirdat/ot'"]},
     "analyze": {"path": ["dirdat/ot000000000"]},
     "check": {"path": ["dirdat/ot"]},
     "copybook": {"path": ["a.cpy"]},
