@@ -87,7 +87,7 @@ def test_only_what_the_selector_matches_is_received(artemis: Artemis) -> None:
 
 
 def test_a_durable_subscription_gets_what_came_while_nobody_listened(artemis: Artemis) -> None:
-    address = artemis.address("topic/amqp.prices", "amqp", durable="mine", client_id="me")
+    address = artemis.address("topic/amqp.prices", "amqp", durable="mine", client_id="amqp")
     with opened(address) as receiver:
         assert receiver.receive(0.5) is None
     send(artemis, "amqp.prices", proton.Message("x", id="x"), kind="topic")

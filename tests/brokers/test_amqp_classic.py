@@ -47,7 +47,7 @@ def test_what_is_not_acknowledged_comes_again_in_order(classic: Classic) -> None
 def test_a_durable_subscription_gets_what_came_while_nobody_listened(classic: Classic) -> None:
     from brokers.amqp_sender import send_messages  # noqa: PLC0415  an extra
 
-    address = classic.address("topic/prices", "amqp") + "?durable=mine&client-id=me"
+    address = classic.address("topic/prices", "amqp") + "?durable=mine&client-id=amqp"
     with opened(address) as receiver:
         assert receiver.receive(0.5) is None
     later = proton.Message("later", id="ID:9")

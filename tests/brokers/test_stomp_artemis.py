@@ -115,7 +115,7 @@ def test_only_what_the_selector_matches_is_received(artemis: Artemis) -> None:
 
 
 def test_a_durable_subscription_gets_what_came_while_nobody_listened(artemis: Artemis) -> None:
-    address = artemis.address("topic/prices", durable="mine", client_id="me")
+    address = artemis.address("topic/prices", durable="mine", client_id="stomp")
     with opened(address) as receiver:
         assert receiver.receive(0.2) is None
     sender = Sender(artemis.stomp, "prices", LOGIN, **TOPIC)

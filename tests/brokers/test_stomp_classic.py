@@ -16,7 +16,7 @@ def test_a_second_consumer_of_the_queue_is_noted_by_both(
 
 
 def test_a_durable_subscription_gets_what_came_while_nobody_listened(classic: Classic) -> None:
-    address = classic.address("topic/stomp.prices") + "?durable=mine&client-id=me"
+    address = classic.address("topic/stomp.prices") + "?durable=mine&client-id=stomp"
     with opened(address) as receiver:
         assert receiver.receive(0.5) is None
     sender = Sender(classic.stomp, "/topic/stomp.prices", LOGIN)
