@@ -23,6 +23,10 @@ DefinitionsFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="Definitions, if not in PATH.def.")
 ]
 RowFormat = Annotated[Format, typer.Option(help="JSON is an object a line.")]
+RowsFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Write the rows to a new file: .parquet, .csv or .jsonl."),
+]
 Threads = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Threads of this process; else one a core.")
 ]

@@ -12,8 +12,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from trailgate.cli.options import Format
+from trailgate.cli.output import done_already
 from trailgate.cli.row_output import Counted, limited, print_csv, print_json
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import OptionError, StorageError, Where, masked
 from trailgate.storage.files.addresses import is_stored, is_there, locate
 from trailgate.storage.files.durable import writing
 from trailgate.storage.stores.kinds import writable_store
@@ -21,6 +23,20 @@ from trailgate.storage.stores.kinds import writable_store
 GROUP_BYTES: Final = 64 << 20  # of Arrow columns in a row group
 COPIED: Final = 1 << 20
 Batches = Iterable[pa.RecordBatch]
+
+
+def check_target(address: str, format: Format) -> None:  # noqa: A002  as the option is named
+    """Raise OptionError for a file that cannot be written, or a format of printing beside it."""
+    ending_of(address)
+    if format is not Format.TABLE:
+        raise OptionError("--format is for printing", hint="The ending of --to is the format")
+
+
+def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None) -> None:
+    """Write rows to a new file, and print how many; raises as ``write_rows`` does."""
+    count = write_rows(address, rows, rows.schema, limit)
+    with done_already():
+        print(f"{count:,} rows: {masked(address)}")
 
 
 def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | None) -> int:

@@ -15,14 +15,14 @@ from trailgate.cli.options import (
     DefinitionsFile,
     Format,
     RowFormat,
+    RowsFile,
     Threads,
     TrailPath,
     Wide,
 )
-from trailgate.cli.output import done_already
-from trailgate.cli.row_files import ending_of, write_rows
+from trailgate.cli.row_files import check_target, write_and_count
 from trailgate.cli.row_output import print_batches
-from trailgate.errors import DefinitionError, OptionError, masked
+from trailgate.errors import DefinitionError, OptionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.reading.trail.options import ReadOptions
 from trailgate.storage.reading.trail.tables import defined_tables, find_table
@@ -70,12 +70,7 @@ def command(  # noqa: PLR0913  one parameter an option
         Level, typer.Option(help="All: every record with its header, instead of operations.")
     ] = Level.OPERATIONS,
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Write the rows to a new file: .parquet, .csv or .jsonl."
-        ),
-    ] = None,
+    to: RowsFile = None,
     definitions: DefinitionsFile = None,
     charset: Annotated[
         Text, typer.Option(metavar="NAME", help="The character set of the source's texts.")
@@ -132,14 +127,10 @@ def command(  # noqa: PLR0913  one parameter an option
     if for_people or limit is not None:
         threads = threads or 1  # few rows are printed: nothing is read ahead
     if to is not None:
-        ending_of(to)  # before anything is read
+        check_target(to, format)  # before anything is read
     rows = read_chosen(trail, options, threads=threads)
     if to is not None:
-        if format is not Format.TABLE:
-            raise OptionError("--format is for printing", hint="The ending of --to is the format")
-        count = write_rows(to, rows, rows.schema, limit)
-        with done_already():
-            print(f"{count:,} rows: {masked(to)}")
+        write_and_count(to, rows, limit)
         return
     form = trail_output.FORMS[options.records is not None, wide]
     printed = print_batches(rows, rows.schema.names, form, format=format, limit=limit, wide=wide)

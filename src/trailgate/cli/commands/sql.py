@@ -6,11 +6,9 @@ from typing import Annotated, Final
 
 import typer
 
-from trailgate.cli.options import DefinitionsFile, Format, RowFormat, Wide
-from trailgate.cli.output import done_already
-from trailgate.cli.row_files import ending_of, write_rows
+from trailgate.cli.options import DefinitionsFile, Format, RowFormat, RowsFile, Wide
+from trailgate.cli.row_files import check_target, write_and_count
 from trailgate.cli.row_output import RowForm, print_batches
-from trailgate.errors import OptionError, masked
 from trailgate.jobs.querying.sql import query
 
 ROWS: Final = 100  # of a table
@@ -26,12 +24,7 @@ def command(
     ],
     *,
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Write the rows to a new file: .parquet, .csv or .jsonl."
-        ),
-    ] = None,
+    to: RowsFile = None,
     definitions: DefinitionsFile = None,
     limit: Annotated[
         int | None, typer.Option(min=0, help="The maximum number of rows (a table: 100).")
@@ -40,15 +33,11 @@ def command(
 ) -> None:
     """Show what a SELECT statement gives over trails, by DuckDB."""
     if to is not None:
-        ending_of(to)  # before anything is read
-        if format is not Format.TABLE:
-            raise OptionError("--format is for printing", hint="The ending of --to is the format")
+        check_target(to, format)  # before anything is read
     rows = query(statement, definitions=definitions)
-    names = rows.schema.names
-    if to is None:
-        form = RowForm.of_columns(names, ROWS)
-        print_batches(rows, names, form, format=format, limit=limit, wide=wide)
+    if to is not None:
+        write_and_count(to, rows, limit)
         return
-    count = write_rows(to, rows, rows.schema, limit)
-    with done_already():
-        print(f"{count:,} rows: {masked(to)}")
+    names = rows.schema.names
+    form = RowForm.of_columns(names, ROWS)
+    print_batches(rows, names, form, format=format, limit=limit, wide=wide)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
 from trailgate.errors import MissingDependencyError, OptionError, StorageError, TrailgateError
 from trailgate.storage.files.addresses import Address
+from trailgate.storage.reading.trail.tables import find_table
 from trailgate.storage.reading.trail.trails import TrailFiles, find_trail, read_trail
 
 ROWS: Final = 16_384  # of a batch of the answer
@@ -31,20 +32,21 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
     except ImportError:
         hint = "Install it with pip install 'trailgate[sql]'"
         raise MissingDependencyError("SQL needs DuckDB", hint=hint) from None
-    connection = duckdb.connect()
-    trails = {}
-    for name in dict.fromkeys(_relations(_tree(connection, sql))):
-        found = _found(name, definitions)
-        if found is not None:
-            trails[name] = found
-            connection.register(name, found)
+    connection, trails = duckdb.connect(), list[_Rows]()
     try:
+        for name in dict.fromkeys(_relations(_tree(connection, sql))):
+            found = _found(name, definitions)
+            if found is not None:
+                trails.append(found)
+                connection.register(name, found)
         reader = connection.sql(sql).to_arrow_reader(ROWS)
     except duckdb.Error as error:
-        raise _problem(error, trails.values()) from None
-    return pa.RecordBatchReader.from_batches(
-        reader.schema, _batches(connection, reader, trails.values())
-    )
+        connection.close()
+        raise _problem(error, trails) from None
+    except BaseException:
+        connection.close()
+        raise
+    return pa.RecordBatchReader.from_batches(reader.schema, _batches(connection, reader, trails))
 
 
 class _Rows:
@@ -97,19 +99,18 @@ def _relations(tree: object) -> Iterator[str]:
 def _found(name: str, definitions: Address | None) -> _Rows | None:
     """Return the rows of a trail, or of a table of it; None where the name is of something else."""
     prefix, colon, table = name.rpartition(":")
-    named = bool(colon) and "/" not in table  # not the colon of an address
+    named = bool(colon) and not {"/", "@"} & {*table}  # not a colon of an address
     try:
         trail = find_trail(prefix if named else name, definitions)
     except StorageError:
         return None
-    if not named:
-        return _Rows(trail, None)
-    read_trail(trail, table=table)  # raises for a table that nothing defines
-    return _Rows(trail, table)
+    if named:
+        find_table(trail, table)  # raises for one that nothing defines
+    return _Rows(trail, table if named else None)
 
 
 def _batches(
-    connection: Any, reader: pa.RecordBatchReader, trails: Iterable[_Rows]
+    connection: Any, reader: pa.RecordBatchReader, trails: Sequence[_Rows]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the answer; the connection lives as long."""
     try:
@@ -120,7 +121,7 @@ def _batches(
         connection.close()
 
 
-def _problem(error: Exception, trails: Iterable[_Rows]) -> TrailgateError:
+def _problem(error: Exception, trails: Sequence[_Rows]) -> TrailgateError:
     """Return the error of the trail that could not be read, or DuckDB's in one line."""
     own = next((one.error for one in trails if one.error is not None), None)
     if own is not None:
