@@ -157,3 +157,17 @@ def test_only_logins_are_masked() -> None:
     for text in ("s3://bucket/a:b@c", "user@host", "abfs://container@account/x", "http://h:80/x"):
         assert masked(text) == text
     assert masked("at stomp://u:p@h/q and s3://K:a/b@c/d") == "at stomp://***@h/q and s3://***@c/d"
+
+
+@pytest.mark.parametrize("line", [["show", "{}"], ["sql", "FROM '{}'"]])
+def test_a_store_that_is_not_reached_is_no_fault_of_the_output(
+    line: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = "s3://KEY:SECRET@b/dirdat/ot?endpoint_override=127.0.0.1:9&scheme=http&region=x"
+
+    assert run([word.format(address) for word in line]) == 3
+
+    said = capsys.readouterr().err
+    assert "NETWORK_CONNECTION" in said
+    assert "output" not in said
+    assert "SECRET" not in said

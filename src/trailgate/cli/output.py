@@ -30,8 +30,8 @@ def quiet_pipe() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OSError as error:
-        if error.filename is not None:
-            raise  # about a file
+        if error.filename is not None or error.errno is None:
+            raise  # about a file, or of a store: what the system refuses has a number
         # Python flushes again at exit: give it somewhere to flush to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
