@@ -5,9 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 MADE := $(VENV)/.made
 READY := $(VENV)/.ready
+SERVERS := $(VENV)/.servers
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 FIRST := spark,cli,jre
-EXTRAS := dev,docs,connect,kafka,amqp,s3,azure,gs,hdfs,sql
+EXTRAS := dev,docs,connect,kafka,s3,azure,gs,hdfs,sql
+# There is no wheel of python-qpid-proton for every Python: it is built, by a C compiler.
+BUILT := amqp
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-fast test-kernels check fix conformance docs bench clean
@@ -85,3 +88,7 @@ $(MADE): pyproject.toml constraints.txt
 $(READY): $(MADE)
 	$(INSTALL) -e '.[$(FIRST),$(EXTRAS)]'
 	@touch $(READY)
+
+$(SERVERS): $(READY)
+	$(INSTALL) -e '.[$(FIRST),$(EXTRAS),$(BUILT)]'
+	@touch $(SERVERS)

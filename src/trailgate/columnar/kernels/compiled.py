@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable
 from functools import cache, cached_property
 from types import FunctionType, MappingProxyType
-from typing import Any, Final, NamedTuple, get_args, get_type_hints
+from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -127,7 +127,7 @@ def _compiler() -> dict[str, Any]:
     return {"pipeline_class": KernelCompiler}
 
 
-def _calling_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def _calling_compiled(function: Callable[..., Any]) -> FunctionType:
     """Return the function with compiled forms of the inner functions that it calls."""
     assert isinstance(function, FunctionType)
     named = ((name, function.__globals__.get(name)) for name in function.__code__.co_names)
@@ -240,22 +240,35 @@ class Cached(NamedTuple):
 def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
     if isinstance(hint, type) and issubclass(hint, (bool, int, float)):
         return _Scalar(hint)
-    return _Array(np.dtype(get_args(get_args(hint)[1])[0]), writes)
+    return _Array(np.dtype(_item_type(hint)), writes)
 
 
-def _jitted(function: Callable[..., Any], written: Callable[..., Any]) -> Any:
+def _item_type(hint: Any) -> type[np.generic]:
+    """Return the type of an array's items, however deep numpy nests it in the type of the array."""
+    for part in get_args(hint):
+        if isinstance(part, type) and issubclass(part, np.generic):
+            return part
+        if get_origin(part) is np.dtype:
+            return _item_type(part)
+    raise TypeError(f"not an array of one type: {hint}")
+
+
+def _jitted(function: FunctionType, written: Callable[..., Any]) -> Any:
     import numba  # noqa: PLC0415  as above
 
     from trailgate.columnar.kernels.compiler.fingerprints import fingerprint  # noqa: PLC0415  as above
 
+    # numba keeps compiled code in files named by the function: a name that changes with what the code is made of is never that of older code.
+    kept = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__
+    )
+    kept.__module__ = function.__module__
+    kept.__qualname__ = f"{function.__qualname__}-{fingerprint(written, _MARK)[:16]}"
     options = {**_OPTIONS, **_compiler()}
     try:
-        dispatcher = numba.njit(cache=True, **options)(function)
+        return numba.njit(cache=True, **options)(kept)
     except RuntimeError:  # no folder for the cache can be written
-        return numba.njit(**options)(function)
-    kept = dispatcher._cache._cache_file  # noqa: SLF001  numba has no other way to name what code depends on
-    kept._source_stamp = (kept._source_stamp, fingerprint(written, _MARK))  # noqa: SLF001  as above
-    return dispatcher
+        return numba.njit(**options)(kept)
 
 
 class _Notice:
