@@ -13,7 +13,7 @@ EXTRAS := dev,docs,connect,kafka,s3,azure,gs,hdfs,sql
 BUILT := amqp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-fast test-kernels check fix conformance docs bench clean
+.PHONY: help demo test test-servers test-all test-fast test-kernels check fix conformance docs bench clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -24,13 +24,17 @@ demo: $(MADE) ## capture the sample messages into a trail and show it
 	@echo "# Compiling the loops for this machine, which larger captures would wait for:"
 	@$(BIN)/trailgate warm
 
-test: $(READY) ## all tests, the ones on a real Spark too
+test: $(READY) ## all tests that start no server, the ones on a real Spark too
 	@$(BIN)/trailgate warm
-	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup
+	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m "not servers"
+
+test-servers: $(SERVERS) ## the tests with brokers, stores, HDFS and clusters, and kills by the dozen
+	@$(BIN)/trailgate warm
+	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m servers
 
 test-all: export TRAILGATE_EVERY = 1
 test-all: export TRAILGATE_KILLS = 20
-test-all: test ## all tests, with faults at every place in place of some (an hour)
+test-all: test test-servers ## all tests, with faults at every place in place of some (an hour)
 
 test-fast: $(READY) ## the tests that need no Spark and no minutes
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" --hypothesis-profile fast
@@ -82,6 +86,7 @@ $(MADE): pyproject.toml constraints.txt
 		echo "This Python has neither ensurepip nor pip. On Debian: apt install python3-venv" >&2; \
 		exit 1; \
 	fi
+	@$(INSTALL) --upgrade pip
 	$(INSTALL) -e '.[$(FIRST)]'
 	@touch $(MADE)
 

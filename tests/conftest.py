@@ -46,6 +46,18 @@ os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ["COLUMNS"] = "140"  # tables are printed for this width, whatever the terminal is
 
 
+SERVERS = frozenset(
+    {"one_broker", "bucket", "s3_server", "azure_server", "gs_server", "hdfs_server"}
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start a server: ``make test-servers`` runs these, ``make test`` all others."""
+    for item in items:
+        if not SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.servers)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """State the seed where something failed."""
     if {"failed", "error"} & terminalreporter.stats.keys():
