@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.errors import DefinitionError
+from trailgate.columnar.positions import short_position
+from trailgate.errors import DecodeError, DefinitionError
 from trailgate.model.changes import DELETE, ChangeBatch, ChangeBlock, Image
 from trailgate.model.operations_schema import TYPED_FIELDS
 from trailgate.model.tables import TABLES, Table
@@ -68,13 +70,36 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
     return in_order(parts, [block.order for block in wanted], schema)
 
 
+def check_types(block: ChangeBlock) -> None:
+    """Raise DecodeError where a value of either image cannot be in its column's type; columns of undefined tables have none."""
+    if block.table.guessed:
+        return
+    for number in range(len(block.table.columns)):
+        for image in (block.before, block.after):
+            _typed_column(block, number, image)
+
+
+def _typed_column(block: ChangeBlock, number: int, image: Image) -> pa.Array:
+    """Return a column of an image in its type; raises DecodeError with the field and the operation's place in the trail."""
+    kind, convert = _typed(block.table).columns[number]
+    values = image[number].values
+    if values is None:
+        return pa.nulls(len(block), kind)
+    try:
+        return convert(values)
+    except DecodeError as error:
+        row, error.where = error.where.record, replace(error.where, record=None)
+        position = None if row is None else block.position[row].as_py()
+        if position:
+            error.located(source=f"position {short_position(position)}")
+        column = block.table.columns[number]
+        raise error.located(table=block.table.name, field=column.name) from None
+
+
 def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
     rows = len(block)
     images = _chosen_images(block)
-    own = [
-        pa.nulls(rows, kind) if image.values is None else convert(image.values)
-        for (kind, convert), image in zip(_typed(block.table).columns, images, strict=True)
-    ]
+    own = [_typed_column(block, number, images) for number in range(len(images))]
     arrays = [
         *own,
         letters(block.op_type),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flipped_trails import KINDS, flipped_trails
-from laws import examples
+from laws import examples, sampled
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import TrailgateError
 from trailgate.jobs.checking.report import Report, check_trail
+from trailgate.jobs.salvage.job import salvage
 from trailgate.model.tables import Definitions
 from trailgate.storage.reading.trail.trails import read_trail
 
@@ -36,10 +38,10 @@ def telling_places(good: bytes) -> npt.NDArray[np.int64]:
     return np.flatnonzero(~np.isin(np.frombuffer(good, np.uint8), list(FILLING)))
 
 
-def refusal(path: Path) -> str:
+def refusal(path: Path, table: str | None = None) -> str:
     """Return why a reader refuses a trail; empty where it does not."""
     try:
-        for _ in read_trail(path, threads=1):
+        for _ in read_trail(path, threads=1, table=table):
             pass
     except TrailgateError as error:
         return str(error)
@@ -74,6 +76,9 @@ def test_what_a_reader_refuses_a_check_finds(
     flip = data.draw(st.integers(1, 255) | st.sampled_from([1 << bit for bit in range(8)]))
     path.write_bytes(good[:at] + bytes((good[at] ^ flip,)) + good[at + 1 :])
     try:
+        typed = refusal(path, KINDS.name) if name.startswith("level") else ""
+        if typed:
+            assert not check_trail(str(path), values=True).whole, typed
         problem = refusal(path)
         if not problem:
             return
@@ -83,6 +88,40 @@ def test_what_a_reader_refuses_a_check_finds(
             assert not check_trail(str(path)).whole, problem
     finally:
         path.write_bytes(good)
+
+
+def test_a_date_that_the_typed_shape_refuses_is_found_with_values(
+    trails: dict[str, tuple[Path, bytes]],
+) -> None:
+    path, good = trails["level 3"]
+    for wrong in (b"2024-13-02", b"2024-01-3x", b"2024-01-0\0"):
+        path.write_bytes(good.replace(b"2024-01-02", wrong))
+        refused, report = refusal(path, KINDS.name), check_trail(str(path), values=True)
+        path.write_bytes(good)
+
+        assert "(position 0:" in refused
+        assert "table S.KINDS, field AT" in refused
+        assert [one.kind for one in report.findings] == ["reading"]
+        assert "(field AT)" in reported(report)
+
+
+def test_a_changed_byte_of_a_header_gives_rows_or_our_own_error_and_findings(
+    trails: dict[str, tuple[Path, bytes]], tmp_path: Path
+) -> None:
+    path, good = trails["level 3"]
+    length = int.from_bytes(good[2:4], "big")
+    # The second byte of each token: what states that a field has no value yet.
+    tokens = [at + 1 for at in range(8, length - 4) if good[at] in range(0x30, 0x40)]
+    for at in sampled(sorted({*tokens, *range(length)}), 120, "headers"):
+        path.write_bytes(good[:at] + b"\xff" + good[at + 1 :])
+        try:
+            refused, whole = refusal(path), check_trail(str(path)).whole
+            with suppress(TrailgateError):
+                salvage(str(path)[:-9], str(tmp_path / f"at{at}x"))
+        finally:
+            path.write_bytes(good)
+
+        assert not (refused and whole), (at, refused)
 
 
 def test_a_value_that_is_not_text_is_found_with_values_alone(

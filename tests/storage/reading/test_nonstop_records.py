@@ -63,6 +63,21 @@ def test_a_system_key_is_not_part_of_the_columns(tmp_path: Path) -> None:
         assert whole(tmp_path)
 
 
+def test_system_keys_are_read_wherever_in_a_file_they_are(tmp_path: Path) -> None:
+    sizes = [4 if number % 3 else 8 for number in range(300)]
+    keys = [number.to_bytes(size, "big") for number, size in enumerate(sizes)]
+    records = [
+        record(5, key + cell(0, text("k" * (number % 7 + 1))), syskey_length=len(key))
+        for number, key in enumerate(keys)
+    ]
+
+    found = read(tmp_path, *records)
+
+    assert [row["tokens"]["SYSKEY"] for row in found] == [key.hex().upper() for key in keys]
+    assert [row["after"]["ID"] for row in found] == ["k" * (n % 7 + 1) for n in range(300)]
+    assert whole(tmp_path)
+
+
 def test_a_system_key_has_four_or_eight_bytes(tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match="a system key must have 4 or 8 bytes of the data"):
         read(tmp_path, record(5, KEYED, syskey_length=3))

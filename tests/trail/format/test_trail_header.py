@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trailgate.errors import DecodeError, EncodeError, TruncatedError
+from trailgate.errors import DecodeError, EncodeError, TrailgateError, TruncatedError
 from trailgate.trail.format.file_header import (
     GROUPS,
     FileHeader,
@@ -111,3 +111,28 @@ def test_a_file_that_is_no_trail_is_named_with_its_bytes() -> None:
 def test_a_value_that_does_not_fit_is_named() -> None:
     with pytest.raises(EncodeError, match="field seqno"):
         encode_header(FileHeader(TrailInfo(seqno=2**32)))
+
+
+def test_a_changed_byte_gives_a_header_with_values_of_their_types_or_our_error() -> None:
+    data = case_bytes()
+    for at in range(len(data)):
+        for value in {0x00, 0x01, 0x7F, 0xFF, data[at] ^ 1, data[at] ^ 0x80} - {data[at]}:
+            changed = bytearray(data)
+            changed[at] = value
+            try:
+                header, _ = decode_header(bytes(changed))
+            except TrailgateError:
+                continue
+            for group in GROUPS:
+                values = getattr(header, group.name)
+                for field in fields(group.kind):
+                    if field.default is not None:
+                        assert type(getattr(values, field.name)) is type(field.default), (at, value)
+
+
+def test_a_field_that_always_has_a_value_is_refused_without_one() -> None:
+    data = case_bytes()
+    at = data.index(bytes.fromhex("31 00 00 02"))  # the compatibility level
+
+    with pytest.raises(DecodeError, match="field compatibility"):
+        decode_header(data[: at + 1] + b"\xff" + data[at + 2 :])

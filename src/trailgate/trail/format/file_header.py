@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -148,7 +148,7 @@ class Group(NamedTuple):
     fields: tuple[HeaderField, ...]
 
 
-def _fields(*rows: tuple[str, FieldCodec]) -> tuple[HeaderField, ...]:
+def _numbered(*rows: tuple[str, FieldCodec]) -> tuple[HeaderField, ...]:
     return tuple(HeaderField(0x30 + i, name, codec) for i, (name, codec) in enumerate(rows))
 
 
@@ -171,14 +171,14 @@ TRAIL_FIELDS: Final = (
     HeaderField(0x3E, "log_bsn", header_fields.CSN, patched=True, since=LOGBSN_LEVEL),
 )
 _STRING, _U16, _I32 = header_fields.STRING, header_fields.U16, header_fields.I32
-MACHINE_FIELDS: Final = _fields(
+MACHINE_FIELDS: Final = _numbered(
     ("sysname", _STRING),
     ("nodename", _STRING),
     ("release", _STRING),
     ("version", _STRING),
     ("hardware", _STRING),
 )
-DATABASE_FIELDS: Final = _fields(
+DATABASE_FIELDS: Final = _numbered(
     ("vendor", _U16),
     ("name", _STRING),
     ("instance", _STRING),
@@ -193,7 +193,7 @@ DATABASE_FIELDS: Final = _fields(
     ("ncharset", _I32),
     ("object_metadata", header_fields.COUNTED),
 )
-PRODUCER_FIELDS: Final = _fields(
+PRODUCER_FIELDS: Final = _numbered(
     ("name", _STRING),
     ("data_source", _U16),
     ("major_version", _U16),
@@ -208,11 +208,16 @@ GROUPS: Final = (
     Group(0x31, "machine", MachineInfo, MACHINE_FIELDS),
     Group(0x32, "database", DatabaseInfo, DATABASE_FIELDS),
     Group(0x33, "producer", ProducerInfo, PRODUCER_FIELDS),
-    Group(0x34, "continuity", ContinuityInfo, _fields(("recovery_mode", header_fields.U32))),
+    Group(0x34, "continuity", ContinuityInfo, _numbered(("recovery_mode", header_fields.U32))),
 )
 
 _GROUPS: Final = {group.code: group for group in GROUPS}
 _FIELDS: Final = {group.code: {field.code: field for field in group.fields} for group in GROUPS}
+# Fields that a file has before they have a value: they are None until then.
+_OPTIONAL: Final = {
+    group.code: {field.name for field in fields(group.kind) if field.default is None}
+    for group in GROUPS
+}
 _FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 
 
@@ -342,13 +347,17 @@ def _decode_group(
 ) -> Any:
     # A field that the file does not hold keeps its default; one that may be unknown is None.
     values: dict[str, Any] = {}
-    known = _FIELDS[group.code]
+    known, optional = _FIELDS[group.code], _OPTIONAL[group.code]
     for code, info, start, end in walk.inner_tokens(*span):
         field = known.get(code)
         payload = bytes(walk.view[start:end])
         if field is None or (info == UNSET and not field.codec.unset):
             unknown.append(UnknownField(group.code, code, info, payload))
         elif info == UNSET:
+            if field.name not in optional:
+                problem = "info FF states that there is no value, which this field always has"
+                where = Where(offset=start, field=field.name, raw=payload)
+                raise DecodeError(problem, where=where)
             values[field.name] = None
         else:
             try:
