@@ -1,6 +1,7 @@
 """What Debezium makes of values, undone: one row a type, by the name of its meaning (Debezium, data type mappings).
 
-Each makes text, from which the column's own type is read as from any message.
+Each makes text, from which the column's own type is read as from any message. A row names the kinds of JSON values that the type is written as,
+since the same characters mean different values as a string and as a number: a decimal is ``"BNI="`` (base64 of its unscaled number), or 12.34.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from trailgate.messages.debezium.decimals import MOST_SCALE, decimal_texts, vari
 from trailgate.messages.debezium.schemas import FieldType
 from trailgate.messages.json_text.base64_text import from_base64
 from trailgate.messages.json_text.images import Values
+from trailgate.messages.json_text.kernels.layout import NULL, NUMBER, OBJECT, STRING
+from trailgate.messages.json_text.records import KINDS
 from trailgate.model.operations_schema import YEAR_1, YEAR_10000
 
 Decode = Callable[[Values], pa.Array]
 Encoding = Callable[[FieldType], Decode]
 
+NO_VALUE: Final = 0  # the kind of what is not there
 DAY: Final = 86_400_000_000  # microseconds
 _CONNECT: Final = "org.apache.kafka.connect.data."
 _TIME: Final = "io.debezium.time."
@@ -41,6 +45,38 @@ def as_text(values: Values) -> pa.Array:
 
 def _plain(_: FieldType) -> Decode:
     return as_text
+
+
+def by_kind(decoders: Mapping[int, Decode], expected: str) -> Decode:
+    """Return what decodes each value as its kind of JSON value is decoded; raises DecodeError, with the row as its record, for other kinds."""
+
+    def decode(values: Values) -> pa.Array:
+        kinds, found = values.kinds, None
+        odd = np.flatnonzero(~np.isin(kinds, [NO_VALUE, NULL, *decoders]))
+        if len(odd):
+            row = int(odd[0])
+            problem = f"expected {expected}, found {KINDS[int(kinds[row])]}"
+            raise row_error(problem, values.texts, row)
+        for kind, decoder in decoders.items():
+            mine = kinds == kind
+            if not mine.any():
+                continue
+            own = values.texts
+            if not mine.all():
+                own = pc.if_else(pa.array(mine), own, pa.scalar(None, pa.string()))
+            made = decoder(Values(values.nodes, own, values.cells, values.nested))
+            found = made if found is None else pc.coalesce(found, made)
+        return values.texts if found is None else found
+
+    return decode
+
+
+def _strings(decode: Decode) -> Decode:
+    return by_kind({STRING: decode}, "a string")
+
+
+def _numbers(decode: Decode) -> Decode:
+    return by_kind({NUMBER: decode}, "a number")
 
 
 def dates(values: Values) -> pa.Array:
@@ -97,7 +133,7 @@ def _times_of_day(units: int) -> Encoding:
 
         return over_nulls(convert, values.texts)
 
-    return lambda _: decode
+    return lambda _: _numbers(decode)
 
 
 def iso_texts(values: Values) -> pa.Array:
@@ -142,7 +178,7 @@ def url_safe_bytes(values: Values) -> pa.Array:
 
 def precise_decimals(scale: int) -> Decode:
     """Return what makes digits of unscaled numbers, as bytes in base64."""
-    return lambda values: decimal_texts(from_base64(values.texts), scale)
+    return _strings(lambda values: decimal_texts(from_base64(values.texts), scale))
 
 
 def _decimals(kind: FieldType) -> Decode:
@@ -153,27 +189,30 @@ def _decimals(kind: FieldType) -> Decode:
         raise DecodeError(
             f"a decimal's scale in the schema of the event is not a number of at most {MOST_SCALE}: {text[:40]!r}"
         )
-    return precise_decimals(scale)
+    # Connect's JsonConverter writes numbers with decimal.format=NUMERIC.
+    expected = "a number, or a string of bytes in base64"
+    return by_kind({STRING: precise_decimals(scale), NUMBER: as_text}, expected)
 
 
 def _days(_: FieldType) -> Decode:
-    return dates
+    return _numbers(dates)
 
 
 def _stamps(units: int) -> Encoding:
-    return lambda _: timestamps(units)
+    return lambda _: _numbers(timestamps(units))
 
 
 def _iso(_: FieldType) -> Decode:
-    return iso_texts
+    return _strings(iso_texts)
 
 
 def _bytes(_: FieldType) -> Decode:
-    return base64_bytes
+    return _strings(base64_bytes)
 
 
 def _variable(_: FieldType) -> Decode:
-    return variable_decimals
+    decoders = {OBJECT: variable_decimals, NUMBER: as_text}
+    return by_kind(decoders, "an object of a number and its scale")
 
 
 # By the name of the meaning, or, without one, Connect's type.

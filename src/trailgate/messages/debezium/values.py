@@ -19,6 +19,7 @@ from trailgate.messages.debezium.encodings import (
     Decode,
     as_text,
     base64_bytes,
+    by_kind,
     dates,
     iso_texts,
     precise_decimals,
@@ -67,7 +68,8 @@ def _decoder(column: Column, schema: Schema | None, options: DebeziumOptions) ->
     if found is None:
         return _unknown(column, kind)
     decode = found(kind)
-    decode = _flat(decode)
+    if decode is as_text:
+        decode = _flat(decode)
     return _with_truth(decode) if column.family in _NUMBERS else decode
 
 
@@ -90,11 +92,10 @@ def _refusing(problem: str, hint: str) -> Decode:
 
 
 def _flat(decode: Decode) -> Decode:
-    """Return a decoder that refuses objects and arrays, unless they have a scale."""
+    """Return a decoder that refuses objects and arrays."""
 
     def flat(values: Values) -> pa.Array:
-        if decode is not variable_decimals:
-            values.refuse_nested()
+        values.refuse_nested()
         return decode(values)
 
     return flat
@@ -106,13 +107,8 @@ def _bare_text(_: Column, __: DebeziumOptions) -> Decode:
 
 def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
     """Return what takes texts for ISO times, and numbers as ``time.precision.mode`` has them."""
-    numbers = _bare_numbers(column, options.times)
-
-    def decode(values: Values) -> pa.Array:
-        values.refuse_nested()
-        return _by_kind(values, values.texts, {NUMBER: numbers, STRING: iso_texts})
-
-    return decode
+    decoders = {NUMBER: _bare_numbers(column, options.times), STRING: iso_texts}
+    return by_kind(decoders, "a time as a string or a number")
 
 
 def _bare_numbers(column: Column, mode: str) -> Decode:
@@ -133,30 +129,18 @@ def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
         "it is not known what text in a column of numbers is",
         f"{_SCHEMA_HINT}decimal.handling.mode",
     )
-    if options.decimals == "precise":
+    if options.decimals == "precise" and column.family is Family.NUMBER_TEXT and not column.scale:
+        texts = _refusing(
+            "the scale of a number in base64 is not known: the column's definition has none",
+            "Write the messages with their schemas (value.converter.schemas.enable=true), or numbers as strings (decimal.handling.mode=string)",
+        )
+    elif options.decimals == "precise":
         texts = precise_decimals(column.scale)
     elif options.decimals:
         texts = as_text
-
-    def decode(values: Values) -> pa.Array:
-        return _by_kind(values, values.texts, {STRING: texts, OBJECT: variable_decimals})
-
-    return _with_truth(decode)
-
-
-def _by_kind(values: Values, others: pa.Array, decoders: Mapping[int, Decode]) -> pa.Array:
-    """Return what decoders make of the values of each kind, in the place of ``others``."""
-    kinds, found = values.kinds, others
-    for kind, decode in decoders.items():
-        mine = kinds == kind
-        if not mine.any():
-            continue
-        own = values.texts
-        if not mine.all():
-            own = pc.if_else(pa.array(mine), own, pa.scalar(None, pa.string()))
-        made = decode(Values(values.nodes, own, values.cells, values.nested))
-        found = made if mine.all() else pc.if_else(pa.array(mine), made, found)
-    return found
+    truth = dict.fromkeys((NUMBER, TRUE, FALSE), as_text)
+    expected = "a number, or one as a string or an object"
+    return _with_truth(by_kind({**truth, STRING: texts, OBJECT: variable_decimals}, expected))
 
 
 def _with_truth(decode: Decode) -> Decode:
@@ -183,7 +167,7 @@ _BINARY: Final[Mapping[str, Decode]] = MappingProxyType(
 
 def _bare_bytes(_: Column, options: DebeziumOptions) -> Decode:
     if options.binary:
-        return _flat(_BINARY[options.binary])
+        return by_kind({STRING: _BINARY[options.binary]}, "bytes as a string")
     return _refusing("it is not known how bytes are written", f"{_SCHEMA_HINT}binary.handling.mode")
 
 
