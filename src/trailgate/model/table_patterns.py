@@ -8,9 +8,9 @@ from functools import cache
 from typing import Final, Self
 
 from trailgate.errors import OptionError
+from trailgate.model.tables import NAME_PART, unquoted
 
 _WILDCARDS: Final = {"*": ".*", "?": "."}  # within one part of a name
-NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')
 EVERY: Final = "*"  # alone: every table, however many parts its name has
 
 
@@ -42,7 +42,7 @@ class TablePatterns:
 def _fits(pattern: str, name: str, *, whole: bool) -> bool:
     if pattern == EVERY:
         return True
-    wanted, parts = _compiled(pattern), [part.strip('"') for part in NAME_PART.findall(name)]
+    wanted, parts = _compiled(pattern), list(map(unquoted, NAME_PART.findall(name)))
     if len(wanted) > len(parts) or (whole and len(wanted) < len(parts)):
         return False
     compared = zip(wanted, parts[len(parts) - len(wanted) :], strict=True)
@@ -51,6 +51,6 @@ def _fits(pattern: str, name: str, *, whole: bool) -> bool:
 
 @cache
 def _compiled(pattern: str) -> tuple[re.Pattern[str], ...]:
-    parts = (part.strip('"') for part in NAME_PART.findall(pattern))
+    parts = map(unquoted, NAME_PART.findall(pattern))
     wholes = ("".join(_WILDCARDS.get(c, re.escape(c)) for c in part) for part in parts)
     return tuple(re.compile(whole, re.IGNORECASE | re.DOTALL) for whole in wholes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,7 +20,36 @@ from trailgate.model.types import (
 )
 
 TABLES: Final = 256  # of which is kept what is made once a table
+NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')  # of a table's name
 NANOSECONDS: Final = 29  # characters of a date time with nine digits of fraction
+
+
+def name_parts(name: str) -> list[str]:
+    """Return the parts of a table's name as they are written; none where it is not a name of parts with points between them."""
+    parts = NAME_PART.findall(name)
+    return parts if ".".join(parts) == name and all(map(unquoted, parts)) else []
+
+
+def table_name(name: str) -> str:
+    """Return a table's name in the one form in which names are compared and kept: only a part that has a point or a quote is quoted.
+
+    Trails, definitions files and users write ``S."A B"`` and ``S.A B`` for the same table.
+    """
+    if '"' not in name:
+        return name
+    return ".".join(map(_part, name_parts(name))) or name
+
+
+def _part(written: str) -> str:
+    plain = unquoted(written)
+    return written if "." in plain or '"' in plain else plain
+
+
+def unquoted(written: str) -> str:
+    """Return a name without its quotes."""
+    if len(written) >= 2 and written[0] == written[-1] == '"':
+        return written[1:-1].replace('""', '"')
+    return written
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +122,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table definition: its name (SCHEMA.TABLE) and columns in order.
+    """One table definition: its name (SCHEMA.TABLE, see ``table_name``) and columns in order.
 
     ``guessed`` means that nothing defines it: its columns are numbered, their values guessed from the bytes.
     """
@@ -102,6 +132,9 @@ class Table:
     record_length: int = 0
     syskey: int = 0
     guessed: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", table_name(self.name))
 
     def __hash__(self) -> int:
         """Return the hash of the name: what is made once a table is looked up for each batch."""
@@ -168,7 +201,7 @@ class Definitions:
 
     def get(self, name: str) -> Table | None:
         """Return the table of that name, or None."""
-        return self._by_name.get(name.casefold())
+        return self._by_name.get(table_name(name).casefold())
 
     def table(self, name: str) -> Table:
         """Return the table of that name; raises DefinitionError that names the nearest one."""

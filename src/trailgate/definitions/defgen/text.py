@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.errors import DefinitionError, Where
+from trailgate.model.tables import unquoted
 
 DEFAULT_ENCODING: Final = "UTF-8"
 
@@ -121,13 +122,6 @@ class DefgenText:
     codec: str
     lines: tuple[Line, ...]
     end: int
-
-
-def unquoted(written: str) -> str:
-    """Return a name without its quotes."""
-    if len(written) >= 2 and written[0] == written[-1] == '"':
-        return written[1:-1].replace('""', '"')
-    return written
 
 
 def python_codec(name: str) -> str | None:

@@ -47,7 +47,7 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
-from trailgate.model.table_patterns import NAME_PART
+from trailgate.model.tables import name_parts, unquoted
 from trailgate.model.types import Family
 
 LETTERS: Final[Mapping[int, str]] = MappingProxyType(
@@ -205,7 +205,7 @@ class DebeziumWriter:
 
 def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
     """Return the database, schema and name of a table; raises EncodeError where there is no schema."""
-    parts = [part.strip('"') for part in NAME_PART.findall(block.table.name)]
+    parts = list(map(unquoted, name_parts(block.table.name)))
     if not 2 <= len(parts) <= 3:
         problem = f"the table {block.table.name} has no schema, which an event names"
         raise operation_error(block, 0, problem)
