@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
-from trailgate.cobol.copybook.item_positions import Offset
+from trailgate.cobol.copybook.item_positions import UNPLACED, Offset
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.values.codec import Explain, Reason
 from trailgate.columnar.gather import gather
@@ -33,7 +33,7 @@ SHOWN: Final = 64  # of the bytes that are too many
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fault:
-    """RecordBytes in which a field is wrong; the offset counts from the record's begin."""
+    """Records in which a field is wrong; the offset counts from the record's begin, UNPLACED where it is not known."""
 
     field: str
     size: int
@@ -86,7 +86,8 @@ def error_column(records: RecordBytes, faults: list[Fault]) -> pa.Array:
     found = [_errors(records, f, rows) for f, rows in zip(faults, where, strict=True)]
     values = pa.concat_arrays([pa.array([], ERROR), *found])
     rows = np.concatenate([np.zeros(0, np.int64), *where])
-    order = np.lexsort((values.field("offset").to_numpy(), rows))
+    offsets = values.field("offset").fill_null(UNPLACED).to_numpy(zero_copy_only=False)
+    order = np.lexsort((offsets, rows))
     ends = np.searchsorted(rows[order], np.arange(len(records) + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(ends), values.take(pa.array(order)))
 
@@ -96,10 +97,11 @@ def _errors(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
     raws = _raws(records, fault, rows).dictionary_encode()
     distinct = raws.dictionary.to_pylist()
     reasons = [". ".join(filter(None, fault.explain(raw))) for raw in distinct]
+    offsets = fault.offsets(rows)
     hexed = [raw.hex(" ") for raw in distinct]
     columns = [
         pa.repeat(fault.field, len(rows)),
-        pa.array(fault.offsets(rows), pa.int64()),
+        pa.array(offsets, pa.int64(), mask=offsets == UNPLACED),
         pa.array(hexed, pa.string()).take(raws.indices),
         pa.array(reasons, pa.string()).take(raws.indices),
     ]
