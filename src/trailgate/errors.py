@@ -23,7 +23,10 @@ def masked(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place in the input; only what is known is printed."""
+    """A place in the input; only what is known is printed.
+
+    ``text`` is what the bytes are in their own code page; without it they are shown as UTF-8, if they are that.
+    """
 
     source: str | None = None
     message: int | None = None
@@ -34,6 +37,7 @@ class Where:
     table: str | None = None
     field: str | None = None
     raw: bytes | None = None
+    text: str | None = None
 
     def __str__(self) -> str:
         parts = [self.source] if self.source else []
@@ -48,23 +52,26 @@ class Where:
         if self.field:
             parts.append(f"field {self.field}")
         if self.raw is not None:
-            text = _text(self.raw)
-            if text:
-                parts.append(f"text {text}")
+            text = _utf8(self.raw) if self.text is None else self.text
+            if _readable(text):
+                parts.append(f"text {_quoted(text)}")
             parts.append(f"bytes {_hex(self.raw)}" if self.raw else "no bytes")
         return ", ".join(parts) or "unknown place"
 
 
-def _text(raw: bytes, shown: int = 60) -> str:
-    """Return bytes as quoted text; empty where they are not text."""
+def _utf8(raw: bytes, shown: int = 60) -> str:
+    """Return the text of bytes, of long ones of the first; empty where they are not UTF-8."""
     try:
-        text = raw[: 4 * shown].decode()
+        return raw[: 4 * shown].decode()
     except UnicodeDecodeError as error:
-        if error.start < min(shown, len(raw)):
-            return ""
-        text = raw[: error.start].decode()
-    if not text.strip() or not all(c.isprintable() or c in "\r\n\t" for c in text):
-        return ""
+        return "" if error.start < min(shown, len(raw)) else raw[: error.start].decode()
+
+
+def _readable(text: str) -> bool:
+    return bool(text.strip()) and all(c.isprintable() or c in "\r\n\t" for c in text)
+
+
+def _quoted(text: str, shown: int = 60) -> str:
     return repr(text) if len(text) <= shown else f"{text[:shown]!r}..."
 
 

@@ -82,7 +82,8 @@ def _print(
     *,
     wide: bool,
 ) -> None:
-    rows = read_all_records(path, options)
+    first = limit if limit is not None else TABLE_ROWS if form is Format.TABLE else 0
+    rows = read_all_records(path, options, first)
     shape = RowForm.of_columns(rows.schema.names, TABLE_ROWS)
     print_batches(rows, rows.schema.names, shape, format=form, limit=limit, wide=wide)
 

@@ -12,6 +12,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.cobol.copybook.item_positions import UNPLACED, Offset
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.values.codec import Explain, Reason
+from trailgate.columnar.code_pages.page_text import CodePage, page_text
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, Where
 
@@ -40,6 +41,7 @@ class Fault:
     at: Offset
     rows: Mask
     explain: Explain
+    page: CodePage | None = None  # of its bytes, where it is not the records'
 
     def offset(self, row: int) -> int:
         """Return where the field begins in a record."""
@@ -69,14 +71,18 @@ def _raws(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
     return gather(records.data, starts, np.minimum(starts + fault.size, ends))
 
 
-def first_error(records: RecordBytes, faults: list[Fault]) -> DecodeError:
-    """Return the error of the first wrong field of the first record that has one."""
+def first_error(records: RecordBytes, faults: list[Fault], page: CodePage) -> DecodeError:
+    """Return the error of the first wrong field of the first record that has one.
+
+    ``page`` is the code page of the records, in which the bytes are shown as text.
+    """
     row = min(int(np.argmax(fault.rows)) for fault in faults)
     fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
     raw = _raws(records, fault, np.array([row]))[0].as_py()
     reason = fault.explain(raw)
     offset = records.base + int(records.starts[row]) + fault.offset(row)
-    where = Where(record=records.number(row), offset=offset, field=fault.field, raw=raw)
+    text = page_text(raw, fault.page or page)
+    where = Where(record=records.number(row), offset=offset, field=fault.field, raw=raw, text=text)
     return DecodeError(reason.problem, where=where, hint=reason.hint)
 
 

@@ -36,7 +36,9 @@ from trailgate.cobol.records.trees import record_members
 from trailgate.cobol.values.codec import Decoder, Explain, Reason
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.options import Integers, ValueOptions
+from trailgate.cobol.values.text import shown_page
 from trailgate.columnar.code_pages.page_text import without
+from trailgate.columnar.code_pages.registry import code_page
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 
@@ -137,7 +139,7 @@ class RecordDecoder:
         columns = self._columns(records, placed, faults)
         faults = [fault for fault in faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
-            raise first_error(records, faults)
+            raise first_error(records, faults, code_page(self.options.values.dialect.code_page))
         if self.options.shape is Shape.FLAT:
             pairs = [(item.name, column) for item, column in columns.items()]
         else:
@@ -220,7 +222,8 @@ class RecordDecoder:
                 bad = None if bad is None else bad & mask
                 values = without(values, ~mask)
             if bad is not None and bad.any():
-                faults.append(Fault(item.name, kind.size, item.offset, bad, explain))
+                page = shown_page(item.field, self.options.values)
+                faults.append(Fault(item.name, kind.size, item.offset, bad, explain, page))
             yield item, values
 
     def _count(self, records: RecordBytes, item: Item, faults: list[Fault]) -> Counts:
@@ -239,8 +242,9 @@ class RecordDecoder:
         if wanted and found.bad is not None:
             new = new & ~found.bad
         if new.any():
-            explain = explainer(item.field, self.options.values)
-            faults.append(Fault(item.name, item.field.size, item.offset, new, explain))
+            values = self.options.values
+            explain, page = explainer(item.field, values), shown_page(item.field, values)
+            faults.append(Fault(item.name, item.field.size, item.offset, new, explain, page))
         if usable is not None:
             unread = unread | ~usable
         return Counts(found.values.fill_null(0).to_numpy(zero_copy_only=False), unread)
@@ -327,11 +331,20 @@ def _wanted(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[s
     if columns is None:
         return frozenset(item.name for item in found)
     asked = {name.upper() for name in columns}
-    known = {name.upper() for item in found for name in _names(item)}
+    known = _known_names(found)
     for name in sorted(asked - known):
         where, hint = Where(field=name), did_you_mean(name, known)
         raise OptionError(f"no field {name} in the layout", where=where, hint=hint)
     return frozenset(item.name for item in found if asked & {name.upper() for name in _names(item)})
+
+
+def names_of_columns(layout: Layout) -> frozenset[str]:
+    """Return the names by which columns of a layout can be asked for, in capitals."""
+    return _known_names(list(columns_below(place_items(layout, column_names(layout)).root)))
+
+
+def _known_names(items: list[Item]) -> frozenset[str]:
+    return frozenset(name.upper() for item in items for name in _names(item))
 
 
 def _names(item: Item) -> tuple[str, ...]:
