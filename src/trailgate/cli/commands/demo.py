@@ -14,16 +14,10 @@ from typing import Annotated, Any
 
 import typer
 
-from trailgate.cli import trail_output
 from trailgate.cli.capture_output import print_notes, print_summary
-from trailgate.cli.commands import capture as capturing
 from trailgate.cli.output import say
-from trailgate.cli.row_output import print_table
 from trailgate.errors import OptionError
-from trailgate.jobs.capture.job import prepare
-from trailgate.jobs.capture.loading import load
 from trailgate.storage.files.lock import locked
-from trailgate.storage.reading.trail.trails import read_trail
 
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
@@ -54,6 +48,10 @@ def command(
 
 
 def _walk(master: str | None) -> None:
+    from trailgate.cli import trail_output
+    from trailgate.cli.row_output import print_table
+    from trailgate.storage.reading.trail.trails import read_trail
+
     with _session(master) as session:
         _step(
             f"trailgate capture --properties {PROPERTIES} --from {MESSAGES} --to {TRAIL} --update-befores"
@@ -73,7 +71,7 @@ def _session(master: str | None) -> Any:
     if master is None:
         yield None
         return
-    from trailgate.spark import register, session  # noqa: PLC0415  Spark is heavy
+    from trailgate.spark import register, session
 
     running = session(master, app="trailgate demo")
     register(running)
@@ -84,6 +82,10 @@ def _session(master: str | None) -> Any:
 
 
 def _capture(session: Any) -> None:
+    from trailgate.cli.commands import capture as capturing
+    from trailgate.jobs.capture.job import prepare
+    from trailgate.jobs.capture.loading import load
+
     loaded = capturing.with_rules(load(PROPERTIES), full=False, befores=True, full_deletes=False)
     print_notes(loaded)
     with locked(TRAIL):
