@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
@@ -23,7 +25,10 @@ def masked(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place in the input; only what is known is printed."""
+    """A place in the input; only what is known is printed.
+
+    ``text`` is what the bytes are in their own code page; without it they are shown as UTF-8, if they are that.
+    """
 
     source: str | None = None
     message: int | None = None
@@ -34,6 +39,7 @@ class Where:
     table: str | None = None
     field: str | None = None
     raw: bytes | None = None
+    text: str | None = None
 
     def __str__(self) -> str:
         parts = [self.source] if self.source else []
@@ -48,23 +54,26 @@ class Where:
         if self.field:
             parts.append(f"field {self.field}")
         if self.raw is not None:
-            text = _text(self.raw)
-            if text:
-                parts.append(f"text {text}")
+            text = _utf8(self.raw) if self.text is None else self.text
+            if _readable(text):
+                parts.append(f"text {_quoted(text)}")
             parts.append(f"bytes {_hex(self.raw)}" if self.raw else "no bytes")
         return ", ".join(parts) or "unknown place"
 
 
-def _text(raw: bytes, shown: int = 60) -> str:
-    """Return bytes as quoted text; empty where they are not text."""
+def _utf8(raw: bytes, shown: int = 60) -> str:
+    """Return the text of bytes, of long ones of the first; empty where they are not UTF-8."""
     try:
-        text = raw[: 4 * shown].decode()
+        return raw[: 4 * shown].decode()
     except UnicodeDecodeError as error:
-        if error.start < min(shown, len(raw)):
-            return ""
-        text = raw[: error.start].decode()
-    if not text.strip() or not all(c.isprintable() or c in "\r\n\t" for c in text):
-        return ""
+        return "" if error.start < min(shown, len(raw)) else raw[: error.start].decode()
+
+
+def _readable(text: str) -> bool:
+    return bool(text.strip()) and all(c.isprintable() or c in "\r\n\t" for c in text)
+
+
+def _quoted(text: str, shown: int = 60) -> str:
     return repr(text) if len(text) <= shown else f"{text[:shown]!r}..."
 
 
@@ -147,7 +156,32 @@ class BrokerRefusedError(BrokerError):
 
 
 class MissingDependencyError(TrailgateError, ImportError):
-    """An optional part is not installed; the hint names the extra."""
+    """An optional part is not installed; the hint is the command that installs it."""
+
+    @classmethod
+    def of_extra(cls, problem: str, extra: str) -> Self:
+        """Return the error of an extra that is not installed."""
+        return cls(problem, hint=f"Install it with: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs the packages of an extra for the Python that runs.
+
+    It names these packages, and not this one, which need not be on a package index.
+    """
+    from importlib.metadata import (  # noqa: PLC0415  slow, and seldom needed
+        PackageNotFoundError,
+        requires,
+    )
+
+    try:
+        stated = requires("trailgate") or []
+    except PackageNotFoundError:  # the source alone, without its metadata
+        stated = []
+    wanted = re.compile(rf"""\bextra == ['"]{extra}['"]""")
+    packages = [text.partition(";")[0].strip() for text in stated if wanted.search(text)]
+    named = " ".join(f"'{package}'" for package in packages) or f"'.[{extra}]'"
+    return f"{shlex.quote(sys.executable)} -m pip install {named}"
 
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:

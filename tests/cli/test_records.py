@@ -47,6 +47,44 @@ def test_records_are_json_trees_and_csv(
     assert capsys.readouterr().out.splitlines() == ["NUM,SUM", "7,123.45", "8,-0.01"]
 
 
+FRAMES = {
+    "fixed": lambda record: record,
+    "rdw": lambda record: (len(record) + 4).to_bytes(2, "big") + bytes(2) + record,
+}
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_limit_does_not_fail_for_what_it_does_not_show(
+    files: list[str], capsys: pytest.CaptureFixture[str], frame: str, form: str
+) -> None:
+    """Neither for a field of a later record, nor where the framing is wrong after it."""
+    whole = [FRAMES[frame](record) for record in RECORDS * 2]
+    damaged = {"field": FRAMES[frame](b"?" * 7)} | ({"length": bytes(7)} if frame == "rdw" else {})
+    for wrong in damaged.values():
+        Path(files[0]).write_bytes(b"".join([*whole[:3], wrong, *whole]))
+        for limit in range(5):
+            given = ["--format", form, "--limit", str(limit), "-o", f"recordFormat={frame}"]
+            assert run(["records", *files, *given]) == int(limit > 3)
+            shown = capsys.readouterr().out.splitlines()
+            if limit <= 3:
+                assert "".join(shown).count("123.45") == (0, 1, 1, 2)[limit]
+
+
+def test_a_limit_of_kinds_counts_records_that_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copybook, data = tmp_path / "k.cpy", tmp_path / "k"
+    copybook.write_text("01 A. 05 K PIC X. 05 N PIC 9.\n01 B. 05 K PIC X. 05 M PIC 9.")
+    data.write_bytes("".join(["A1", *["C?"] * 50, "B2", "A?"]).encode("cp037"))
+    command = ["records", str(data), "--copybook", str(copybook), "-o", "kinds=K: A=A, B=B, *"]
+
+    assert run([*command, "--format", "json", "--limit", "2"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert run([*command, "--format", "json", "--limit", "3"]) == 1
+    assert "record 53" in capsys.readouterr().err
+
+
 def test_records_become_parquet_once(
     files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

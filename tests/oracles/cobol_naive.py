@@ -193,3 +193,108 @@ def read_shifted(raw: bytes, single: str, double: Any) -> str:
     if wide:
         raise ValueError("not shifted in")
     return text
+
+
+@dataclass
+class VaryingItem:
+    """An element of an elementary item.
+
+    The value is None where the element is not there, is at an unknown offset (``at`` is None), or has no value.
+    ``counters`` are those that it depends on, ``repeated`` the OCCURS DEPENDING ON around it.
+    """
+
+    name: str
+    value: Any
+    at: int | None
+    size: int
+    counters: frozenset[str]
+    repeated: frozenset[str]
+
+
+@dataclass
+class VaryingReader:
+    """One record whose OCCURS DEPENDING ON are as long as its counters state, read item by item."""
+
+    record: bytes
+    how: Reading
+    real: bool
+
+    def __post_init__(self) -> None:
+        self.items: list[VaryingItem] = []
+        self.counts: dict[str, tuple[int | None, frozenset[str]]] = {}
+        self.repeated: frozenset[str] = frozenset()
+
+    def read(self, layout: Layout) -> list[VaryingItem]:
+        self.every(layout.root, 0, frozenset(), frozenset(), there=True)
+        return self.items
+
+    def every(
+        self,
+        field: Field,
+        at: int | None,
+        after: frozenset[str],
+        in_: frozenset[str],
+        *,
+        there: bool,
+    ) -> tuple[int | None, frozenset[str]]:
+        """Read all elements; return the bytes of them, None if unknown, and what these depend on."""
+        if field.occurs is None:
+            return self.one(field, at, after, in_, there=there)
+        outer = self.repeated
+        count: int | None = field.occurs.most
+        by: frozenset[str] = frozenset()
+        if field.occurs.counter is not None:
+            self.repeated = outer | {field.name}
+            count, by = self.counts[field.occurs.counter.upper()]
+            by |= {field.occurs.counter.upper()}
+            if count is not None and not field.occurs.fewest <= count <= field.occurs.most:
+                count = None
+        begin, known = at, count is not None or not self.real
+        moved: frozenset[str] = by if self.real else frozenset()
+        gap = field.stride - field.size
+        for index in range(field.occurs.most):
+            here = there and count is not None and index < count
+            taken, why = self.one(field, at, after, in_ | by, there=here)
+            if here or not self.real:
+                at = None if at is None or taken is None else at + taken + gap
+            after, moved = after | why, moved | why
+        self.repeated = outer
+        if begin is None or at is None or not known:
+            return None, moved
+        return at - begin, moved
+
+    def one(
+        self,
+        field: Field,
+        at: int | None,
+        after: frozenset[str],
+        in_: frozenset[str],
+        *,
+        there: bool,
+    ) -> tuple[int | None, frozenset[str]]:
+        """Read one element; return as ``every`` does."""
+        if not field.children:
+            value = self.value(field, at) if there else None
+            self.counts[field.name.upper()] = value, after | in_
+            if not field.filler:
+                item = VaryingItem(field.name, value, at, field.size, after | in_, self.repeated)
+                self.items.append(item)
+            return field.size, frozenset()
+        start, moved = at, frozenset[str]()
+        begins: dict[str, tuple[int | None, frozenset[str]]] = {}
+        for child in field.children:
+            place = begins[child.redefines.upper()] if child.redefines else (at, moved)
+            begins[child.name.upper()] = place
+            size, why = self.every(child, place[0], after | place[1], in_, there=there)
+            if not child.redefines:
+                at = None if at is None or size is None else at + size
+                moved |= why
+        return (None if at is None or start is None else at - start), moved
+
+    def value(self, field: Field, at: int | None) -> Any:
+        if at is None or at + field.size > len(self.record):
+            return None
+        try:
+            return read_value(field, self.record[at : at + field.size], self.how)
+        except ValueError:
+            return None

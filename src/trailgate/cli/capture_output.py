@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trailgate.cli.output import as_cells, console, plain_table, printable, say
-from trailgate.jobs.capture.loading import Loaded
-from trailgate.jobs.capture.options import CaptureSummary
+
+if TYPE_CHECKING:
+    from trailgate.jobs.capture.loading import Loaded
+    from trailgate.jobs.capture.options import CaptureSummary
 
 KINDS: Final = {
     "I": "inserts",

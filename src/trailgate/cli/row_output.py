@@ -16,6 +16,7 @@ from trailgate.cli.options import Format
 from trailgate.cli.output import painter, printable, quiet_pipe, say, terminal_width
 from trailgate.cli.paging import paged
 from trailgate.cli.row_layout import Part, RowLayout, Shown
+from trailgate.errors import TrailgateError
 
 QUOTED: Final = re.compile(r'[",\r\n]')  # what a cell of CSV has only in quotes
 ROWS: Final = 1024  # that are turned into Python values at once
@@ -168,7 +169,10 @@ def print_table(
     paint = painter()
     layout = RowLayout(form.headings, form.data, None if wide else terminal_width())
     printed, more, begun = 0, False, False
-    for batch in limited(batches, limit + 1):
+    for batch in _until_shown(limited(batches, limit + 1), limit):
+        if batch is None:
+            more = True
+            break
         shown = [form.parts(row, paint) for row in rows(batch.slice(0, limit - printed))]
         more = batch.num_rows > len(shown)
         if not begun:
@@ -182,6 +186,19 @@ def print_table(
         say(f"... and more after these {limit}: --limit N shows N", "dim")
     if form.hidden and printed and not wide:
         say(form.hidden, "dim")
+
+
+def _until_shown(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch | None]:
+    """Yield batches; None for an error after ``limit`` rows, of which only is asked whether there are more."""
+    taken = 0
+    try:
+        for batch in batches:
+            taken += batch.num_rows
+            yield batch
+    except TrailgateError:
+        if taken < limit:
+            raise
+        yield None
 
 
 def print_rows(headings: Sequence[str], data: str, rows: Sequence[Shown]) -> None:

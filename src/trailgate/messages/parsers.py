@@ -2,60 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from trailgate.messages.debezium.format import DebeziumFormat
-from trailgate.messages.debezium.options import DebeziumOptions, debezium_setup, debezium_tables
-from trailgate.messages.delimited.format import DelimitedFormat
-from trailgate.messages.delimited.options import DelimitedOptions, delimited_setup
-from trailgate.messages.event_publishing.format import EventPublishingFormat
-from trailgate.messages.event_publishing.options import (
-    EventPublishingOptions,
-    event_publishing_setup,
-)
-from trailgate.messages.fixed_width.format import FixedWidthFormat
-from trailgate.messages.fixed_width.options import FixedWidthOptions, fixed_width_setup
-from trailgate.messages.json_operations.format import JsonFormat
-from trailgate.messages.json_operations.options import JsonOptions, json_setup, json_tables
 from trailgate.messages.parsing.cutting import MessageCutter
 from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles
 from trailgate.messages.properties.file import Properties
 from trailgate.messages.properties.metadata import MetadataOptions
-from trailgate.messages.xml.cutting.cutter import XmlCutter
-from trailgate.messages.xml.format import XmlFormat
-from trailgate.messages.xml.options import XmlOptions, xml_setup
-from trailgate.messages.xml.tables import xml_definitions
 from trailgate.model.tables import Definitions
-
-Setup = Callable[[Properties, DefinitionFiles], tuple[MetadataOptions, Definitions]]
-Tables = Callable[[Properties, DefinitionFiles], Definitions]
 
 
 class ParserType(NamedTuple):
-    """One parser: its options, how properties and the files they name become these, its format.
+    """One parser: its options, what makes these of properties and the files they name, and its format.
 
-    ``tables`` gives the definitions alone, where they do not need the other properties. ``cutter`` gives what cuts messages that are
-    too long for memory.
+    Each is ``module:name`` below this package, so that only the parser in use is imported. ``tables_at`` gives the definitions
+    alone, where they do not need the other properties. ``cutter_at`` gives what cuts messages that are too long for memory.
     """
 
     name: str
-    options: type[MetadataOptions]
-    setup: Setup
-    format: Callable[[Any], MessageFormat[Any]]
-    tables: Tables | None = None
-    cutter: Callable[[Any], MessageCutter] | None = None
+    options_at: str
+    setup_at: str
+    format_at: str
+    tables_at: str = ""
+    cutter_at: str = ""
+
+    def setup(
+        self, properties: Properties, files: DefinitionFiles
+    ) -> tuple[MetadataOptions, Definitions]:
+        """Return the options and the definitions that properties state; raises OptionError."""
+        options, definitions = imported(self.setup_at)(properties, files)
+        return options, definitions
+
+    def tables(self, properties: Properties, files: DefinitionFiles) -> Definitions:
+        """Return the definitions alone; raises OptionError."""
+        if not self.tables_at:
+            return self.setup(properties, files)[1]
+        found: Definitions = imported(self.tables_at)(properties, files)
+        return found
+
+    def format(self, options: MetadataOptions) -> MessageFormat[Any]:
+        """Return what reads messages by these options."""
+        found: MessageFormat[Any] = imported(self.format_at)(options)
+        return found
+
+    def cutter(self, options: MetadataOptions) -> MessageCutter | None:
+        """Return what cuts messages that are too long for memory, None where there are none such."""
+        found: MessageCutter | None = imported(self.cutter_at)(options) if self.cutter_at else None
+        return found
+
+
+def imported(place: str) -> Any:
+    """Return what ``module:name`` below this package means."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"trailgate.messages.{module}"), name)
 
 
 PARSERS: Final = (
-    ParserType("fixed", FixedWidthOptions, fixed_width_setup, FixedWidthFormat),
-    ParserType("delim", DelimitedOptions, delimited_setup, DelimitedFormat),
-    ParserType("xml", XmlOptions, xml_setup, XmlFormat, xml_definitions, XmlCutter),
-    ParserType("json", JsonOptions, json_setup, JsonFormat, json_tables),
-    ParserType("debezium", DebeziumOptions, debezium_setup, DebeziumFormat, debezium_tables),
     ParserType(
-        "event_publishing", EventPublishingOptions, event_publishing_setup, EventPublishingFormat
+        "fixed",
+        "fixed_width.options:FixedWidthOptions",
+        "fixed_width.options:fixed_width_setup",
+        "fixed_width.format:FixedWidthFormat",
+    ),
+    ParserType(
+        "delim",
+        "delimited.options:DelimitedOptions",
+        "delimited.options:delimited_setup",
+        "delimited.format:DelimitedFormat",
+    ),
+    ParserType(
+        "xml",
+        "xml.options:XmlOptions",
+        "xml.options:xml_setup",
+        "xml.format:XmlFormat",
+        "xml.tables:xml_definitions",
+        "xml.cutting.cutter:XmlCutter",
+    ),
+    ParserType(
+        "json",
+        "json_operations.options:JsonOptions",
+        "json_operations.options:json_setup",
+        "json_operations.format:JsonFormat",
+        "json_operations.options:json_tables",
+    ),
+    ParserType(
+        "debezium",
+        "debezium.options:DebeziumOptions",
+        "debezium.options:debezium_setup",
+        "debezium.format:DebeziumFormat",
+        "debezium.options:debezium_tables",
+    ),
+    ParserType(
+        "event_publishing",
+        "event_publishing.options:EventPublishingOptions",
+        "event_publishing.options:event_publishing_setup",
+        "event_publishing.format:EventPublishingFormat",
     ),
 )
 _NAMES: Final = ", ".join(row.name for row in PARSERS)
@@ -74,16 +116,20 @@ def parser_of(properties: Properties) -> ParserType:
 
 def defined_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
     """Return the tables that properties define, by whatever parser; raises OptionError."""
-    row = parser_of(properties)
-    return row.setup(properties, files)[1] if row.tables is None else row.tables(properties, files)
+    return parser_of(properties).tables(properties, files)
 
 
 def format_for(options: MetadataOptions) -> MessageFormat[Any]:
     """Return the format that reads messages by these options."""
-    return next(row.format(options) for row in PARSERS if type(options) is row.options)
+    return row_of(options).format(options)
 
 
 def cutter_for(options: MetadataOptions) -> MessageCutter | None:
     """Return what cuts messages that are too long for memory, None where there are none such."""
-    row = next(row for row in PARSERS if type(options) is row.options)
-    return None if row.cutter is None else row.cutter(options)
+    return row_of(options).cutter(options)
+
+
+def row_of(options: MetadataOptions) -> ParserType:
+    """Return the parser whose options these are."""
+    place = f"{type(options).__module__}:{type(options).__qualname__}"
+    return next(row for row in PARSERS if f"trailgate.messages.{row.options_at}" == place)

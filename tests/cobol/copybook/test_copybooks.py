@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,9 +127,14 @@ def test_a_form_of_replace_that_is_not_known_is_refused() -> None:
         read_copybook("REPLACE ALSO ==A== BY ==B==.\n01 R PIC X.")
 
 
-def test_a_separate_sign_without_s_is_refused() -> None:
-    with pytest.raises(DefinitionError, match=r"its picture 9\(3\) has no S .*line 2.*Add the S"):
-        read_copybook("01 R.\n  05 A PIC 9(3) SIGN LEADING SEPARATE.")
+def test_a_separate_sign_without_s_takes_no_byte_and_a_warning_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (warned,) = read_copybook("01 R.\n  05 A PIC 9(3) SIGN LEADING SEPARATE.\n  05 B PIC X.")
+
+    assert [field.size for field in warned.root.children] == [3, 1]
+    (warning,) = caplog.messages
+    assert re.search(r"its picture 9\(3\) has no S .*line 2.*without a sign", warning)
     (layout,) = read_copybook("01 R SIGN TRAILING SEPARATE.\n 05 A PIC 9(3).\n 05 B PIC S9.")
     assert [field.size for field in layout.root.children] == [3, 2]
 

@@ -228,7 +228,9 @@ def test_what_follows_an_unknown_count_is_null_and_its_error_tells_of_the_counte
     )
 
     bad, good = batch.to_pylist()
-    assert [error["field"] for error in bad["_errors"]] == ["N"]
+    assert [error["field"] for error in bad["_errors"]] == ["N", "T", "R_Z", "ZR", "A_Z"]
+    assert [error["offset"] for error in bad["_errors"]] == [0, 1, None, None, None]
+    assert "N does not state" in bad["_errors"][-1]["reason"]
     assert (bad["T"], bad["Z"], bad["A"]) == (None, None, {"Z": None})
     assert (good["T"], good["Z"], good["A"]) == ([], 123, {"Z": 7})
 
@@ -359,6 +361,98 @@ def test_columns_are_what_the_oracle_reads(raws: list[bytes]) -> None:
         expected.append(row)
     names = ["ID", "NAME", "AMOUNT", "PARTS"]
     assert [[row[name] for name in names] for row in found.to_pylist()] == expected
+
+
+SEGMENTS = """
+01 R.
+   05 KIND PIC X.
+   05 BODY.
+      10 N PIC 9.
+      10 T OCCURS 0 TO 3 DEPENDING ON N PIC 9.
+      10 AFTER-T PIC X(2).
+   05 OTHER REDEFINES BODY.
+      10 FIXED PIC X(2).
+      10 NUMBERED PIC 9.
+   05 P PIC 9.
+   05 Q OCCURS 2.
+      10 M PIC 9.
+      10 U OCCURS 0 TO 2 DEPENDING ON M PIC X.
+      10 V PIC X.
+   05 W OCCURS 1 TO 2 DEPENDING ON P PIC X.
+   05 LAST-ONE PIC X.
+"""
+COUNTED = {
+    NESTED: (b"21ab2cdef12C7", b"11ab2xx112C7", b"01239"),
+    SEGMENTS: (b"A2121ab11xvxy1pq" + b"zyxwv" * 2, b"B0ab21x2xyvwwz" + b"abcde" * 2),
+}
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.sampled_from([(text, record) for text, records in COUNTED.items() for record in records]),
+    st.sampled_from(Depending),
+    st.data(),
+)
+def test_records_with_any_byte_damaged_are_what_the_oracle_reads(
+    given: tuple[str, bytes], depending: Depending, data: st.DataObject
+) -> None:
+    text, record = given
+    place = data.draw(st.integers(0, len(record) - 1))
+    damaged = record[:place] + data.draw(st.sampled_from([b"x", b"9", b" "])) + record[place + 1 :]
+
+    rows = read_with_errors(text, depending, record, damaged)
+
+    for raw, row in zip((record, damaged), rows, strict=True):
+        expected = [item.value for item in naive_items(text, depending, raw)]
+        assert list(row.values())[:-1] == expected
+
+
+@pytest.mark.parametrize("depending", Depending)
+@pytest.mark.parametrize("text", COUNTED)
+def test_an_unread_counter_takes_only_what_depends_on_it(text: str, depending: Depending) -> None:
+    """Each counter in turn: other items are as before, and each lost value has an entry in _errors."""
+    counters = {f.occurs.counter for f in layout_of(text).root.walk() if f.occurs} - {None}
+    tried = set()
+    for record in COUNTED[text]:
+        items = naive_items(text, depending, record)
+        for counter in items:
+            if counter.name not in counters or counter.value is None:
+                continue
+            tried.add(counter.name)
+            damaged = bytearray(record)
+            assert counter.at is not None
+            damaged[counter.at] = ord("?")
+            whole, row = read_with_errors(text, depending, record, bytes(damaged))
+            told = {error["field"] for error in row["_errors"]}
+
+            for column, item in zip(whole, items, strict=False):
+                shared = item.at is not None and item.at <= counter.at < item.at + item.size
+                if counter.name not in item.counters and not shared:
+                    assert row[column] == whole[column]
+                if row[column] is None and whole[column] is not None:
+                    assert told & {column, *item.repeated}
+    assert tried == counters
+
+
+def read_with_errors(text: str, depending: Depending, *records: bytes) -> list[dict[str, Any]]:
+    options = {"errors": OnError.COLUMN, "surplus": Surplus.DROP, "depending": depending}
+    rows: list[dict[str, Any]] = decoded(layout_of(text), of(*records), **options).to_pylist()
+    return rows
+
+
+def naive_items(text: str, depending: Depending, record: bytes) -> list[naive.VaryingItem]:
+    how = naive.Reading(page="ascii")
+    return naive.VaryingReader(record, how, depending is Depending.REAL).read(layout_of(text))
+
+
+def test_columns_that_do_not_depend_on_a_counter_do_not_ask_for_it() -> None:
+    records = of(b"B?b421x2xyvwwz")
+
+    batch = decoded(layout_of(SEGMENTS), records, columns=("FIXED",), depending=Depending.REAL)
+
+    assert batch.to_pylist() == [{"FIXED": "?b"}]
+    with pytest.raises(DecodeError, match="field N"):
+        decoded(layout_of(SEGMENTS), records, columns=("P",), depending=Depending.REAL)
 
 
 def test_a_missing_column_is_not_invented() -> None:

@@ -15,8 +15,9 @@ from jobs.receive.test_receive_laws import GO, bodies, live, names
 from received_messages import ListFeed
 from trailgate.errors import DecodeError, StorageError, TrailgateError
 from trailgate.jobs.receive import repairing
-from trailgate.jobs.receive.repairing import RepairSummary, capture_repaired, is_live
+from trailgate.jobs.receive.repairing import RepairSummary, capture_repaired
 from trailgate.model.tables import Definitions
+from trailgate.storage.files.checkpoint import is_live
 from trailgate.storage.live.appender import AppendOptions, TrailAppender
 from trailgate.storage.live.disk import Disk
 from trailgate.storage.reading.trail.trails import read_trail

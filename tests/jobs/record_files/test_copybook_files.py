@@ -115,7 +115,7 @@ def test_bytes_after_the_last_item_of_a_kind_are_not_lost(tmp_path: Path, copybo
     options = {"record_format": "rdw", "kinds": "KIND: H=HEADER, D=DETAIL"}
 
     with pytest.raises(
-        DecodeError, match=r"more bytes than .*record 2, byte 25, field DETAIL, bytes f9"
+        DecodeError, match=r"more bytes than .*record 2, byte 25, field DETAIL, text '9', bytes f9"
     ):
         rows(data, copybook, **options)
     found = rows(data, copybook, errors="column", **options)
@@ -315,3 +315,76 @@ def test_the_schema_is_known_where_there_are_no_records(tmp_path: Path, copybook
         assert empty.read_all().num_rows == 0
         assert full.num_rows == 2
         assert full.schema == read_records(data, copybook, **named).schema
+
+
+def test_names_of_any_kind_are_columns_of_the_kinds_that_have_them(
+    tmp_path: Path, copybook: Path
+) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(rdw([HEADER, DETAILS[0], HEADER]))
+    options = {"record_format": "rdw", "kinds": "KIND: H=HEADER, D=DETAIL"}
+    both = {row["_record"]: row for row in rows(data, copybook, **options)}
+
+    for columns in ("AMOUNT", "CREATED", "CREATED,AMOUNT", "KIND", "ITEM,CREATED", "DETAIL"):
+        for row in rows(data, copybook, columns=columns, errors="column", **options):
+            kind, asked = row["_record"], columns.split(",")
+            whole = both[kind][kind]
+            own = whole if kind in asked else {n: whole[n] for n in whole if n in asked}
+            assert row.get(kind) == (own or None)
+            assert set(row) - {"_record", "_errors"} == {
+                k for k in both if k in asked or any(name in both[k][k] for name in asked)
+            }
+    with pytest.raises(OptionError, match=r"no field AMUONT in any kind.*Did you mean AMOUNT"):
+        rows(data, copybook, columns="AMUONT", **options)
+    data.write_bytes(rdw([HEADER, DETAILS[0] + b"\xf9"]))
+    with pytest.raises(DecodeError, match="more bytes than"):
+        rows(data, copybook, columns="CREATED", **options)
+
+
+def test_an_item_is_not_taken_for_a_record(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(b"")
+    copybook = tmp_path / "r.cpy"
+    copybook.write_text("01 R.\n 05 K PIC X.\n 05 A PIC X.\n 05 B REDEFINES A PIC 9.")
+
+    problem = "B is an item, which redefines A, of the record R, not a record"
+    with pytest.raises(OptionError, match=problem):
+        rows(tmp_path / "data", copybook, kinds="K: 1=R, 2=B")
+    with pytest.raises(OptionError, match="A is an item of the record R, not a record"):
+        rows(tmp_path / "data", copybook, record="a")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("1A2", "field A, text '1A2', bytes f1 c1 f2"),
+        ("   ", "field A, bytes 40 40 40"),
+        ("1 2", "field A, text '1 2', bytes f1 40 f2"),
+    ],
+)
+def test_bytes_are_shown_in_their_code_page(tmp_path: Path, value: str, shown: str) -> None:
+    data, copybook = tmp_path / "data", tmp_path / "r.cpy"
+    copybook.write_text("01 R. 05 A PIC 9(3).")
+    data.write_bytes(value.encode("cp037"))
+
+    with pytest.raises(DecodeError, match=shown):
+        rows(data, copybook)
+    data.write_bytes(b"x" + value.encode("cp037"))
+    copybook.write_text("01 R. 05 K PIC X. 05 A PIC 9(3).")
+    with pytest.raises(DecodeError, match=r"text '1A2'" if value == "1A2" else "field A"):
+        rows(data, copybook, code_page="ascii", code_pages="A=cp037")
+
+
+def test_a_file_that_is_named_in_two_ways_is_read_once(
+    tmp_path: Path, copybook: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a").write_bytes(DETAILS[0])
+    (folder / "b").write_bytes(DETAILS[1])
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+    names = ["in/a", "./in/a", str(folder / "a"), f"file://{folder}/a", "in//a", "in/../in/a"]
+
+    for ways in ([n, m] for n in [*names, "in", "in/*", "link/a"] for m in names):
+        found = read_records(ways, copybook, record="DETAIL").read_all()
+        assert found.num_rows == (2 if ways[0] in ("in", "in/*") else 1)

@@ -84,6 +84,38 @@ def test_records_that_would_not_be_found_again_are_refused(
         trailgate.write_records([BATCH], tmp_path / "data", copybook, **options)
 
 
+@pytest.mark.parametrize("name", BATCH.schema.names)
+def test_a_column_that_is_not_an_item_is_refused_with_the_nearest_name(
+    tmp_path: Path, copybook: Path, name: str
+) -> None:
+    position = BATCH.schema.get_field_index(name)
+    names = [*BATCH.schema.names]
+    names[position] += "X"
+    renamed, more = (
+        BATCH.rename_columns(names),
+        BATCH.append_column("REMARK", BATCH.column(position)),
+    )
+    options: dict[str, Any] = {"record_format": "rdw"}
+
+    with pytest.raises(EncodeError, match=rf"no item for the column {name}X.*Did you mean {name}"):
+        trailgate.write_records([renamed], tmp_path / "data", copybook, **options)
+    with pytest.raises(EncodeError, match="no item for the column REMARK"):
+        trailgate.write_records([more], tmp_path / "data", copybook, **options)
+
+
+def test_what_reading_adds_is_not_written(tmp_path: Path, copybook: Path) -> None:
+    path, options = tmp_path / "data", {"record_format": "rdw"}
+    added: Any = {**options, "shape": "flat", "errors": "column", "raw": True}
+    trailgate.write_records([BATCH], path, copybook, record_format="rdw")
+    found = list(trailgate.read_records(path, copybook, **added))
+
+    trailgate.write_records(found, tmp_path / "again", copybook, **added)
+
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    with pytest.raises(EncodeError, match="no item for the column _errors"):
+        trailgate.write_records(found, tmp_path / "other", copybook, record_format="rdw")
+
+
 def test_nothing_is_overwritten_and_reading_options_are_refused(
     tmp_path: Path, copybook: Path
 ) -> None:

@@ -7,19 +7,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trailgate.cli import output
 from trailgate.cli.paging import paged
 from trailgate.errors import OptionError, StorageError, Where, masked
-from trailgate.storage.files.listing import TrailFile, list_trail, stored_file
-from trailgate.storage.reading.trail.trail_file import TrailFileReader
-from trailgate.trail.annotation.elements import Damage, Element, problems
-from trailgate.trail.annotation.listing import Line, as_values, lines
-from trailgate.trail.annotation.walk import analyze
-from trailgate.trail.format.tokens import RECORD
+
+if TYPE_CHECKING:
+    from trailgate.storage.files.listing import TrailFile
+    from trailgate.trail.annotation.elements import Damage, Element
 
 
 def command(
@@ -44,6 +42,9 @@ def command(
     ] = False,
 ) -> None:
     """Show every byte of a trail file with its meaning."""
+    from trailgate.storage.reading.trail.trail_file import TrailFileReader
+    from trailgate.trail.annotation.walk import analyze
+
     files = _files(path)
     begin = _offset(start)
     if begin and len(files) > 1:
@@ -71,6 +72,8 @@ def command(
 
 def _files(path: str) -> tuple[TrailFile, ...]:
     """Return the file at a path, whatever its name, or those of the trail with this prefix."""
+    from trailgate.storage.files.listing import list_trail, stored_file
+
     try:
         return (stored_file(path),)
     except StorageError:
@@ -98,6 +101,9 @@ class _Limited:
         self._found, self.left = found, left
 
     def __iter__(self) -> Iterator[Element | Damage]:
+        from trailgate.trail.annotation.elements import Element
+        from trailgate.trail.format.tokens import RECORD
+
         for one in self._found:
             if isinstance(one, Element) and one.path == (RECORD,) and self.left is not None:
                 if self.left == 0:
@@ -108,6 +114,8 @@ class _Limited:
 
 def _print(found: Iterable[Element | Damage], name: str, *, as_json: bool) -> bool:
     """Print everything, and return whether there is damage."""
+    from trailgate.trail.annotation.elements import Damage, problems
+
     damaged = False
     show = partial(_json_line, name) if as_json else _painter() if output.in_colours() else _plain
     for one in found:
@@ -117,16 +125,22 @@ def _print(found: Iterable[Element | Damage], name: str, *, as_json: bool) -> bo
 
 
 def _json_line(file: str, found: Element | Damage) -> None:
+    from trailgate.trail.annotation.listing import as_values
+
     named = {"file": file} if file else {}
     print(json.dumps(named | as_values(found), ensure_ascii=False))
 
 
 def _plain(found: Element | Damage) -> None:
+    from trailgate.trail.annotation.listing import lines
+
     sys.stdout.writelines(f"{line}\n" for line in lines(found))
 
 
 def _painter() -> Callable[[Element | Damage], None]:
     """Return a function that prints in colours, for a terminal."""
+    from trailgate.trail.annotation.listing import Line, lines
+
     paint = output.painter()
 
     def styled(line: Line) -> str:

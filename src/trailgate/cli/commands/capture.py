@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, fields, replace
 from enum import StrEnum
-from typing import Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -19,31 +19,23 @@ from trailgate.cli.capture_output import (
     print_notes,
     print_summary,
 )
-from trailgate.cli.live_output import LiveOutput, print_live, print_repaired
 from trailgate.cli.options import Threads
 from trailgate.cli.output import done_already, quiet_pipe
 from trailgate.cli.progress import progress_bar
 from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError
-from trailgate.jobs.capture.job import CaptureJob, prepare
-from trailgate.jobs.capture.loading import Loaded, load
-from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
-from trailgate.jobs.capture.running import run_local
-from trailgate.jobs.receive.job import opened
-from trailgate.jobs.receive.options import ReceiveOptions
-from trailgate.jobs.receive.repairing import capture_repaired, is_live
 from trailgate.jobs.receive.source import USED, broker_address
-from trailgate.jobs.receive.watching.reports import USED as REPORTED
-from trailgate.jobs.receive.watching.reports import read_reports
-from trailgate.storage.files.addresses import absolute
-from trailgate.storage.files.journal.journal import LEAST_REMEMBERED, REMEMBERED, JournalOptions
-from trailgate.storage.live.options import AppendOptions
-from trailgate.storage.writing.options import WriteOptions
-from trailgate.storage.writing.places.place import Place
-from trailgate.storage.writing.target import place_of, writable_prefix
+from trailgate.storage.files.journal.limits import LEAST_REMEMBERED, REMEMBERED
+
+if TYPE_CHECKING:
+    from trailgate.cli.live_output import LiveOutput
+    from trailgate.jobs.capture.job import CaptureJob
+    from trailgate.jobs.capture.loading import Loaded
+    from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
+    from trailgate.jobs.receive.options import ReceiveOptions
+    from trailgate.storage.writing.places.place import Place
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
-WRITE_NAMES: Final = tuple(field.name for field in fields(WriteOptions))
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
 UNITS_2: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
@@ -62,7 +54,7 @@ class OnError(StrEnum):
     QUARANTINE = "quarantine"
 
 
-def command(  # noqa: PLR0913  one argument an option
+def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are statements
     *,
     source: Annotated[
         list[str] | None,
@@ -178,12 +170,22 @@ def command(  # noqa: PLR0913  one argument an option
     threads: Threads = None,
 ) -> None:
     """Capture messages into a trail."""
+    from trailgate.jobs.capture.loading import load
+    from trailgate.jobs.capture.options import CaptureOptions
+    from trailgate.storage.files.addresses import absolute
+    from trailgate.storage.files.checkpoint import is_live
+    from trailgate.storage.live.options import AppendOptions
+    from trailgate.storage.writing.options import WriteOptions
+    from trailgate.storage.writing.target import place_of, writable_prefix
+
     loaded = load(
         properties, extract, None, definitions, base=base, ignore_unsupported=ignore_unsupported
     )
     loaded = with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
     address = broker_address(source or (), dict(loaded.connection))
     if address is not None:
+        from trailgate.jobs.receive.watching.reports import USED as REPORTED
+
         used = USED | REPORTED
         loaded = replace(loaded, notes=tuple(note for note in loaded.notes if note[0] not in used))
     print_ignored(loaded)
@@ -201,8 +203,14 @@ def command(  # noqa: PLR0913  one argument an option
         seq_digits=seq_digits,
         trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
-    appending = AppendOptions(**{name: getattr(written, name) for name in WRITE_NAMES})
+    writing = {field.name: getattr(written, field.name) for field in fields(written)}
+    appending = AppendOptions(**writing)
     if address is not None:
+        from trailgate.cli.live_output import LiveOutput
+        from trailgate.jobs.receive.options import ReceiveOptions
+        from trailgate.jobs.receive.watching.reports import read_reports
+        from trailgate.storage.files.journal.journal import JournalOptions
+
         of_files = {
             "--dry-run": dry_run,
             "--again": again,
@@ -234,10 +242,13 @@ def command(  # noqa: PLR0913  one argument an option
         unordered_ids=unordered_ids,
         remembered_ids=remember_ids or REMEMBERED,
         message_per_line=message_per is MessagePer.LINE,
-        **{name: getattr(written, name) for name in WRITE_NAMES},
+        **writing,
     )
     place = place_of(target)
     if is_live(place.prefix):
+        from trailgate.cli.live_output import print_repaired
+        from trailgate.jobs.receive.repairing import capture_repaired
+
         _check_repaired(options, master)
         repaired = capture_repaired(loaded.capture, source or (), place.prefix, appending)
         print_repaired(repaired, as_json=as_json)
@@ -257,6 +268,8 @@ def _capture_files(
     loaded: Loaded, source: list[str], place: Place, options: CaptureOptions, where: Running
 ) -> None:
     """Capture files and print the summary; raises Exit where most messages are bad."""
+    from trailgate.jobs.capture.job import prepare
+
     stop = options.on_error == OnError.STOP
     if options.dry_run:
         options = replace(options, on_error=str(OnError.QUARANTINE))
@@ -276,6 +289,9 @@ def _receive(
     loaded: Loaded, address: BrokerAddress, options: ReceiveOptions, output: LiveOutput
 ) -> None:
     """Receive from a broker until there is a reason to stop."""
+    from trailgate.cli.live_output import print_live
+    from trailgate.jobs.receive.job import opened
+
     with opened(loaded.capture, address, output.trail, options) as live:
         print_live(live, output)
 
@@ -336,11 +352,13 @@ def run(
     job: CaptureJob, master: Any = None, *, show: bool = True, threads: int | None = None
 ) -> CaptureSummary:
     """Run a job here, or on Spark if a master or a session is given."""
+    from trailgate.jobs.capture.running import run_local
+
     if master is None:
         with progress_bar("capturing", len(job.ranges), show=show) as progress:
             return run_local(job, progress, threads)
     if threads is not None:
         raise OptionError("--threads is about a run in this process", hint="As local[2] for Spark")
-    from trailgate.spark import capture_runner  # noqa: PLC0415  Spark is heavy
+    from trailgate.spark import capture_runner
 
     return capture_runner(master)(job)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from trailgate.cli import output
 from trailgate.cli.options import DefinitionsFile, TrailPath
-from trailgate.cli.row_output import plain_row, print_rows
-from trailgate.jobs.checking.report import Report, check_trail
-from trailgate.jobs.salvage.job import Salvaged, salvage
 from trailgate.trail.checking.findings import KINDS, OPEN, Finding, Severity
+
+if TYPE_CHECKING:
+    from trailgate.jobs.checking.report import Report
+    from trailgate.jobs.salvage.job import Salvaged
 
 SHOWN: Final = 20  # files and findings on one screen
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
@@ -36,6 +37,9 @@ def command(
     ] = False,
 ) -> None:
     """Check whether a trail is whole; the exit code is 1 if it is not."""
+    from trailgate.jobs.checking.report import check_trail
+    from trailgate.jobs.salvage.job import salvage
+
     if salvage_to is not None:
         salvaged = salvage(path, salvage_to, definitions, values=values)
         report = salvaged.report
@@ -83,6 +87,8 @@ def _finding_values(found: Finding) -> dict[str, Any]:
 
 
 def _print(report: Report, salvaged: Salvaged | None) -> None:
+    from trailgate.cli.row_output import plain_row, print_rows
+
     console = output.console(wrap=False)
     shown, rest = report.files[:SHOWN], report.files[SHOWN:]
     lines: list[tuple[str, list[int], list[str]]] = []

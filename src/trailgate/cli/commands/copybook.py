@@ -10,11 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from trailgate.cli import output
-from trailgate.cli.row_output import plain_row, print_rows
 from trailgate.cobol.copybook.dialect import BinarySizes, Dialect, SourceFormat
 from trailgate.cobol.copybook.layouts import Field, Layout, Sign
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.storage.files.copybooks import copy_members, folder_of, read_source
 
 
 class LayoutFormat(StrEnum):
@@ -43,6 +41,8 @@ def command(
     ] = BinarySizes.IBM,
 ) -> None:
     """Show the layout of a copybook's records."""
+    from trailgate.storage.files.copybooks import copy_members, folder_of, read_source
+
     dialect = Dialect(source_format=source_format, binary_sizes=binary_sizes)
     folders = [*(copy_path or ()), folder_of(path)]
     layouts = read_copybook(
@@ -78,6 +78,8 @@ def _facts(layout: Layout, field: Field) -> dict[str, Any]:
 
 
 def _print(layouts: list[Layout]) -> None:
+    from trailgate.cli.row_output import plain_row, print_rows
+
     rows = [
         plain_row(
             (

@@ -14,16 +14,10 @@ from typing import Annotated, Any
 
 import typer
 
-from trailgate.cli import trail_output
 from trailgate.cli.capture_output import print_notes, print_summary
-from trailgate.cli.commands import capture as capturing
 from trailgate.cli.output import say
-from trailgate.cli.row_output import print_table
-from trailgate.errors import OptionError
-from trailgate.jobs.capture.job import prepare
-from trailgate.jobs.capture.loading import load
+from trailgate.errors import OptionError, install_command
 from trailgate.storage.files.lock import locked
-from trailgate.storage.reading.trail.trails import read_trail
 
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
@@ -45,15 +39,17 @@ def command(
     _say(f"# The sample is in {dir}: messages, their definitions and properties.")
     on_spark = spark and importlib.util.find_spec("pyspark") is not None
     if spark and not on_spark:
-        _say(
-            "# PySpark is not installed, so this runs in one process: pip install 'trailgate[spark]'"
-        )
+        _say(f"# PySpark is not installed, so this runs in one process: {install_command('spark')}")
     _step(f"cd {shlex.quote(str(dir))}")
     with contextlib.chdir(dir):
         _walk(master if on_spark else None)
 
 
 def _walk(master: str | None) -> None:
+    from trailgate.cli import trail_output
+    from trailgate.cli.row_output import print_table
+    from trailgate.storage.reading.trail.trails import read_trail
+
     with _session(master) as session:
         _step(
             f"trailgate capture --properties {PROPERTIES} --from {MESSAGES} --to {TRAIL} --update-befores"
@@ -73,7 +69,7 @@ def _session(master: str | None) -> Any:
     if master is None:
         yield None
         return
-    from trailgate.spark import register, session  # noqa: PLC0415  Spark is heavy
+    from trailgate.spark import register, session
 
     running = session(master, app="trailgate demo")
     register(running)
@@ -84,6 +80,10 @@ def _session(master: str | None) -> Any:
 
 
 def _capture(session: Any) -> None:
+    from trailgate.cli.commands import capture as capturing
+    from trailgate.jobs.capture.job import prepare
+    from trailgate.jobs.capture.loading import load
+
     loaded = capturing.with_rules(load(PROPERTIES), full=False, befores=True, full_deletes=False)
     print_notes(loaded)
     with locked(TRAIL):

@@ -6,18 +6,17 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from trailgate.cli.output import console, printable, quiet_pipe
-from trailgate.cli.row_output import rows
 from trailgate.cli.standard_input import STANDARD, standard_input
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
-from trailgate.jobs.capture.loading import load, messages_from
-from trailgate.messages.capture import Parsed
-from trailgate.messages.xml.matches.explaining import Explained, Explanation, explain
-from trailgate.messages.xml.options import XmlOptions
+
+if TYPE_CHECKING:
+    from trailgate.messages.capture import Parsed
+    from trailgate.messages.xml.matches.explaining import Explained, Explanation
 
 NOTHING: Final = "nothing found"
 
@@ -31,6 +30,10 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show which rules match in an XML message, and what they give."""
+    from trailgate.jobs.capture.loading import load, messages_from
+    from trailgate.messages.xml.matches.explaining import explain
+    from trailgate.messages.xml.options import XmlOptions
+
     capture = load(properties).capture
     if not isinstance(capture.options, XmlOptions):
         hint = "trailgate capture --dry-run checks messages of the other parsers"
@@ -59,6 +62,8 @@ def _read(path: str) -> bytes:
 
 
 def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
+    from trailgate.cli.row_output import rows
+
     return {
         **asdict(explanation),
         "operations": rows(parsed.operations()),
@@ -67,6 +72,8 @@ def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
 
 
 def _print(explanation: Explanation, parsed: Parsed) -> None:
+    from trailgate.cli.row_output import rows
+
     terminal = console(wrap=False)
     for match in explanation.matches:
         for line, style in _lines(match, ""):

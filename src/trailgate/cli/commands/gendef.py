@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trailgate.cli import output
-from trailgate.definitions.gendef import generated
 from trailgate.errors import OptionError, Where
-from trailgate.jobs.capture.loading import load_definitions
-from trailgate.model.tables import Definitions
 from trailgate.storage.files.durable import write_whole, writing
+
+if TYPE_CHECKING:
+    from trailgate.model.tables import Definitions
 
 
 def command(
@@ -28,6 +28,9 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write the definitions file of a capture's tables."""
+    from trailgate.definitions.gendef import generated
+    from trailgate.jobs.capture.loading import load_definitions
+
     definitions = load_definitions(properties)
     text = generated(definitions)
     with output.quiet_pipe():

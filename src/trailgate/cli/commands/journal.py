@@ -10,14 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from trailgate.cli.options import Format, RowFormat
-from trailgate.cli.row_output import RowForm, print_batches
 from trailgate.errors import OptionError
-from trailgate.storage.files.journal.listing import (
-    find_journal,
-    lines_of,
-    messages_of,
-    segments_of,
-)
 
 MESSAGES: Final = 20  # that a table shows by default
 
@@ -48,6 +41,14 @@ def command(
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
 ) -> None:
     """Show what a journal holds, or write its messages as JSON lines."""
+    from trailgate.cli.row_output import RowForm, print_batches
+    from trailgate.storage.files.journal.listing import (
+        find_journal,
+        lines_of,
+        messages_of,
+        segments_of,
+    )
+
     folder = find_journal(path)
     if action is Action.LIST:
         if start or limit is not None:

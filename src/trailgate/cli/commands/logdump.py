@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import trailgate
 from trailgate.cli import output
 from trailgate.cli.paging import paged
-from trailgate.errors import MissingDependencyError
-from trailgate.logdump.conversation import Conversation
+from trailgate.errors import MissingDependencyError, install_command
+
+if TYPE_CHECKING:
+    from trailgate.logdump.conversation import Conversation
 
 BANNER = f"Trailgate {trailgate.__version__}, commands of Logdump. HELP lists them, Tab completes, EXIT ends."
 HISTORY = "~/.trailgate_logdump_history"
@@ -37,6 +39,8 @@ def command(
     ] = False,
 ) -> None:
     """Inspect trail files with Logdump's commands."""
+    from trailgate.logdump.conversation import Conversation
+
     conversation = Conversation(lambda: datetime.now(UTC), as_values=as_json)
     interactive = commands is None and sys.stdin.isatty()
     lines = _prompted(conversation) if interactive else iter(commands or _typed(sys.stdin))
@@ -104,14 +108,14 @@ def _prompted(conversation: Conversation) -> Iterator[str]:
 def _prompt_session(conversation: Conversation) -> Any:
     """Return a function that reads lines with history and completion, for a terminal."""
     try:
-        from prompt_toolkit import PromptSession  # noqa: PLC0415
-        from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import FileHistory
     except ImportError:
         raise MissingDependencyError(
             "commands typed at a terminal need prompt_toolkit",
-            hint="pip install 'trailgate[cli]', or give commands on standard input",
+            hint=f"Give commands on standard input, or: {install_command('cli')}",
         ) from None
-    from trailgate.cli.logdump_completion import completer  # noqa: PLC0415
+    from trailgate.cli.logdump_completion import completer
 
     history = FileHistory(str(Path(HISTORY).expanduser()))
     return PromptSession(history=history, completer=completer(conversation.session))

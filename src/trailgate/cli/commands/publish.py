@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +14,9 @@ from trailgate.cli.options import DefinitionsFile, TrailPath
 from trailgate.cli.output import console, done_already, say
 from trailgate.cli.progress import progress_bar
 from trailgate.errors import OptionError
-from trailgate.jobs.publishing.job import publish_trail
-from trailgate.jobs.publishing.options import PublishSummary
+
+if TYPE_CHECKING:
+    from trailgate.jobs.publishing.options import PublishSummary
 
 
 class PublishPer(StrEnum):
@@ -68,6 +69,8 @@ def command(  # noqa: PLR0913  one argument an option
     ] = False,
 ) -> None:
     """Publish the operations of a trail as messages."""
+    from trailgate.jobs.publishing.job import publish_trail
+
     with progress_bar("publishing", unit="operations", show=not as_json) as progress:
         summary = publish_trail(
             trail,

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from trailgate.cli.options import Format, RowFormat, Wide
 from trailgate.cli.output import done_already
-from trailgate.cli.row_output import RowForm, print_batches
 from trailgate.cli.standard_input import is_stream, kept_input
-from trailgate.cobol.records.decoding import Shape
 from trailgate.errors import OptionError, masked
-from trailgate.jobs.record_files.options import CopybookOptions
-from trailgate.jobs.record_files.parquet import prepare_parquet, run_local
-from trailgate.jobs.record_files.reading import read_all_records
-from trailgate.storage.files.addresses import absolute
+
+if TYPE_CHECKING:
+    from trailgate.jobs.record_files.options import CopybookOptions
 
 TABLE_ROWS: Final = 20  # that a table shows by default
 
@@ -57,6 +54,10 @@ def command(  # noqa: PLR0913  one parameter an option
     wide: Wide = False,
 ) -> None:
     """Show files of fixed-width records, or write them as Parquet."""
+    from trailgate.cobol.records.decoding import Shape
+    from trailgate.jobs.record_files.options import CopybookOptions
+    from trailgate.storage.files.addresses import absolute
+
     # A tree does not fit in a line of a table or of CSV; JSON and Parquet can hold it.
     shape = Shape.TREE if to is not None or format is Format.JSON else Shape.FLAT
     options = CopybookOptions.of(
@@ -82,7 +83,11 @@ def _print(
     *,
     wide: bool,
 ) -> None:
-    rows = read_all_records(path, options)
+    from trailgate.cli.row_output import RowForm, print_batches
+    from trailgate.jobs.record_files.reading import read_all_records
+
+    first = limit if limit is not None else TABLE_ROWS if form is Format.TABLE else 0
+    rows = read_all_records(path, options, first)
     shape = RowForm.of_columns(rows.schema.names, TABLE_ROWS)
     print_batches(rows, rows.schema.names, shape, format=form, limit=limit, wide=wide)
 
@@ -98,11 +103,13 @@ def _named(given: list[str]) -> dict[str, str]:
 
 
 def _write(path: list[str], to: str, options: CopybookOptions, master: str | None) -> None:
+    from trailgate.jobs.record_files.parquet import prepare_parquet, run_local
+
     job = prepare_parquet(path, to, options)
     if master is None:
         rows = run_local(job)
     else:
-        from trailgate.spark.jobs.parquet import run_parquet  # noqa: PLC0415  only with Spark
+        from trailgate.spark.jobs.parquet import run_parquet
 
         rows = run_parquet(master, job)
     with done_already():

@@ -6,11 +6,10 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trailgate.cli import trail_output
 from trailgate.cli.options import (
     DefinitionsFile,
     Format,
@@ -20,13 +19,12 @@ from trailgate.cli.options import (
     TrailPath,
     Wide,
 )
-from trailgate.cli.row_files import check_target, write_and_count
-from trailgate.cli.row_output import print_batches
 from trailgate.errors import DefinitionError, OptionError
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.storage.reading.trail.options import ReadOptions
-from trailgate.storage.reading.trail.tables import defined_tables, find_table
-from trailgate.storage.reading.trail.trails import TrailFiles, find_trail, read_chosen
+
+if TYPE_CHECKING:
+    from trailgate.storage.reading.trail.options import ReadOptions
+    from trailgate.storage.reading.trail.trails import TrailFiles
 
 
 class Level(StrEnum):
@@ -108,6 +106,12 @@ def command(  # noqa: PLR0913  one parameter an option
     wide: Wide = False,
 ) -> None:
     """Show the operations or the records of a trail."""
+    from trailgate.cli import trail_output
+    from trailgate.cli.row_files import check_target, write_and_count
+    from trailgate.cli.row_output import print_batches
+    from trailgate.storage.reading.trail.options import ReadOptions
+    from trailgate.storage.reading.trail.trails import find_trail, read_chosen
+
     trail = find_trail(path, definitions)
     options = ReadOptions.of(
         {
@@ -143,6 +147,8 @@ def _with_tables(
     options: ReadOptions, trail: TrailFiles, table: list[str], tables: list[str], *, typed: bool
 ) -> ReadOptions:
     """Return the options for these tables: one alone is read in the types of its columns, if ``typed``."""
+    from trailgate.storage.reading.trail.tables import find_table
+
     if typed and len(table) == 1 and not tables and options.records is None:
         try:
             find_table(trail, table[0])
@@ -170,6 +176,8 @@ def _position(trail: TrailFiles, text: str | None) -> str | None:
 
 def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
     """Return a note on what was not found."""
+    from trailgate.storage.reading.trail.tables import defined_tables
+
     what = "records" if options.records else "operations"
     if options.tables is None:
         return f"note: the trail has no such {what}"
@@ -183,6 +191,8 @@ def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
 
 def _name(trail: TrailFiles, table: str) -> str:
     """Return the name of a table; without definitions any name may be in the trail."""
+    from trailgate.storage.reading.trail.tables import find_table
+
     try:
         return find_table(trail, table).name
     except DefinitionError:

@@ -7,9 +7,6 @@ from typing import Annotated, Final
 import typer
 
 from trailgate.cli.options import DefinitionsFile, Format, RowFormat, RowsFile, Wide
-from trailgate.cli.row_files import check_target, write_and_count
-from trailgate.cli.row_output import RowForm, print_batches
-from trailgate.jobs.querying.sql import query
 
 ROWS: Final = 100  # of a table
 
@@ -32,6 +29,10 @@ def command(
     wide: Wide = False,
 ) -> None:
     """Show what a SELECT statement gives over trails, by DuckDB."""
+    from trailgate.cli.row_files import check_target, write_and_count
+    from trailgate.cli.row_output import RowForm, print_batches
+    from trailgate.jobs.querying.sql import query
+
     if to is not None:
         check_target(to, format)  # before anything is read
     rows = query(statement, definitions=definitions)

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from time import perf_counter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trailgate
 from trailgate.cli.progress import progress_bar
-from trailgate.columnar.kernels.compiled import Cached, Kernel
+
+if TYPE_CHECKING:
+    from trailgate.columnar.kernels.compiled import Cached, Kernel
 
 FEW: Final = 8  # loops that one process compiles sooner than several start
 
@@ -37,6 +39,8 @@ def command() -> None:
 
 def kernels() -> Iterator[Kernel]:
     """Yield every kernel: they are in modules named ``kernels`` or ``..._kernels``, or in ``columnar.kernels``."""
+    from trailgate.columnar.kernels.compiled import Kernel
+
     for name in kernel_modules():
         for value in vars(importlib.import_module(name)).values():
             if isinstance(value, Kernel) and value.function.__module__ == name:
@@ -72,6 +76,8 @@ def _compiled(names: Sequence[tuple[str, str]]) -> list[Cached]:
 
 
 def _kept(module: str, name: str) -> Cached:
+    from trailgate.columnar.kernels.compiled import Kernel
+
     kernel = getattr(importlib.import_module(module), name)
     assert isinstance(kernel, Kernel)
     return kernel.cached()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,6 +12,7 @@ from trailgate.cobol.copybook.picture import Picture
 from trailgate.cobol.copybook.scanner import Token
 
 RECORD, RENAMES, STAND_ALONE, CONDITION = 1, 66, 77, 88
+_LOG: Final = logging.getLogger(__name__)
 _DATE_LETTERS: Final = frozenset("YMDHSFIT")
 
 
@@ -96,6 +98,7 @@ def _check(entry: Entry) -> None:
         raise child.token.error(problem, "Is a level number wrong?")
     if entry.sign and entry.sign.separate and entry.picture and not entry.picture.signed:
         problem = f"{name} has a SEPARATE sign, but its picture {entry.picture.text} has no S"
-        raise entry.token.error(problem, "Add the S, or leave SEPARATE out")
+        hint = "It is read as a number without a sign, and without a byte for one"
+        _LOG.warning("%s", entry.token.error(problem, hint))
     if entry.occurs and entry.level == 1 and entry.redefines:
         raise entry.token.error(f"the record {name} cannot occur and redefine")

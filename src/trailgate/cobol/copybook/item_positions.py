@@ -6,9 +6,10 @@ column of numbers, one a record, after an OCCURS DEPENDING ON of real length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field as member
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,14 +19,19 @@ from trailgate.cobol.copybook.layouts import Field, Layout, Occurs
 from trailgate.errors import DefinitionError, Where
 
 MAX_COLUMNS: Final = 32_767  # more elements than a record of a trail can name
+UNPLACED: Final = 1 << 62  # an offset that is not known
 Offset = int | Longs
+# What something depends on: each OCCURS DEPENDING ON, with the records whose counter is not a count for it.
+Depends = Mapping[Occurs, Mask | None]
+NOTHING: Final[Depends] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """One element of an elementary item; ``active`` are the records that have it, None for all.
+    """One element of an elementary item; ``active`` are the records that have it at a known offset, None for all.
 
-    ``name`` is that of its flat column, or the field's own where the walk was given no names.
+    ``name`` is that of its flat column, or the field's own where the walk was given no names. ``lost`` is what its
+    offset depends on, limited to records that have the element; ``depends`` are these and the OCCURS that it is in.
     """
 
     name: str
@@ -34,6 +40,8 @@ class Item:
     active: Mask | None = None
     groups: tuple[Field, ...] = ()
     indexes: tuple[int, ...] = ()
+    lost: Depends = member(default_factory=dict)
+    depends: frozenset[Occurs] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,13 +67,14 @@ ItemNode = Item | GroupItem | RepeatedItem
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BadCount:
-    """Records whose counter is outside of what the OCCURS allows."""
+    """Records whose counter is not a count that the OCCURS allows: in those of ``unread`` it is not a count at all."""
 
     field: Field
     counter: str
     offset: Offset
     rows: Mask
     counts: Longs
+    unread: Mask
 
 
 class Counts(NamedTuple):
@@ -82,7 +91,7 @@ CountReader = Callable[[Item], Counts]
 class PlacedItems:
     """A layout's items with their offsets, and the bytes that each record takes.
 
-    ``known`` are the records of which these are known, since their counters are counts; None for all.
+    ``known`` are the records whose extent is known, since the counters that it depends on are counts; None for all.
     """
 
     root: ItemNode
@@ -105,8 +114,8 @@ def place_items(
     """
     counted = counters(layout) if read else frozenset()
     walk = _Walk(layout, None if names is None else iter(names), counted, read, real)
-    node, extent = walk.all_of(layout.root, 0, _Around())
-    return PlacedItems(node, tuple(walk.bad_counts), extent, walk.known)
+    node, extent = walk.all_of(layout.root, _Distance(0), _Around())
+    return PlacedItems(node, tuple(walk.bad_counts), extent.bytes, _known(extent.depends))
 
 
 def counters(layout: Layout) -> frozenset[str]:
@@ -132,16 +141,55 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
     return one & other
 
 
+def _known(depends: Depends) -> Mask | None:
+    """Return the rows in which all counters are counts; None is all."""
+    known = None
+    for bad in depends.values():
+        known = known if bad is None else _both(known, ~bad)
+    return known
+
+
+def _merged(one: Depends, other: Depends) -> Depends:
+    """Return what two things depend on together."""
+    if not one or one is other:
+        return other
+    found = dict(one)
+    for occurs, bad in other.items():
+        before = found.get(occurs)
+        found[occurs] = bad if before is None else before if bad is None else before | bad
+    return found
+
+
+class _Distance(NamedTuple):
+    """Bytes between two places, and the OCCURS that their number depends on."""
+
+    bytes: Offset
+    depends: Depends = NOTHING
+
+    def plus(self, bytes_: Offset, depends: Depends = NOTHING) -> _Distance:
+        """Return a distance that is longer by some bytes."""
+        return _Distance(self.bytes + bytes_, _merged(self.depends, depends))
+
+
 class _Around(NamedTuple):
-    """What an item is in: the groups, the elements' indexes, and the records that have these."""
+    """What an item is in: the groups, the elements' indexes, the OCCURS, and the records that have these."""
 
     groups: tuple[Field, ...] = ()
     indexes: tuple[int, ...] = ()
     active: Mask | None = None
+    depends: frozenset[Occurs] = frozenset()
 
     def element(self, index: int, here: Mask | None) -> _Around:
         """Return what an element of an OCCURS is in."""
-        return _Around(self.groups, (*self.indexes, index + 1), _both(self.active, here))
+        return self._replace(indexes=(*self.indexes, index + 1), active=_both(self.active, here))
+
+
+class _Counted(NamedTuple):
+    """How often a field occurs: ``counts`` is None where each record has all elements."""
+
+    counts: Longs | None = None
+    bad: Mask | None = None
+    depends: frozenset[Occurs] = frozenset()  # its own OCCURS, and what its counter depends on
 
 
 @dataclass(slots=True)
@@ -151,27 +199,33 @@ class _Walk:
     counters: frozenset[str]
     read: CountReader | None
     real: bool
-    counts: dict[str, Counts] = member(default_factory=dict)
+    counts: dict[str, tuple[Counts, frozenset[Occurs]]] = member(default_factory=dict)
     bad_counts: list[BadCount] = member(default_factory=list)
-    known: Mask | None = None  # records whose items after a count have a known offset
     columns: int = 0
 
-    def all_of(self, field: Field, at: Offset, around: _Around) -> tuple[ItemNode, Offset]:
+    def all_of(self, field: Field, at: _Distance, around: _Around) -> tuple[ItemNode, _Distance]:
         """Return all occurrences of a field, and the bytes that they take."""
         if field.occurs is None:
             return self.one_of(field, at, around)
-        count, unknown = self._count(field, field.occurs, at, around.active)
+        count, bad, depends = self._count(field, field.occurs, at, around.active)
+        around = around._replace(depends=around.depends | depends)
         elements = []
-        offset = at
+        extent = _Distance(0)
         for index in range(field.occurs.most):
             here = None if count is None else count > index
-            node, size = self.one_of(field, offset, around.element(index, here))
+            begin = at.plus(*extent)
+            node, size = self.one_of(field, begin, around.element(index, here))
             elements.append(node)
-            step = (field.stride or field.size) - field.size + size if self.real else field.stride
-            offset = offset + (step if here is None or not self.real else np.where(here, step, 0))
-        return RepeatedItem(field, tuple(elements), count, unknown), offset - at
+            step: Offset = field.stride
+            if self.real:
+                step = (field.stride or field.size) - field.size + size.bytes
+                step = step if here is None else np.where(here, step, 0)
+            extent = extent.plus(step, size.depends)
+        if self.real and count is not None:
+            extent = extent.plus(0, {field.occurs: bad})
+        return RepeatedItem(field, tuple(elements), count, bad), extent
 
-    def one_of(self, field: Field, at: Offset, around: _Around) -> tuple[ItemNode, Offset]:
+    def one_of(self, field: Field, at: _Distance, around: _Around) -> tuple[ItemNode, _Distance]:
         """Return one occurrence of a field, and the bytes that it takes."""
         if field.children:
             return self._group(field, at, around._replace(groups=(*around.groups, field)))
@@ -179,11 +233,17 @@ class _Walk:
         if not field.filler:
             self._count_column()
             name = name if self.names is None else next(self.names)
-        active = _both(around.active, self.known)
-        item = Item(name, field, at, active, around.groups, around.indexes)
+        active = _both(around.active, _known(at.depends))
+        lost = {
+            occurs: _both(around.active, bad)
+            for occurs, bad in at.depends.items()
+            if bad is not None
+        }
+        depends = around.depends.union(at.depends)
+        item = Item(name, field, at.bytes, active, around.groups, around.indexes, lost, depends)
         if self.read is not None and field.name.upper() in self.counters:
-            self.counts[field.name.upper()] = self.read(item)
-        return item, field.size
+            self.counts[field.name.upper()] = self.read(item), depends
+        return item, _Distance(field.size)
 
     def _count_column(self) -> None:
         self.columns += 1
@@ -191,39 +251,39 @@ class _Walk:
             problem = f"the record {self.layout.name} has more than {MAX_COLUMNS} elements"
             raise DefinitionError(problem, where=Where(table=self.layout.name))
 
-    def _group(self, field: Field, at: Offset, around: _Around) -> tuple[ItemNode, Offset]:
+    def _group(self, field: Field, at: _Distance, around: _Around) -> tuple[ItemNode, _Distance]:
         members = []
-        spared: Offset = 0  # bytes that the items before take less than at most
-        spared_at: dict[str, Offset] = {}
+        spared = _Distance(0)  # bytes that the items before take less than at most
+        spared_at: dict[str, _Distance] = {}
         for child in field.children:
             name = child.name.upper()
             # A redefinition begins where the item begins whose bytes it shows again.
-            spared_at[name] = spared_at[child.redefines.upper()] if child.redefines else spared
-            offset = at + (child.offset - field.offset) - spared_at[name]
-            node, extent = self.all_of(child, offset, around)
+            before = spared_at[child.redefines.upper()] if child.redefines else spared
+            spared_at[name] = before
+            begin = at.plus((child.offset - field.offset) - before.bytes, before.depends)
+            node, extent = self.all_of(child, begin, around)
             members.append(node)
             if not child.redefines:
-                spared = spared + (child.extent - extent)
-        return GroupItem(field, tuple(members)), field.size - spared
+                spared = spared.plus(child.extent - extent.bytes, extent.depends)
+        return GroupItem(field, tuple(members)), spared._replace(bytes=field.size - spared.bytes)
 
-    def _count(
-        self, field: Field, occurs: Occurs, at: Offset, active: Mask | None
-    ) -> tuple[Longs | None, Mask | None]:
+    def _count(self, field: Field, occurs: Occurs, at: _Distance, active: Mask | None) -> _Counted:
         if self.read is None or occurs.counter is None:
-            return None, None
+            return _Counted()
         found = self.counts.get(occurs.counter.upper())
         if found is None:
             problem = f"its counter {occurs.counter} does not come before it"
             raise DefinitionError(problem, where=Where(field=field.name))
-        count, unread = found
+        (count, unread), depends = found
         bad = (count < occurs.fewest) | (count > occurs.most)
         if unread is not None:
             bad |= unread
         bad = bad if active is None else bad & active
+        depends = depends | {occurs}
         if not bad.any():
-            return count, None
-        outside = bad if unread is None else bad & ~unread  # an unread count has its own fault
-        self.bad_counts.append(BadCount(field, occurs.counter, at, outside, count))
-        if self.real:
-            self.known = _both(self.known, ~bad)
-        return np.where(bad, 0, count), bad
+            return _Counted(count, None, depends)
+        unread = np.zeros_like(bad) if unread is None else unread & bad
+        known = _known(at.depends)
+        offset = at.bytes if known is None else np.where(known, at.bytes, UNPLACED)
+        self.bad_counts.append(BadCount(field, occurs.counter, offset, bad, count, unread))
+        return _Counted(np.where(bad, 0, count), bad, depends)

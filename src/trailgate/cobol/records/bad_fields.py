@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
-from trailgate.cobol.copybook.item_positions import Offset
+from trailgate.cobol.copybook.item_positions import UNPLACED, Offset
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.values.codec import Explain, Reason
+from trailgate.columnar.code_pages.page_text import CodePage, page_text
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, Where
 
@@ -33,13 +34,14 @@ SHOWN: Final = 64  # of the bytes that are too many
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fault:
-    """RecordBytes in which a field is wrong; the offset counts from the record's begin."""
+    """Records in which a field is wrong; the offset counts from the record's begin, UNPLACED where it is not known."""
 
     field: str
     size: int
     at: Offset
     rows: Mask
     explain: Explain
+    page: CodePage | None = None  # of its bytes, where it is not the records'
 
     def offset(self, row: int) -> int:
         """Return where the field begins in a record."""
@@ -69,14 +71,18 @@ def _raws(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
     return gather(records.data, starts, np.minimum(starts + fault.size, ends))
 
 
-def first_error(records: RecordBytes, faults: list[Fault]) -> DecodeError:
-    """Return the error of the first wrong field of the first record that has one."""
+def first_error(records: RecordBytes, faults: list[Fault], page: CodePage) -> DecodeError:
+    """Return the error of the first wrong field of the first record that has one.
+
+    ``page`` is the code page of the records, in which the bytes are shown as text.
+    """
     row = min(int(np.argmax(fault.rows)) for fault in faults)
     fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
     raw = _raws(records, fault, np.array([row]))[0].as_py()
     reason = fault.explain(raw)
     offset = records.base + int(records.starts[row]) + fault.offset(row)
-    where = Where(record=records.number(row), offset=offset, field=fault.field, raw=raw)
+    text = page_text(raw, fault.page or page)
+    where = Where(record=records.number(row), offset=offset, field=fault.field, raw=raw, text=text)
     return DecodeError(reason.problem, where=where, hint=reason.hint)
 
 
@@ -86,7 +92,8 @@ def error_column(records: RecordBytes, faults: list[Fault]) -> pa.Array:
     found = [_errors(records, f, rows) for f, rows in zip(faults, where, strict=True)]
     values = pa.concat_arrays([pa.array([], ERROR), *found])
     rows = np.concatenate([np.zeros(0, np.int64), *where])
-    order = np.lexsort((values.field("offset").to_numpy(), rows))
+    offsets = values.field("offset").fill_null(UNPLACED).to_numpy(zero_copy_only=False)
+    order = np.lexsort((offsets, rows))
     ends = np.searchsorted(rows[order], np.arange(len(records) + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(ends), values.take(pa.array(order)))
 
@@ -96,10 +103,11 @@ def _errors(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
     raws = _raws(records, fault, rows).dictionary_encode()
     distinct = raws.dictionary.to_pylist()
     reasons = [". ".join(filter(None, fault.explain(raw))) for raw in distinct]
+    offsets = fault.offsets(rows)
     hexed = [raw.hex(" ") for raw in distinct]
     columns = [
         pa.repeat(fault.field, len(rows)),
-        pa.array(fault.offsets(rows), pa.int64()),
+        pa.array(offsets, pa.int64(), mask=offsets == UNPLACED),
         pa.array(hexed, pa.string()).take(raws.indices),
         pa.array(reasons, pa.string()).take(raws.indices),
     ]

@@ -14,6 +14,7 @@ import pyarrow as pa
 from trailgate.arrays import Mask
 from trailgate.cobol.copybook.flat_columns import column_names
 from trailgate.cobol.copybook.item_positions import (
+    UNPLACED,
     BadCount,
     Counts,
     Item,
@@ -22,7 +23,7 @@ from trailgate.cobol.copybook.item_positions import (
     counters,
     place_items,
 )
-from trailgate.cobol.copybook.layouts import Field, Layout, Usage
+from trailgate.cobol.copybook.layouts import Field, Layout, Occurs, Usage
 from trailgate.cobol.records.bad_fields import CUT_OFF, Fault, error_column, first_error, surplus
 from trailgate.cobol.records.record_bytes import (
     RecordBytes,
@@ -35,7 +36,9 @@ from trailgate.cobol.records.trees import record_members
 from trailgate.cobol.values.codec import Decoder, Explain, Reason
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.options import Integers, ValueOptions
+from trailgate.cobol.values.text import shown_page
 from trailgate.columnar.code_pages.page_text import without
+from trailgate.columnar.code_pages.registry import code_page
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 
@@ -129,18 +132,14 @@ class RecordDecoder:
         faults: list[Fault] = []
         placed = self._placed
         if self.layout.varies:
-            real = self.options.depending is Depending.REAL
-            placed = place_items(
-                self.layout, self._names, lambda item: self._count(records, item, faults), real=real
-            )
-        faults += [_count_fault(bad) for bad in placed.bad_counts]
+            placed = self._counted(records, faults)
         if self.options.surplus is Surplus.ERROR:
             longer = surplus(records, placed.extent, placed.known, self.layout.name)
             faults += [] if longer is None else [longer]
         columns = self._columns(records, placed, faults)
         faults = [fault for fault in faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
-            raise first_error(records, faults)
+            raise first_error(records, faults, code_page(self.options.values.dialect.code_page))
         if self.options.shape is Shape.FLAT:
             pairs = [(item.name, column) for item, column in columns.items()]
         else:
@@ -150,6 +149,37 @@ class RecordDecoder:
         if self.options.raw:
             pairs.append((RAW_COLUMN, gather(records.data, records.starts, records.ends)))
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
+
+    def _counted(self, records: RecordBytes, faults: list[Fault]) -> PlacedItems:
+        """Return the items by the records' own counts; adds the faults of the counts that wanted items depend on.
+
+        A counter that cannot be read leaves only what depends on it without a value.
+        """
+        counters: dict[str, list[Fault]] = {}
+        real = self.options.depending is Depending.REAL
+        placed = place_items(
+            self.layout,
+            self._names,
+            lambda item: self._count(
+                records, item, counters.setdefault(item.field.name.upper(), [])
+            ),
+            real=real,
+        )
+        wanted = [item for item in columns_below(placed.root) if item.name in self._wanted]
+        depends = frozenset[Occurs]().union(*{item.depends for item in wanted})
+        for name in {occurs.counter.upper() for occurs in depends if occurs.counter}:
+            faults += counters[name]
+        bad_counts = [bad for bad in placed.bad_counts if bad.field.occurs in depends]
+        faults += [_count_fault(bad) for bad in bad_counts]
+        if bad_counts and self.options.errors is OnError.COLUMN:
+            faults += [_uncounted_fault(bad) for bad in bad_counts]
+            faults += [
+                _lost_fault(item, occurs, rows)
+                for item in wanted
+                for occurs, rows in item.lost.items()
+                if rows is not None
+            ]
+        return placed
 
     def _columns(
         self, records: RecordBytes, placed: PlacedItems, faults: list[Fault]
@@ -192,7 +222,8 @@ class RecordDecoder:
                 bad = None if bad is None else bad & mask
                 values = without(values, ~mask)
             if bad is not None and bad.any():
-                faults.append(Fault(item.name, kind.size, item.offset, bad, explain))
+                page = shown_page(item.field, self.options.values)
+                faults.append(Fault(item.name, kind.size, item.offset, bad, explain, page))
             yield item, values
 
     def _count(self, records: RecordBytes, item: Item, faults: list[Fault]) -> Counts:
@@ -211,8 +242,9 @@ class RecordDecoder:
         if wanted and found.bad is not None:
             new = new & ~found.bad
         if new.any():
-            explain = explainer(item.field, self.options.values)
-            faults.append(Fault(item.name, item.field.size, item.offset, new, explain))
+            values = self.options.values
+            explain, page = explainer(item.field, values), shown_page(item.field, values)
+            faults.append(Fault(item.name, item.field.size, item.offset, new, explain, page))
         if usable is not None:
             unread = unread | ~usable
         return Counts(found.values.fill_null(0).to_numpy(zero_copy_only=False), unread)
@@ -276,10 +308,21 @@ def _count_fault(bad: BadCount) -> Fault:
     occurs = bad.field.occurs
     assert occurs is not None
     allowed = f"{occurs.least} to {occurs.most}"
-    wrong = sorted({int(count) for count in bad.counts[bad.rows].tolist()})[:3]
+    wrong = sorted({int(count) for count in bad.counts[bad.rows & ~bad.unread].tolist()})[:3]
     counts = " or ".join(map(str, wrong))
     reason = Reason(f"{bad.counter} states that it occurs {counts} times, outside {allowed}")
-    return Fault(bad.field.name, 0, bad.offset, bad.rows, lambda _: reason)
+    # A counter that is not a count has its own fault.
+    return Fault(bad.field.name, 0, bad.offset, bad.rows & ~bad.unread, lambda _: reason)
+
+
+def _uncounted_fault(bad: BadCount) -> Fault:
+    reason = Reason(f"{bad.counter}, which states how often it occurs, is not known")
+    return Fault(bad.field.name, 0, bad.offset, bad.unread, lambda _: reason)
+
+
+def _lost_fault(item: Item, occurs: Occurs, rows: Mask) -> Fault:
+    reason = Reason(f"it is after items whose number {occurs.counter} does not state")
+    return Fault(item.name, 0, UNPLACED, rows, lambda _: reason)
 
 
 def _wanted(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[str]:
@@ -288,11 +331,20 @@ def _wanted(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[s
     if columns is None:
         return frozenset(item.name for item in found)
     asked = {name.upper() for name in columns}
-    known = {name.upper() for item in found for name in _names(item)}
+    known = _known_names(found)
     for name in sorted(asked - known):
         where, hint = Where(field=name), did_you_mean(name, known)
         raise OptionError(f"no field {name} in the layout", where=where, hint=hint)
     return frozenset(item.name for item in found if asked & {name.upper() for name in _names(item)})
+
+
+def names_of_columns(layout: Layout) -> frozenset[str]:
+    """Return the names by which columns of a layout can be asked for, in capitals."""
+    return _known_names(list(columns_below(place_items(layout, column_names(layout)).root)))
+
+
+def _known_names(items: list[Item]) -> frozenset[str]:
+    return frozenset(name.upper() for item in items for name in _names(item))
 
 
 def _names(item: Item) -> tuple[str, ...]:

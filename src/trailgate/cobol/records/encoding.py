@@ -12,13 +12,19 @@ from trailgate.arrays import Longs, Octets
 from trailgate.cobol.copybook.flat_columns import column_names
 from trailgate.cobol.copybook.item_positions import Counts, Item, columns_below, place_items
 from trailgate.cobol.copybook.layouts import Field, Layout
-from trailgate.cobol.records.decoding import Depending, RecordOptions
+from trailgate.cobol.records.decoding import (
+    ERRORS_COLUMN,
+    RAW_COLUMN,
+    Depending,
+    OnError,
+    RecordOptions,
+)
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.cobol.records.kernels import DESCRIPTOR
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.values.codecs import encoder
 from trailgate.columnar.code_pages.registry import code_page
-from trailgate.errors import DecodeError, EncodeError, Where
+from trailgate.errors import DecodeError, EncodeError, OptionError, Where, did_you_mean
 
 
 class RecordEncoder:
@@ -33,11 +39,12 @@ class RecordEncoder:
         """Return the records; raises EncodeError with record and field.
 
         Every column must be there, but for those whose bytes are another's (REDEFINES); of two for the same
-        bytes the later one stays.
+        bytes the later one stays. There must be no others, but for those that reading by the same options adds.
         """
         if isinstance(columns, pa.RecordBatch):
             columns = dict(zip(columns.schema.names, columns.columns, strict=True))
         rows = len(next(iter(columns.values()), ()))
+        self._check_names(columns)
         real = self.options.depending is Depending.REAL
         placed = place_items(
             self.layout, self._names, lambda item: _count(columns, item), real=real
@@ -56,6 +63,16 @@ class RecordEncoder:
                 raise EncodeError("no column for a field", where=Where(field=item.name))
         return _cut(matrix, placed.extent)
 
+    def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
+        """Raise EncodeError for a column that is not an item."""
+        added = {ERRORS_COLUMN: self.options.errors is OnError.COLUMN, RAW_COLUMN: self.options.raw}
+        known = {*self._names, *(name for name, present in added.items() if present)}
+        for name in columns:
+            if name not in known:
+                hint = did_you_mean(name, self._names) or "Leave the column out"
+                problem = f"the copybook has no item for the column {name}"
+                raise EncodeError(problem, where=Where(table=self.layout.name), hint=hint)
+
     def _write(self, matrix: Octets, item: Item, values: pa.Array) -> None:
         rows = np.arange(len(matrix)) if item.active is None else np.flatnonzero(item.active)
         if not len(rows):
@@ -64,6 +81,8 @@ class RecordEncoder:
             values = values.filter(pa.array(item.active))
         try:
             made = encoder(item.field, self.options.values)(values)
+        except OptionError as error:
+            raise error.located(field=item.name) from None
         except EncodeError as error:
             record = error.where.record
             if record is not None:

@@ -20,8 +20,11 @@ from trailgate.cobol.records.decoding import (
     RecordOptions,
     Shape,
     Surplus,
+    names_of_columns,
 )
 from trailgate.cobol.records.record_bytes import RecordBytes
+from trailgate.columnar.code_pages.page_text import page_text
+from trailgate.columnar.code_pages.registry import code_page
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean
 
@@ -50,13 +53,28 @@ def layout_named(layouts: Sequence[Layout], name: str | None) -> Layout:
         hint = f"Choose one by the option record: {', '.join(known)}"
         raise OptionError(f"the copybook has {len(layouts)} records", hint=hint)
     if name.upper() not in known:
+        _check_level(layouts, name)
         hint = did_you_mean(name, known) or f"Known: {', '.join(known)}"
         raise OptionError(f"no record {name} in the copybook", hint=hint)
     return known[name.upper()]
 
 
+def _check_level(layouts: Sequence[Layout], name: str) -> None:
+    """Raise OptionError for the name of an item in a record."""
+    for layout in layouts:
+        for field in layout.root.walk():
+            if field.name.upper() == name.upper():
+                redefines = f", which redefines {field.redefines}," if field.redefines else ""
+                problem = f"{field.name} is an item{redefines} of the record {layout.name}, not a record (level 01)"
+                hint = f"Read {layout.name}, which has it as a column, or make it a level 01"
+                raise OptionError(problem, hint=hint)
+
+
 class KindsDecoder:
-    """Decodes records of several layouts: one struct column a kind, null for the other kinds."""
+    """Decodes records of several layouts: one struct column a kind, null for the other kinds.
+
+    Of the columns asked for each kind has those that are its own; a kind with none of them has no struct column.
+    """
 
     def __init__(
         self, layouts: Sequence[Layout], kinds: RecordKinds, options: RecordOptions
@@ -66,9 +84,18 @@ class KindsDecoder:
         self._layouts = {name: layout_named(layouts, name) for name in chosen}
         if not self._layouts:
             raise OptionError("no kind of record is named")
-        inner = replace(options, raw=False)
-        self._decoders = {name: RecordDecoder(own, inner) for name, own in self._layouts.items()}
         self._key = self._key_decoder()
+        inner = replace(options, raw=False)
+        columns = _own_columns(self._layouts, options.columns)
+        self._shown = {name for name, own in columns.items() if own != ()}
+        # Of a kind that is not shown the records are still to have their length: the field of the kinds is known to be good.
+        self._decoders = {
+            name: RecordDecoder(
+                own,
+                replace(inner, columns=columns[name] if name in self._shown else (kinds.field,)),
+            )
+            for name, own in self._layouts.items()
+        }
 
     def _key_decoder(self) -> RecordDecoder:
         """Return the decoder of the field of the kinds; raises OptionError where its place differs."""
@@ -93,6 +120,8 @@ class KindsDecoder:
         """Return the schema of all batches."""
         members = [pa.field(KIND_COLUMN, pa.string())]
         for name, decoder in self._decoders.items():
+            if name not in self._shown:
+                continue
             inner = [field for field in decoder.schema if field.name != ERRORS_COLUMN]
             members.append(pa.field(name, pa.struct(inner)))
         if self._options.errors is OnError.COLUMN:
@@ -109,7 +138,7 @@ class KindsDecoder:
         columns = [pa.array(names).take(pa.array(kind[rows]))]
         errors = np.zeros(len(rows), np.int64)
         pool: list[pa.Array] = []
-        for number, decoder in enumerate(self._decoders.values()):
+        for number, (name, decoder) in enumerate(self._decoders.items()):
             own = np.flatnonzero(kind[rows] == number)
             batch = _decoded(decoder, records, rows[own])
             slots = np.zeros(len(rows), np.int64)
@@ -118,6 +147,8 @@ class KindsDecoder:
                 errors[own] = np.arange(len(own)) + sum(len(part) for part in pool)
                 pool.append(batch.column(ERRORS_COLUMN))
                 batch = batch.drop_columns([ERRORS_COLUMN])
+            if name not in self._shown:
+                continue
             struct = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
             mask = np.ones(len(rows), bool)
             mask[own] = False
@@ -149,11 +180,30 @@ class KindsDecoder:
             offset=records.base + start,
             field=self._kinds.field,
             raw=raw,
+            text=page_text(raw, code_page(self._options.values.dialect.code_page)),
         )
         known = ", ".join(repr(name) for name in self._kinds.names)
         return DecodeError(
             f"{value!r} is not a kind of record", where=where, hint=f"Known: {known}"
         )
+
+
+def _own_columns(
+    layouts: Mapping[str, Layout], columns: tuple[str, ...] | None
+) -> dict[str, tuple[str, ...] | None]:
+    """Return which of the columns asked for each layout has; raises OptionError for one that none has."""
+    if columns is None:
+        return dict.fromkeys(layouts)
+    known = {name: names_of_columns(layout) for name, layout in layouts.items()}
+    for column in columns:
+        if not any(column.upper() in names for names in known.values()):
+            hint = did_you_mean(column, frozenset[str]().union(*known.values()))
+            problem = f"no field {column} in any kind of record"
+            raise OptionError(problem, where=Where(field=column), hint=hint)
+    return {
+        name: tuple(column for column in columns if column.upper() in names)
+        for name, names in known.items()
+    }
 
 
 def _decoded(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:

@@ -26,14 +26,19 @@ from trailgate.cobol.values.codec import (
     no_nulls,
 )
 from trailgate.cobol.values.options import ValueOptions
-from trailgate.errors import EncodeError
+from trailgate.errors import EncodeError, OptionError
 
 Doubles = npt.NDArray[np.float64]
 _BIAS: Final = 64  # of the power of sixteen
 
 
 def _ibm(options: ValueOptions) -> bool:
-    return options.dialect.floats is FloatFormat.IBM
+    """Return whether numbers are hexadecimal; raises OptionError for little-endian ones, which no machine has."""
+    ibm = options.dialect.floats is FloatFormat.IBM
+    if ibm and options.dialect.native is Endian.LITTLE:
+        problem = "native=little concerns floating point too, and IBM's is big-endian"
+        raise OptionError(problem, hint="Is it floats=ieee?")
+    return ibm
 
 
 def _order(options: ValueOptions) -> str:

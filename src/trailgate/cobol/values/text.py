@@ -49,6 +49,12 @@ def text_page(field: Field, options: ValueOptions) -> CodePage:
     return double_byte_page(page) if field.usage is Usage.DBCS else page
 
 
+def shown_page(field: Field, options: ValueOptions) -> CodePage:
+    """Return the code page in which the bytes of any field are shown as text where they are not a value."""
+    texts = (Usage.TEXT, Usage.DBCS, *_UNICODE)
+    return text_page(field, options) if field.usage in texts else page_of(field, options)
+
+
 def has_pages_of_its_own(field: Field, name: str) -> bool:
     """Return whether a field is Unicode text, which the named code page is not for."""
     unicode = _UNICODE.get(field.usage)

@@ -43,6 +43,11 @@ class CodePage(Protocol):
         ...
 
 
+def page_text(raw: bytes, page: CodePage) -> str:
+    """Return bytes as text; empty where they are not characters of the page."""
+    return page.decode(np.frombuffer(raw, np.uint8)[None, :]).values[0].as_py() or "" if raw else ""
+
+
 def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
     """Return values that follow each other in UTF-8 ``data``."""
     offsets = np.zeros(len(lengths) + 1, np.int32)

@@ -60,7 +60,8 @@ def as_values(error: TrailgateError) -> dict[str, Any]:
     place = {field.name: getattr(error.where, field.name) for field in fields(Where)}
     raw = place.pop("raw")
     if raw is not None:
-        place |= {"text": raw.decode("utf-8", "backslashreplace"), "bytes": raw.hex()}
+        text = place["text"] or raw.decode("utf-8", "backslashreplace")
+        place |= {"text": text, "bytes": raw.hex()}
     known = {name: value for name, value in place.items() if value is not None}
     return {"problem": error.problem, **known, **({"hint": error.hint} if error.hint else {})}
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trailgate.messages.capture import Capture
-from trailgate.messages.event_publishing.learning import LearntTables
-from trailgate.messages.event_publishing.options import EventPublishingOptions
+from trailgate.messages.parsers import row_of
 from trailgate.model.tables import Definitions
 from trailgate.storage.reading.messages.batches import read_messages
 from trailgate.storage.reading.messages.files import MessageFiles
@@ -19,6 +18,15 @@ def learnt(capture: Capture, source: MessageFiles, known: Definitions | None = N
     table whose records have different numbers of columns, or that is described in two ways.
     """
     options = capture.options
+    if row_of(options).name != "event_publishing":
+        return capture
+    from trailgate.messages.event_publishing.learning import (  # noqa: PLC0415  of this parser alone
+        LearntTables,
+    )
+    from trailgate.messages.event_publishing.options import (  # noqa: PLC0415  of this parser alone
+        EventPublishingOptions,
+    )
+
     if not isinstance(options, EventPublishingOptions) or not options.learns:
         return capture
     tables = LearntTables(options)

@@ -24,7 +24,6 @@ from trailgate.messages.capture import Capture, MessageBatch
 from trailgate.messages.received import RECEIVED, as_messages
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.checkpoint import checkpoint_path
 from trailgate.storage.files.quarantine import append_lines, read_line
 from trailgate.storage.live.appender import AppendOptions, TrailAppender
 from trailgate.storage.live.recovery import Skipped
@@ -60,11 +59,6 @@ class _Line:
     position: str
     body: bytes
     headers: Mapping[str, str]
-
-
-def is_live(prefix: str) -> bool:
-    """Return whether a trail is one that is received into."""
-    return checkpoint_path(prefix).exists()
 
 
 def interrupted(prefix: str) -> StorageError:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
+from trailgate.columnar.code_pages.page_text import page_text
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages.fixed_width.layouts import Slot
 from trailgate.messages.fixed_width.units import MessageUnits
 from trailgate.messages.fixed_width.values import FieldReader
 from trailgate.messages.parsing.bad_messages import BadMessagesError, errors_by_row
@@ -76,20 +76,27 @@ class FixedWidthRecords(Records):
         wrong = rows[np.fromiter(errors, np.int64, len(errors))]
         refuse(
             wrong,
-            lambda row: self._at_field(row, reader.slot, by_row[row].problem, by_row[row].hint),
+            lambda row: self._at_field(row, reader, by_row[row].problem, by_row[row].hint),
         )
         return None
 
     def _unreadable(self, row: int, reader: FieldReader) -> DecodeError:
         begin, end = self._bytes(row, reader.slot.offset, reader.slot.end)
         problem, hint = reader.explain(self.units.data[begin:end].tobytes())
-        return self._at_field(row, reader.slot, problem, hint)
+        return self._at_field(row, reader, problem, hint)
 
-    def _at_field(self, row: int, slot: Slot, problem: str, hint: str) -> DecodeError:
+    def _at_field(self, row: int, reader: FieldReader, problem: str, hint: str) -> DecodeError:
+        slot = reader.slot
         begin, end = self._bytes(row, slot.offset, slot.end)
         raw = self.units.data[begin:end].tobytes()
         offset = begin - int(self.messages.starts[self.message[row]])
-        where = Where(record=self.number(row), offset=offset, field=slot.column.name, raw=raw)
+        where = Where(
+            record=self.number(row),
+            offset=offset,
+            field=slot.column.name,
+            raw=raw,
+            text=page_text(raw, reader.page),
+        )
         return DecodeError(problem, where=where, hint=hint)
 
     def raw(self, row: int) -> bytes:

@@ -18,7 +18,8 @@ from trailgate.cobol.copybook.layouts import Field, Sign, Usage
 from trailgate.cobol.values.codec import Decoded, Explain
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.options import Blank, ValueOptions
-from trailgate.columnar.code_pages.page_text import strings
+from trailgate.cobol.values.text import shown_page
+from trailgate.columnar.code_pages.page_text import CodePage, strings
 from trailgate.columnar.datetime_formats import DateFormat, compile_format
 from trailgate.columnar.numbers import format_integers
 from trailgate.columnar.rows import failing_row, row_error
@@ -46,6 +47,7 @@ class FieldReader(NamedTuple):
     decode: Decode
     explain: Explain
     convert: Convert
+    page: CodePage  # in which its bytes are shown
 
 
 def field_reader(slot: Slot, options: ValueOptions) -> FieldReader:
@@ -58,7 +60,8 @@ def field_reader(slot: Slot, options: ValueOptions) -> FieldReader:
         return text_reader(slot, options, _or_blank(column, options))
     if field.usage in _TEXTUAL:
         return text_reader(slot, options, parser_for(column))
-    return FieldReader(slot, _decoded(field, options), explainer(field, options), _fitted(slot))
+    decode, explain = _decoded(field, options), explainer(field, options)
+    return FieldReader(slot, decode, explain, _fitted(slot), shown_page(field, options))
 
 
 def text_reader(slot: Slot, options: ValueOptions, convert: Convert) -> FieldReader:
@@ -67,9 +70,12 @@ def text_reader(slot: Slot, options: ValueOptions, convert: Convert) -> FieldRea
     if _is_printed(field):
         field = replace(field, usage=Usage.TEXT, number=None)
     decode, explain = _decoded(field, options), explainer(field, options)
+    page = shown_page(field, options)
     if field.usage in _TEXTUAL:
-        return FieldReader(slot, decode, explain, convert)
-    return FieldReader(slot, decode, explain, lambda values: convert(_number_text(values, field)))
+        return FieldReader(slot, decode, explain, convert, page)
+    return FieldReader(
+        slot, decode, explain, lambda values: convert(_number_text(values, field)), page
+    )
 
 
 def as_it_is(values: pa.Array) -> pa.Array:

@@ -44,6 +44,11 @@ def checkpoint_path(prefix: str) -> Path:
     return Path(f"{prefix}.checkpoint.json")
 
 
+def is_live(prefix: str) -> bool:
+    """Return whether a trail is one that is received into."""
+    return checkpoint_path(prefix).exists()
+
+
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     """Return the file's content."""
     return json.dumps({"version": VERSION, **asdict(checkpoint)}, indent=1).encode() + b"\n"

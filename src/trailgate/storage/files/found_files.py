@@ -7,12 +7,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where, masked
 from trailgate.storage.files.addresses import (
+    LOCAL,
     RENAME,
     Address,
     address_in,
@@ -51,7 +53,7 @@ def addresses_of(given: Addresses) -> tuple[str, ...]:
 
 
 def find_files(given: Addresses, what: str, problem: str) -> tuple[FoundFile, ...]:
-    """Return the files at addresses, in their order, each once.
+    """Return the files at addresses, in their order, each once, however often and in which form it is named.
 
     An address is a file, a folder, whose files are taken by name, or a pattern of either: ``*``, ``?`` and ``[...]`` mean
     characters within one part of a path, ``**`` a folder with all folders below it. Files of folders and patterns whose names begin with a point or an
@@ -59,7 +61,8 @@ def find_files(given: Addresses, what: str, problem: str) -> tuple[FoundFile, ..
     ``what``: those of its folders are not searched.
     """
     found: dict[str, FoundFile] = {}
-    for address in addresses_of(given):
+    addresses = addresses_of(given)
+    for address in addresses:
         store, place = locate(address)
         infos = _infos(store, place)
         if not infos:
@@ -73,8 +76,16 @@ def find_files(given: Addresses, what: str, problem: str) -> tuple[FoundFile, ..
         for file in files:
             # A single file keeps the name that it was asked for by.
             path = address if file.path == place else spell(file.path)
-            found.setdefault(path, FoundFile(path, file.size, file.mtime_ns))
+            spot = path if len(addresses) == 1 else _spot(store, file, path)
+            found.setdefault(spot, FoundFile(path, file.size, file.mtime_ns))
     return tuple(found.values())
+
+
+def _spot(store: fs.FileSystem, file: fs.FileInfo, path: str) -> str:
+    """Return what is equal for two paths to one file; a link to a file is a file of its own."""
+    if store is not LOCAL:
+        return path
+    return str(Path(file.path).parent.resolve() / file.base_name)
 
 
 def find_growing(folder: Address) -> tuple[FoundFile, ...]:

@@ -119,12 +119,18 @@ def _portions(split: RecordSplit, framing: Framing, portion: int) -> Iterator[Re
         while at < split.end:
             data = file.read(at, size)
             finish = file.ended(at + data.size)
-            found = _found(data, framing, at, finish=finish)
+            try:
+                found, wrong = _found(data, framing, at, finish=finish), None
+            except DecodeError as error:  # records before it are whole
+                data = data.slice(0, (error.where.offset or at) - at)
+                found, wrong = _found(data, framing, at, finish=False), error
             own = int(np.searchsorted(found.starts + at, split.end))
             if own:
                 starts, ends = found.starts[:own], found.ends[:own]
                 yield RecordPortion(split.file.path, data, starts, ends, at, first)
                 first = None if first is None else first + own
+            if wrong is not None and own == len(found.starts):
+                raise wrong
             if finish or own < len(found.starts):
                 return
             if not found.end:

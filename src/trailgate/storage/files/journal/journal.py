@@ -21,6 +21,7 @@ from trailgate.messages.received import RECEIVED
 from trailgate.storage.files.durable import sync_folder, write_whole, writing
 from trailgate.storage.files.journal.frames import HEAD, Frame, encode_frame, read_frames
 from trailgate.storage.files.journal.known_ids import KnownIds
+from trailgate.storage.files.journal.limits import REMEMBERED
 from trailgate.storage.files.journal.segments import (
     IDS,
     SEGMENT,
@@ -32,8 +33,6 @@ from trailgate.storage.files.journal.segments import (
 from trailgate.storage.files.lock import locked
 
 SEGMENT_BYTES: Final = 64 << 20
-REMEMBERED: Final = 200_000  # messages: many times what brokers send ahead
-LEAST_REMEMBERED: Final = 10_000  # fewer are not many times that
 ID_ONLY: Final = pa.schema([RECEIVED.field("id")])
 
 

@@ -1,0 +1,60 @@
+"""What commands import: their help loads what declares their options, and a capture only the parser in use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trailgate.cli.commands.demo import unpack
+from trailgate.cli.main import COMMANDS
+from trailgate.messages.parsers import PARSERS, imported
+
+HEAVY = ("pandas", "numba", "llvmlite", "numpy", "pyarrow", "pyspark", "duckdb", "lxml")
+MOST_MODULES = 330
+HELP = f"""
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from trailgate.cli.main import run
+
+for name in {list(COMMANDS)}:
+    with redirect_stdout(StringIO()) as shown:
+        assert run([name, "--help"]) == 0
+    assert "Usage" in shown.getvalue(), name
+    found = [module for module in {HEAVY} if module in sys.modules]
+    assert not found, f"the help of {{name}} imports {{found}}"
+"""
+CAPTURE = """
+import sys
+from trailgate.cli.main import run
+
+given = ["--properties", "dirprm/shop.properties", "--from", "messages", "--to", "dirdat/ot"]
+assert run(["capture", *given]) == 0
+print(*sorted(name for name in sys.modules if name.startswith("trailgate")), sep="\\n")
+"""
+
+
+def test_the_help_of_a_command_imports_nothing_that_is_slow() -> None:
+    subprocess.run([sys.executable, "-c", HELP], check=True)
+
+
+@pytest.mark.parametrize("row", PARSERS, ids=lambda row: row.name)
+def test_the_rows_of_parsers_name_what_there_is(row: tuple[str, ...]) -> None:
+    for place in row[1:]:
+        assert not place or callable(imported(place))
+
+
+def test_a_capture_of_delimited_messages_imports_no_other_parser(tmp_path: Path) -> None:
+    """The bound keeps what a capture does not need from coming back: 150 modules would do."""
+    unpack(tmp_path / "shop")
+    done = subprocess.run(
+        [sys.executable, "-c", CAPTURE], cwd=tmp_path / "shop", check=True, stdout=subprocess.PIPE
+    )
+
+    modules = [name for name in done.stdout.decode().splitlines() if name.startswith("trailgate")]
+    others = [row.format_at.partition(":")[0] for row in PARSERS if row.name != "delim"]
+    assert not {f"trailgate.messages.{module}" for module in others} & set(modules)
+    assert len(modules) < MOST_MODULES
