@@ -5,9 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 MADE := $(VENV)/.made
 READY := $(VENV)/.ready
+SERVERS := $(VENV)/.servers
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 FIRST := spark,cli,jre
-EXTRAS := dev,docs,connect,kafka,amqp,s3,azure,gs,hdfs,sql
+# What these extras name comes without compiling: a machine with Python and make can install it.
+EXTRAS := dev,docs,connect,kafka,s3,azure,gs,hdfs,sql
+# What only tests on servers need; the library for AMQP is compiled where it is installed.
+SERVER_EXTRAS := amqp
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-fast test-kernels check fix conformance docs bench clean
@@ -85,3 +89,10 @@ $(MADE): pyproject.toml constraints.txt
 $(READY): $(MADE)
 	$(INSTALL) -e '.[$(FIRST),$(EXTRAS)]'
 	@touch $(READY)
+
+$(SERVERS): $(READY)
+	@$(INSTALL) -e '.[$(FIRST),$(EXTRAS),$(SERVER_EXTRAS)]' || { \
+		echo "The library for AMQP is compiled here. On Debian: apt install gcc pkg-config python3-dev libssl-dev" >&2; \
+		exit 1; \
+	}
+	@touch $(SERVERS)
