@@ -13,7 +13,7 @@ calls (``inner``) or a constant has changed, in whatever file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from types import FunctionType, MappingProxyType
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
@@ -240,7 +240,18 @@ class Cached(NamedTuple):
 def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
     if isinstance(hint, type) and issubclass(hint, (bool, int, float)):
         return _Scalar(hint)
-    return _Array(np.dtype(get_args(get_args(hint)[1])[0]), writes)
+    items = set(_items(hint))
+    if len(items) != 1:
+        raise TypeError(f"a kernel takes arrays of one type, and numbers; not {hint}")
+    return _Array(np.dtype(items.pop()), writes)
+
+
+def _items(hint: Any) -> Iterator[type[np.generic]]:
+    """Return the scalar types that an annotation names: releases of numpy nest them in ``NDArray`` differently."""
+    if isinstance(hint, type) and issubclass(hint, np.generic):
+        yield hint
+    for part in get_args(hint):
+        yield from _items(part)
 
 
 def _jitted(function: Callable[..., Any], written: Callable[..., Any]) -> Any:
