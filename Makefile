@@ -1,4 +1,4 @@
-# Every task sets up .venv by itself: Python 3.11 and make are all it needs.
+# Every task sets up .venv by itself: Python 3.11 and make are all it needs (tools/bare_machine tries that).
 
 PYTHON ?= python3
 VENV := .venv
@@ -6,14 +6,15 @@ BIN := $(VENV)/bin
 MADE := $(VENV)/.made
 READY := $(VENV)/.ready
 SERVERS := $(VENV)/.servers
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -c constraints.txt
 FIRST := spark,cli,jre
+# What these extras name comes without compiling: a machine with Python and make can install it.
 EXTRAS := dev,docs,connect,kafka,s3,azure,gs,hdfs,sql
-# There is no wheel of python-qpid-proton for every Python: it is built, by a C compiler.
-BUILT := amqp
+# What only tests on servers need; the library for AMQP is compiled where it is installed.
+SERVER_EXTRAS := amqp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-servers test-all test-fast test-kernels check fix conformance docs bench clean
+.PHONY: help demo test test-servers test-all test-fast test-kernels test-pythons check fix conformance docs bench clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -65,6 +66,10 @@ conformance: $(READY) ## write docs/conformance.md from tests/conformance/*.toml
 docs: $(READY) ## build the documentation site into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+test-pythons: $(READY) ## a built wheel on each Python that is here, with the newest and the oldest packages (half an hour)
+	$(BIN)/python tools/pythons.py
+	TRAILGATE_RELEASES=1 $(BIN)/python -m pytest -q -rs tests/test_versions.py tests/test_private_parts.py
+
 bench: $(READY) ## measure, each figure beside its yardstick
 	$(BIN)/python -m benchmarks
 
@@ -86,7 +91,6 @@ $(MADE): pyproject.toml constraints.txt
 		echo "This Python has neither ensurepip nor pip. On Debian: apt install python3-venv" >&2; \
 		exit 1; \
 	fi
-	@$(INSTALL) --upgrade pip
 	$(INSTALL) -e '.[$(FIRST)]'
 	@touch $(MADE)
 
@@ -95,5 +99,8 @@ $(READY): $(MADE)
 	@touch $(READY)
 
 $(SERVERS): $(READY)
-	$(INSTALL) -e '.[$(FIRST),$(EXTRAS),$(BUILT)]'
+	@$(INSTALL) -e '.[$(FIRST),$(EXTRAS),$(SERVER_EXTRAS)]' || { \
+		echo "The library for AMQP is compiled here. On Debian: apt install gcc pkg-config python3-dev libssl-dev" >&2; \
+		exit 1; \
+	}
 	@touch $(SERVERS)

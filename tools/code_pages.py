@@ -31,7 +31,7 @@ SHIFTS = (14, 15)
 def from_java() -> dict[str, list[int]]:
     """Return the characters of 256 bytes and of 65,536 pairs, for each page."""
     command = ["java", str(HERE / "CodePages.java"), *JAVA.values()]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     lines = (line.split() for line in printed.splitlines())
     found = {name: [NONE if c == "-" else int(c, 16) for c in codes] for name, *codes in lines}
     return {page: found[name] for page, name in JAVA.items()}

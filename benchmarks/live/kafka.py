@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from _pytest.outcomes import Skipped
+import pytest
 from benchmarks.live.places import body, captured
 from benchmarks.report import Figure
 
@@ -78,7 +78,7 @@ def _beside_spark(
 ) -> Iterator[Figure]:
     try:
         jars, version = _connector()
-    except Skipped as reason:
+    except pytest.skip.Exception as reason:
         print(f"Spark's Kafka to Parquet is not measured: {reason}")
         return
     command = [sys.executable, "-m", "benchmarks.live.spark_process", jars, str(broker.port), topic]
@@ -108,8 +108,8 @@ def _connector() -> tuple[str, str]:
         chosen = coordinates.format(spark=pyspark.__version__)
         try:
             folder = copied_jars(chosen, *BESIDE)
-        except Skipped as reason:
+        except pytest.skip.Exception as reason:
             problems.append(str(reason))
         else:
             return ",".join(map(str, sorted(folder.glob("*.jar")))), chosen.rpartition(":")[2]
-    raise Skipped("; ".join(problems))
+    raise pytest.skip.Exception("; ".join(problems))

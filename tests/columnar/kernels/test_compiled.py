@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import GenericAlias
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from trailgate.arrays import Longs, Octets
@@ -73,6 +76,45 @@ def test_a_compiled_loop_gets_arrays_that_fit_it_alone() -> None:
     with pytest.raises(TypeError):
         kernel_of(data, 44, unaligned)
     assert kernel_of(data[:0], 44, places[:0]) == 0
+
+
+class _Alias:
+    """As numpy 2.5 has ``NDArray``: an alias of its own, whose only argument is the scalar type."""
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        return GenericAlias(cls, item)
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        npt.NDArray[np.uint16],
+        np.ndarray[Any, np.dtype[np.uint16]],
+        np.ndarray[tuple[int], np.dtype[np.uint16]],
+        _Alias[np.uint16],  # type: ignore[misc]
+    ],
+    ids=["NDArray", "any shape", "one dimension", "alias"],
+)
+def test_an_array_is_of_the_scalar_type_that_its_annotation_names(hint: Any) -> None:
+    def function(data: Any) -> int:
+        return len(data)
+
+    function.__annotations__["data"] = hint
+
+    assert kernel()(function)(np.zeros(3, np.uint16)) == 3
+    with pytest.raises(TypeError, match="expected an array of uint16, got one of uint8"):
+        kernel()(function)(np.zeros(3, np.uint8))
+
+
+@pytest.mark.parametrize("hint", [str, list[int], np.ndarray, npt.NDArray[np.int8 | np.uint8]])
+def test_an_annotation_that_names_no_one_scalar_type_is_refused(hint: Any) -> None:
+    def function(data: Any) -> int:
+        return len(data)
+
+    function.__annotations__["data"] = hint
+
+    with pytest.raises(TypeError, match="a kernel takes arrays of one type, and numbers; not"):
+        kernel()(function)(np.zeros(3, np.uint8))
 
 
 def test_data_may_be_written_or_not() -> None:

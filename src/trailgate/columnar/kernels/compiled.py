@@ -13,11 +13,11 @@ calls (``inner``) or a constant has changed, in whatever file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from pathlib import Path
 from types import FunctionType, MappingProxyType
-from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
@@ -243,17 +243,18 @@ class Cached(NamedTuple):
 def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
     if isinstance(hint, type) and issubclass(hint, (bool, int, float)):
         return _Scalar(hint)
-    return _Array(np.dtype(_item_type(hint)), writes)
+    items = set(_items(hint))
+    if len(items) != 1:
+        raise TypeError(f"a kernel takes arrays of one type, and numbers; not {hint}")
+    return _Array(np.dtype(items.pop()), writes)
 
 
-def _item_type(hint: Any) -> type[np.generic]:
-    """Return the type of an array's items, however deep numpy nests it in the type of the array."""
+def _items(hint: Any) -> Iterator[type[np.generic]]:
+    """Return the scalar types that an annotation names: releases of numpy nest them in ``NDArray`` differently."""
+    if isinstance(hint, type) and issubclass(hint, np.generic):
+        yield hint
     for part in get_args(hint):
-        if isinstance(part, type) and issubclass(part, np.generic):
-            return part
-        if get_origin(part) is np.dtype:
-            return _item_type(part)
-    raise TypeError(f"not an array of one type: {hint}")
+        yield from _items(part)
 
 
 def _jitted(function: FunctionType, written: Callable[..., Any]) -> Any:

@@ -1,0 +1,190 @@
+"""Parts of other packages that are not theirs to promise: each is named here, is there, and its package has an upper bound.
+
+Where one is gone, what uses it needs another way before the bound in ``pyproject.toml`` is raised.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+
+# Names of modules that their package does not document for others: package, module, names.
+NAMES: Final = {
+    ("numba", "numba.core.ir"): {"Assign", "Expr", "Global", "SetItem"},
+    ("numba", "numba.core.compiler"): {"CompilerBase", "DefaultPassBuilder"},
+    ("numba", "numba.core.compiler_machinery"): {"FunctionPass", "register_pass"},
+    ("numba", "numba.core.typed_passes"): {"NopythonTypeInference"},
+    ("pyspark", "pyspark.sql.pandas.types"): {"from_arrow_schema", "to_arrow_schema"},
+    ("python-qpid-proton", "cproton"): {
+        "PN_ACCEPTED",
+        "pn_delivery_aborted",
+        "pn_delivery_partial",
+        "pn_delivery_pending",
+        "pn_delivery_settle",
+        "pn_delivery_update",
+        "pn_link_advance",
+        "pn_link_credit",
+        "pn_link_current",
+        "pn_link_flow",
+        "pn_link_recv",
+    },
+}
+UNDOCUMENTED: Final = ("numba.core", "pyspark.sql.pandas", "cproton")
+# Names that begin with an underscore, and are documented.
+DOCUMENTED: Final = {
+    "_asdict",  # of NamedTuple
+    "_replace",  # as above
+    "_AUTHENTICATION",  # errors of confluent_kafka.KafkaError
+    "_AUTO_OFFSET_RESET",  # as above
+    "_SSL",  # as above
+}
+
+
+def _link() -> Any:
+    import proton  # noqa: PLC0415  an extra
+
+    return proton.Connection().session().receiver("link")
+
+
+# Attributes that begin with an underscore: package, attributes in their order, and an object that has the first one.
+ATTRIBUTES: Final[dict[tuple[str, str], Callable[[], Any]]] = {
+    ("python-qpid-proton", "_impl"): _link,
+}
+
+
+def _installed(package: str) -> str:
+    """Return the package's version; skips the test without it."""
+    if package == "python-qpid-proton":
+        pytest.importorskip("proton", reason="AMQP needs the extra amqp")
+    return version(package)
+
+
+def _uses(package: str) -> str:
+    return f"{package} {_installed(package)} has it no more: find another way before the bound in pyproject.toml is raised"
+
+
+@pytest.mark.parametrize(("package", "module"), NAMES, ids=[module for _, module in NAMES])
+def test_a_module_has_the_private_names_that_are_used(package: str, module: str) -> None:
+    uses = _uses(package)
+
+    missing = [name for name in NAMES[package, module] if not hasattr(import_module(module), name)]
+
+    assert missing == [], f"{module}: {uses}"
+
+
+@pytest.mark.parametrize(("package", "path"), ATTRIBUTES, ids=[path for _, path in ATTRIBUTES])
+def test_an_object_has_the_private_attributes_that_are_used(package: str, path: str) -> None:
+    uses = _uses(package)
+    value = ATTRIBUTES[package, path]()
+
+    for name in path.split("."):
+        assert hasattr(value, name), f"{type(value).__name__}.{name}: {uses}"
+        value = getattr(value, name)
+
+
+@pytest.mark.parametrize("package", sorted({package for package, _ in [*NAMES, *ATTRIBUTES]}))
+def test_a_package_whose_private_parts_are_used_has_an_upper_bound(package: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    texts = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    asked = [requirement for requirement in map(Requirement, texts) if requirement.name == package]
+
+    assert asked
+    for requirement in asked:
+        assert any(part.operator == "<" for part in requirement.specifier), requirement
+
+
+def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield the modules and names of other packages that are imported."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((name.name, "") for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from ((node.module, name.name) for name in node.names)
+
+
+def _is_private(module: str, name: str) -> bool:
+    parts = [*module.split("."), name]
+    if parts[0] in {"trailgate", "__future__", *sys.stdlib_module_names}:
+        return False
+    whole = f"{module}.{name}."
+    return any(part.startswith("_") for part in parts) or whole.startswith(
+        tuple(f"{prefix}." for prefix in UNDOCUMENTED)
+    )
+
+
+def test_no_other_private_name_is_imported() -> None:
+    """``from numba.core import ir`` and ``import cproton`` take all that they name from there: see the module's own test."""
+    found = {
+        (module, name)
+        for path in SOURCES
+        for module, name in _imported(ast.parse(path.read_text()))
+        if _is_private(module, name)
+    }
+    named = {(module, name) for (_, module), names in NAMES.items() for name in names}
+    whole = {("numba.core", "ir"), ("cproton", "")}
+
+    assert found - named == whole
+
+
+def _own(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that a module defines, as functions, classes, fields or attributes of ``self``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in {"self", "cls"}
+        ):
+            yield node.attr
+
+
+def test_no_other_private_attribute_is_used() -> None:
+    trees = [ast.parse(path.read_text()) for path in SOURCES]
+    own = {name for tree in trees for name in _own(tree)}
+    used = {
+        node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+    }
+    private = {name for name in used if name.startswith("_") and not name.startswith("__")}
+
+    named = {name for _, path in ATTRIBUTES for name in path.split(".")}
+
+    assert private - own - DOCUMENTED == named
+
+
+def test_all_names_of_these_modules_that_are_used_are_named() -> None:
+    """Of modules that are imported whole: ``ir`` where kernels' indexes are compiled, and the functions of Proton C."""
+    indexing = ast.parse((ROOT / "src/trailgate/columnar/kernels/compiler/indexing.py").read_text())
+    of_ir = {
+        node.attr
+        for node in ast.walk(indexing)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "ir"
+    }
+    amqp = (ROOT / "src" / "trailgate" / "brokers" / "amqp").glob("*.py")
+    of_proton = {
+        node.attr
+        for path in amqp
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr.lower().startswith("pn_")
+    }
+
+    assert of_ir == NAMES["numba", "numba.core.ir"]
+    assert of_proton == NAMES["python-qpid-proton", "cproton"]
