@@ -7,14 +7,17 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.cli.options import Format
-from trailgate.cli.output import painter, printable, quiet_pipe, say, terminal_width
+from trailgate.cli.output import in_colours, painter, printable, quiet_pipe, say, terminal_width
 from trailgate.cli.paging import paged
+from trailgate.cli.row_columns import RowParts
 from trailgate.cli.row_layout import Part, RowLayout, Shown
 
 QUOTED: Final = re.compile(r'[",\r\n]')  # what a cell of CSV has only in quotes
@@ -29,7 +32,8 @@ class RowForm:
     """How rows are shown to people: headings, and the parts of a row in an order of their own.
 
     ``data`` is the heading of what follows the head; without it a row has only the cells of its head. ``rows`` are shown by
-    default; ``hidden`` states what ``--wide`` would show too.
+    default; ``hidden`` states what ``--wide`` would show too. ``columns`` makes the parts of all rows of a batch, as they are without colours; None
+    where it cannot.
     """
 
     headings: Sequence[str]
@@ -37,6 +41,7 @@ class RowForm:
     rows: int
     data: str = ""
     hidden: str = ""
+    columns: Callable[[pa.RecordBatch], RowParts | None] | None = None
 
     @classmethod
     def of_columns(cls, names: Sequence[str], rows: int) -> RowForm:
@@ -169,19 +174,34 @@ def print_table(
     layout = RowLayout(form.headings, form.data, None if wide else terminal_width())
     printed, more, begun = 0, False, False
     for batch in limited(batches, limit + 1):
-        shown = [form.parts(row, paint) for row in rows(batch.slice(0, limit - printed))]
-        more = batch.num_rows > len(shown)
+        part = batch.slice(0, limit - printed)
+        more = batch.num_rows > part.num_rows
         if not begun:
             begun = True
+            shown = [form.parts(row, paint) for row in rows(part)]
             sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin(shown))
-        sys.stdout.writelines(f"{line}\n" for row in shown for line in layout.lines(row))
-        printed += len(shown)
+        for text in _texts(part, form, layout, paint):
+            print(text)
+        printed += part.num_rows
     if not begun:
         sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin([]))
     if more:
         say(f"... and more after these {limit}: --limit N shows N", "dim")
     if form.hidden and printed and not wide:
         say(form.hidden, "dim")
+
+
+def _texts(batch: pa.RecordBatch, form: RowForm, layout: RowLayout, paint: Paint) -> Iterator[str]:
+    """Yield the lines of rows: those of as many rows as can be made in whole columns, or of a row."""
+    made = None if in_colours() or form.columns is None else form.columns(batch)
+    texts = pa.nulls(batch.num_rows, pa.string()) if made is None else layout.texts(made)
+    ends = np.flatnonzero(np.diff(np.asarray(texts.is_null()))) + 1
+    for start, end in pairwise([0, *ends.tolist(), batch.num_rows]):
+        if texts[start].is_valid:
+            yield "\n".join(texts.slice(start, end - start).to_pylist())
+            continue
+        for row in rows(batch.slice(start, end - start)):
+            yield from layout.lines(form.parts(row, paint))
 
 
 def print_rows(headings: Sequence[str], data: str, rows: Sequence[Shown]) -> None:
