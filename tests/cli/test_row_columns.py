@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from laws import examples
-from trailgate.cli import trail_output
+from trailgate.cli import row_output, trail_output
+from trailgate.cli.columns.layout import DOUBLE, NARROW, sizes_of
+from trailgate.cli.options import Format
 from trailgate.cli.output import printable
-from trailgate.cli.row_columns import DOUBLE, NARROW, sizes_of
 from trailgate.cli.row_output import RowForm, print_batches, rows
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 
@@ -55,11 +56,11 @@ def batch_of(found: list[dict[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(plain, schema=OPERATIONS_SCHEMA)
 
 
-def printed(batches: list[pa.RecordBatch], form: RowForm, width: int, *, wide: bool) -> str:
+def printed(batches: list[pa.RecordBatch], form: RowForm, width: int, **options: Any) -> str:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("COLUMNS", str(width))
         patched.setattr("sys.stdout", out := io.StringIO())
-        print_batches(batches, OPERATIONS_SCHEMA.names, form, limit=1000, wide=wide)
+        print_batches(batches, OPERATIONS_SCHEMA.names, form, limit=1000, **options)
     return out.getvalue()
 
 
@@ -109,3 +110,43 @@ def test_a_value_that_becomes_empty_is_shown_so() -> None:
     parts = trail_output.OPERATIONS.parts(shown, lambda text, _: text).data
 
     assert [part.text for part in parts] == ["NAME=old -> "]
+
+
+COLUMNS = {
+    "text": (pa.string(), st.none() | st.text('aé\n\t"\\,\r\x00\x7f ', max_size=5)),
+    "time": (pa.timestamp("us"), st.none() | st.integers(-(10**15), 10**16)),
+    "zoned": (pa.timestamp("us", "UTC"), st.none() | st.integers(-(10**15), 10**16)),
+    "whole": (pa.int64(), st.none() | st.integers(-(1 << 63), (1 << 63) - 1)),
+    "byte": (pa.uint8(), st.none() | st.integers(0, 255)),
+    "flag": (pa.bool_(), st.none() | st.booleans()),
+    "real": (pa.float64(), st.none() | st.floats()),
+    "amount": (pa.decimal128(9, 2), st.none() | st.decimals(-999, 999, places=2)),
+    "bytes": (pa.binary(), st.none() | st.binary(max_size=4)),
+    "list": (pa.list_(pa.string()), st.none() | st.lists(st.text("a,", max_size=2), max_size=2)),
+    "map": (
+        pa.map_(pa.string(), pa.string()),
+        st.none() | st.lists(st.tuples(st.text('k"', max_size=2), VALUES), max_size=3),
+    ),
+}
+
+
+@settings(max_examples=examples(150))
+@given(data=st.data())
+def test_lines_of_json_and_csv_in_columns_are_those_of_rows(data: st.DataObject) -> None:
+    kinds = data.draw(st.lists(st.sampled_from(sorted(COLUMNS)), max_size=4))
+    names = [f"{data.draw(st.sampled_from(['c', 'é', chr(34)]))}{n}" for n in range(len(kinds))]
+    count = data.draw(st.integers(0, 4))
+    arrays = [
+        pa.array(
+            data.draw(st.lists(COLUMNS[kind][1], min_size=count, max_size=count)), COLUMNS[kind][0]
+        )
+        for kind in kinds
+    ]
+    batch = pa.RecordBatch.from_arrays(arrays, names).slice(data.draw(st.integers(0, count)))
+
+    for format in (Format.JSON, Format.CSV):  # noqa: A001  as the option is named
+        in_columns = printed([batch], trail_output.OPERATIONS, 140, format=format)
+        with pytest.MonkeyPatch.context() as patched:
+            for name in ("json_lines", "csv_lines"):
+                patched.setattr(row_output, name, lambda _: None)
+            assert in_columns == printed([batch], trail_output.OPERATIONS, 140, format=format)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from trailgate.cli.row_columns import GAP, RowParts, laid_out
+from trailgate.cli.columns.layout import GAP, RowParts, laid_out
 
 INDENT: Final = "    "  # of the lines that continue a row
 BESIDE: Final = 48  # columns that data need beside the head; with fewer they are below it

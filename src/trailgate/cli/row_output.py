@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,13 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from trailgate.cli.columns.layout import RowParts
+from trailgate.cli.columns.texts import csv_lines, iso, json_lines
 from trailgate.cli.options import Format
 from trailgate.cli.output import in_colours, painter, printable, quiet_pipe, say, terminal_width
 from trailgate.cli.paging import paged
-from trailgate.cli.row_columns import RowParts
 from trailgate.cli.row_layout import Part, RowLayout, Shown
+from trailgate.errors import OptionError
 
 QUOTED: Final = re.compile(r'[",\r\n]')  # what a cell of CSV has only in quotes
 ROWS: Final = 1024  # that are turned into Python values at once
@@ -63,7 +65,11 @@ def print_batches(
     limit: int | None = None,
     wide: bool = False,
 ) -> int:
-    """Print rows, at most ``limit`` of them, and return how many; a reader that stops early is not an error."""
+    """Print rows, at most ``limit`` of them, and return how many; a reader that stops early is not an error.
+
+    Raises OptionError where two columns have one name.
+    """
+    check_names(names)
     counted = Counted()
     with quiet_pipe():
         if format is Format.JSON:
@@ -75,6 +81,13 @@ def print_batches(
                 shown = form.rows if limit is None else limit
                 print_table(counted.of(batches), shown, form, wide=wide)
     return counted.rows
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise OptionError where two columns have one name, which rows with named values cannot have."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise OptionError(f"{count} columns are named {name}", hint="Name them by AS")
 
 
 class Counted:
@@ -114,7 +127,7 @@ def rows(batch: pa.RecordBatch) -> list[Row]:
 
 def _values(column: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(column.type):
-        return list(_iso(column).to_pylist())
+        return list(iso(column).to_pylist())
     if pa.types.is_decimal(column.type):
         whole = column.type.scale == 0
         return [None if v is None else int(v) if whole else str(v) for v in column.to_pylist()]
@@ -125,25 +138,23 @@ def _values(column: pa.Array) -> list[Any]:
     return [None if pairs is None else dict(pairs) for pairs in column.to_pylist()]
 
 
-def _iso(column: pa.Array) -> pa.Array:
-    # The cast through integers keeps the instant and needs no time zone database.
-    text = column.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
-    dated = pc.utf8_replace_slice(text, start=10, stop=11, replacement="T")
-    return dated if column.type.tz is None else pc.binary_join_element_wise(dated, "Z", "")
-
-
 def print_json(batches: Iterable[pa.RecordBatch]) -> None:
     """Print one JSON object a line; its keys are the names of the columns."""
     for batch in batches:
-        sys.stdout.writelines(f"{_json(row)}\n" for row in rows(batch))
+        made = json_lines(batch)
+        if made is None:
+            made = [f"{_json(row)}\n" for row in rows(batch)]
+        sys.stdout.writelines(made)
 
 
 def print_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> None:
     """Print a header and one line a row: maps are JSON text, NULL is empty, and an empty text is in quotes."""
     print(",".join(map(_cell, names)))
     for batch in batches:
-        lines = (",".join(map(_cell, row.values())) for row in rows(batch))
-        sys.stdout.writelines(f"{line}\n" for line in lines)
+        made = csv_lines(batch)
+        if made is None:
+            made = [f"{','.join(map(_cell, row.values()))}\n" for row in rows(batch)]
+        sys.stdout.writelines(made)
 
 
 def _cell(value: Any) -> str:

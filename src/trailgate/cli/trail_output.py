@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.cli.operation_columns import operation_columns
+from trailgate.cli.columns.operations import operation_columns
 from trailgate.cli.output import printable
 from trailgate.cli.row_layout import Part, Shown
 from trailgate.cli.row_output import Paint, Row, RowForm, short_time, value_text

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.cli.row_columns import RowParts
+from trailgate.cli.columns.layout import RowParts
 from trailgate.columnar.kernels.positions import DIGITS
 from trailgate.columnar.maps import map_entries
 
@@ -41,7 +41,7 @@ def operation_columns(batch: pa.RecordBatch, *, wide: bool) -> RowParts | None:
     if wide:
         parts += [_named(name, batch[name]) for name in ("csn", "tx_owner", "tx_name")]
         tokens = _Entries(*map_entries(batch["tokens"]))
-        if _found(tokens, batch.num_rows, *_codes(tokens.keys)) is None:
+        if not distinct_keys(tokens.keys, tokens.rows, batch.num_rows):
             return None
         keys = pc.binary_join_element_wise("@", tokens.keys, "")
         parts.append(Texts(_joined(keys, tokens.values), tokens.rows))
@@ -84,7 +84,10 @@ def _changes(before: _Entries, after: _Entries, count: int) -> list[Texts] | Non
     """Return columns as ``NAME=value``, as ``NAME=old -> new`` if both are known, and those that are not after; None where a key comes twice."""
     codes, names = _codes(pa.concat_arrays([after.keys, before.keys]))
     own, others = codes[: len(after.keys)], codes[len(after.keys) :]
-    places, old_places = _found(after, count, own, names), _found(before, count, others, names)
+    places, old_places = (
+        _found(after.rows, count, own, names),
+        _found(before.rows, count, others, names),
+    )
     if places is None or old_places is None:
         return None
     texts = _joined(after.keys, after.values)
@@ -107,16 +110,21 @@ def _changes(before: _Entries, after: _Entries, count: int) -> list[Texts] | Non
     return [Texts(texts, after.rows), Texts(pc.binary_join_element_wise(gone, ends, ""), rows)]
 
 
+def distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
+    """Return whether no row of ``count`` has a key twice."""
+    return _found(rows, count, *_codes(keys)) is not None
+
+
 def _codes(keys: pa.Array) -> tuple[Longs, int]:
     """Return a number for each key, and how many there are."""
     found = keys.dictionary_encode()
     return found.indices.to_numpy().astype(np.int64), max(1, len(found.dictionary))
 
 
-def _found(entries: _Entries, count: int, codes: Longs, names: int) -> Longs | None:
+def _found(rows: Longs, count: int, codes: Longs, names: int) -> Longs | None:
     """Return where the entry of each row and key is, -1 where there is none; None where a key comes twice in a row."""
     found = np.full(count * names, -1, np.int64)
-    slots, numbers = entries.rows * names + codes, np.arange(len(codes))
+    slots, numbers = rows * names + codes, np.arange(len(codes))
     found[slots] = numbers
     return found if (found[slots] == numbers).all() else None
 
