@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections import Counter
@@ -15,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.cli.columns.layout import RowParts
-from trailgate.cli.columns.texts import csv_lines, iso, json_lines
+from trailgate.cli.columns.texts import csv_cells, csv_lines, json_lines, json_text, values_of
 from trailgate.cli.options import Format
 from trailgate.cli.output import in_colours, painter, printable, quiet_pipe, say, terminal_width
 from trailgate.cli.paging import paged
@@ -121,57 +120,21 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa
 def rows(batch: pa.RecordBatch) -> list[Row]:
     """Return rows as dictionaries: times in ISO form, maps as dictionaries, bytes in hex."""
     names = batch.schema.names
-    columns = [_values(batch[name]) for name in names]
+    columns = map(values_of, batch.columns)
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def _values(column: pa.Array) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        return list(iso(column).to_pylist())
-    if pa.types.is_decimal(column.type):
-        whole = column.type.scale == 0
-        return [None if v is None else int(v) if whole else str(v) for v in column.to_pylist()]
-    if pa.types.is_binary(column.type):
-        return [None if value is None else value.hex() for value in column.to_pylist()]
-    if not pa.types.is_map(column.type):
-        return list(column.to_pylist())
-    return [None if pairs is None else dict(pairs) for pairs in column.to_pylist()]
 
 
 def print_json(batches: Iterable[pa.RecordBatch]) -> None:
     """Print one JSON object a line; its keys are the names of the columns."""
     for batch in batches:
-        made = json_lines(batch)
-        if made is None:
-            made = [f"{_json(row)}\n" for row in rows(batch)]
-        sys.stdout.writelines(made)
+        sys.stdout.writelines(json_lines(batch))
 
 
 def print_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> None:
     """Print a header and one line a row: maps are JSON text, NULL is empty, and an empty text is in quotes."""
-    print(",".join(map(_cell, names)))
+    print(",".join(csv_cells(pa.array(names, pa.string())).to_pylist()))
     for batch in batches:
-        made = csv_lines(batch)
-        if made is None:
-            made = [f"{','.join(map(_cell, row.values()))}\n" for row in rows(batch)]
-        sys.stdout.writelines(made)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    text = _json(value) if isinstance(value, (dict, list)) else str(value)
-    if text and not QUOTED.search(text):
-        return text
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"'
-
-
-def _json(value: Any) -> str:
-    """Return a value as JSON; numbers without a JSON form are text, bytes are in hex."""
-    return json.dumps(
-        value, ensure_ascii=False, default=lambda v: v.hex() if isinstance(v, bytes) else str(v)
-    )
+        sys.stdout.writelines(csv_lines(batch))
 
 
 def print_table(
@@ -239,5 +202,5 @@ def value_text(value: str | None) -> str:
 
 def _text(value: Any) -> str:
     if isinstance(value, (dict, list)):
-        return _json(value)
+        return json_text(value)
     return value_text(value if value is None else str(value))

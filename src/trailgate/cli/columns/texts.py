@@ -1,18 +1,19 @@
-"""JSON lines and lines of CSV made in whole columns: what ``row_output`` writes of one value, for all of a column at once.
+"""JSON lines and lines of CSV, made of the texts of whole columns.
 
-A column has no texts here where its values are not of a kind below, or a map of it has a key twice.
+Texts, times, integers, and lists and maps of texts are made at once; other columns value by value.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.arrays import Longs
 from trailgate.cli.columns.operations import distinct_keys
 from trailgate.columnar.maps import map_entries
 
@@ -20,52 +21,80 @@ ESCAPED: Final = r'["\\\x00-\x1f]'  # what a text of JSON has only in escapes
 QUOTED: Final = r'[",\r\n]'  # what a cell of CSV has only in quotes, as an empty text is
 
 
-def json_lines(batch: pa.RecordBatch) -> list[str] | None:
-    """Return a JSON object for each row; None where a column cannot be made at once."""
-    names = [json.dumps(name, ensure_ascii=False) for name in batch.schema.names]
-    columns = [json_values(column) for column in batch.columns]
-    if not columns or None in columns or len(set(names)) < len(names):
-        return None
+def json_lines(batch: pa.RecordBatch) -> list[str]:
+    """Return a JSON object for each row; its keys are the names of the columns."""
     pieces: list[pa.Array | str] = []
-    for before, name, column in zip(["{", *[", "] * len(names)], names, columns, strict=False):
-        pieces += [f"{before}{name}: ", column]
-    lines: list[str] = pc.binary_join_element_wise(*pieces, "}\n", "").to_pylist()
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        pieces += [f"{', ' if pieces else '{'}{json_text(name)}: ", json_values(column)]
+    lines: list[str] = pc.binary_join_element_wise(*pieces, "}\n", "").to_pylist() if pieces else []
     return lines
 
 
-def csv_lines(batch: pa.RecordBatch) -> list[str] | None:
-    """Return a line of CSV for each row; None where a column cannot be made at once."""
-    columns = [csv_cells(column) for column in batch.columns]
-    if not columns or None in columns:
-        return None
-    ended = [*columns[:-1], pc.binary_join_element_wise(columns[-1], "", "\n")]
-    lines: list[str] = pc.binary_join_element_wise(*ended, ",").to_pylist()
+def csv_lines(batch: pa.RecordBatch) -> list[str]:
+    """Return a line of CSV for each row."""
+    if not batch.num_columns:
+        return []
+    *first, last = map(csv_cells, batch.columns)
+    ended = pc.binary_join_element_wise(last, "", "\n")
+    lines: list[str] = pc.binary_join_element_wise(*first, ended, ",").to_pylist()
     return lines
 
 
-def json_values(column: pa.Array) -> pa.Array | None:
-    """Return the values of a column as JSON; None for another type of column."""
-    if pa.types.is_map(column.type):
-        found = _objects(column)
-    elif pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
+def json_values(column: pa.Array) -> pa.Array:
+    """Return the values of a column as JSON."""
+    texts = texts_of(column)
+    if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
         found = column.cast(pa.string())
+    elif texts is not None:
+        found = _quoted(texts)
     else:
-        texts = texts_of(column)
-        found = None if texts is None else _quoted(texts)
-    return None if found is None else found.fill_null("null")
+        found = _nested(column)
+    if found is None:
+        return pa.array(map(json_text, values_of(column)), pa.string())
+    return found.fill_null("null")
 
 
-def csv_cells(column: pa.Array) -> pa.Array | None:
-    """Return the values of a column as cells of CSV; None for another type of column."""
+def csv_cells(column: pa.Array) -> pa.Array:
+    """Return the values of a column as cells of CSV: NULL is empty, maps and lists are JSON, and an empty text is in quotes."""
     if pa.types.is_integer(column.type):
         return column.cast(pa.string()).fill_null("")
-    texts = _objects(column) if pa.types.is_map(column.type) else texts_of(column)
+    texts = texts_of(column)
     if texts is None:
-        return None
+        texts = _nested(column)
+    if texts is None:
+        texts = pa.array([_plain(value) for value in values_of(column)], pa.string())
     doubled = pc.replace_substring(texts, '"', '""')
     quoted = pc.binary_join_element_wise('"', doubled, '"', "")
     needs_quotes = pc.or_(pc.match_substring_regex(texts, QUOTED), pc.equal(texts, ""))
     return pc.if_else(needs_quotes, quoted, texts).fill_null("")
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """Return the values of a column: times in ISO form, maps as dictionaries, bytes in hex."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return list(iso(column).to_pylist())
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_decimal(kind):
+        return [None if v is None else int(v) if kind.scale == 0 else str(v) for v in values]
+    if pa.types.is_binary(kind):
+        return [None if value is None else value.hex() for value in values]
+    if not pa.types.is_map(kind):
+        return values
+    return [None if pairs is None else dict(pairs) for pairs in values]
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON; numbers without a JSON form are text, bytes are in hex."""
+    return json.dumps(
+        value, ensure_ascii=False, default=lambda v: v.hex() if isinstance(v, bytes) else str(v)
+    )
+
+
+def _plain(value: Any) -> str | None:
+    if value is None:
+        return None
+    return json_text(value) if isinstance(value, (dict, list)) else str(value)
 
 
 def texts_of(column: pa.Array) -> pa.Array | None:
@@ -83,20 +112,34 @@ def iso(column: pa.Array) -> pa.Array:
     return dated if column.type.tz is None else pc.binary_join_element_wise(dated, "Z", "")
 
 
-def _objects(maps: pa.MapArray) -> pa.Array | None:
-    """Return maps of texts as JSON objects; None where a key comes twice in one."""
-    if not (pa.types.is_string(maps.type.key_type) and pa.types.is_string(maps.type.item_type)):
+def _nested(column: pa.Array) -> pa.Array | None:
+    """Return lists and maps of texts as JSON; None for other columns, and where a map has a key twice."""
+    kind = column.type
+    if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
+        items = _quoted(column.flatten()).fill_null("null")
+        sizes = pc.list_value_length(column).fill_null(0).to_numpy()
+        return _joined(items, np.append(0, np.cumsum(sizes)), "[]", column)
+    if not (
+        pa.types.is_map(kind)
+        and pa.types.is_string(kind.key_type)
+        and pa.types.is_string(kind.item_type)
+    ):
         return None
-    keys, values, rows = map_entries(maps)
-    if not distinct_keys(keys, rows, len(maps)):
+    keys, values, rows = map_entries(column)
+    if not distinct_keys(keys, rows, len(column)):
         return None
     names = keys.dictionary_encode()
-    named = _quoted(names.dictionary.cast(pa.string())).take(names.indices)
+    named = _quoted(names.dictionary).take(names.indices)
     entries = pc.binary_join_element_wise(named, _quoted(values).fill_null("null"), ": ")
-    ends = np.searchsorted(rows, np.arange(len(maps) + 1)).astype(np.int32)
-    lists = pa.ListArray.from_arrays(pa.array(ends), entries)
-    found = pc.binary_join_element_wise("{", pc.binary_join(lists, ", "), "}", "")
-    return pc.if_else(maps.is_valid(), found, pa.scalar(None, pa.string()))
+    return _joined(entries, np.searchsorted(rows, np.arange(len(column) + 1)), "{}", column)
+
+
+def _joined(entries: pa.Array, ends: Longs, brackets: str, column: pa.Array) -> pa.Array:
+    """Return the entries of each row in brackets, null where the column is."""
+    lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), entries)
+    inside = pc.binary_join(lists, ", ")
+    found = pc.binary_join_element_wise(brackets[0], inside, brackets[1], "")
+    return pc.if_else(column.is_valid(), found, pa.scalar(None, pa.string()))
 
 
 def _quoted(texts: pa.Array) -> pa.Array:
@@ -105,6 +148,6 @@ def _quoted(texts: pa.Array) -> pa.Array:
     special = pc.match_substring_regex(texts, ESCAPED).fill_null(fill_value=False)
     if pc.any(special).as_py():
         odd: Sequence[str] = texts.filter(special).to_pylist()
-        escaped = pa.array([json.dumps(text, ensure_ascii=False) for text in odd], pa.string())
+        escaped = pa.array(map(json_text, odd), pa.string())
         found = pc.replace_with_mask(found, special, escaped)
     return found
