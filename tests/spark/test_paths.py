@@ -86,6 +86,18 @@ def test_a_table_of_a_catalog_is_read_from_its_location(
         ("CREATE TABLE held USING trail OPTIONS (tabel 'X') LOCATION '{0}/oa'", "no option tabel"),
         ("CREATE TABLE held USING trail", "needs a path"),
         ("CREATE TABLE held USING copybook LOCATION '{0}/one.dat'", "copybook"),
+        (
+            "CREATE TABLE held USING trail LOCATION 'dirdat/oa'",
+            "LOCATION of a table is the relative path",
+        ),
+        (
+            "CREATE TABLE held USING trail OPTIONS (path 'oa')",
+            "is the relative path oa.*option base",
+        ),
+        (
+            "CREATE TABLE held USING message_capture OPTIONS (properties 'p') LOCATION '{0}/messages'",
+            "properties of a table is the relative path p",
+        ),
     ],
 )
 def test_a_table_with_wrong_options_is_refused_when_it_is_created(
@@ -93,6 +105,19 @@ def test_a_table_with_wrong_options_is_refused_when_it_is_created(
 ) -> None:
     with pytest.raises(PySparkException, match=problem):
         spark.sql(statement.format(place.folder))
+
+
+def test_a_table_with_a_base_has_relative_paths(spark: SparkSession, place: Place) -> None:
+    spark.sql(f"CREATE TABLE held USING trail OPTIONS (base '{place.folder}') LOCATION 'oa'")
+    assert spark.table("held").count() == 2
+
+
+def test_a_table_with_columns_is_refused_when_it_is_read(spark: SparkSession, place: Place) -> None:
+    """Spark asks the format nothing when such a table is created."""
+    spark.sql(f"CREATE TABLE held (position string) USING trail LOCATION '{place.folder}/oa'")
+
+    with pytest.raises(PySparkException, match="takes no list of columns"):
+        spark.table("held").count()
 
 
 def test_a_stream_and_a_sink_take_one_path(spark: SparkSession, place: Place) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sample_trail import NOTES, Op, write_trail
+from trailgate.jobs.checking.report import check_trail
 from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.trail.format.file_header import decode_header
 
@@ -122,6 +124,46 @@ def test_a_failed_write_leaves_nothing(frame: DataFrame, prefix: str, tmp_path: 
 
     assert not [path for path in target.parent.rglob("*") if path.is_file() and path.name[0] != "."]
     assert not [path for path in target.parent.rglob("*") if path.is_dir()]
+
+
+def test_what_is_left_of_transactions_is_written_whole(
+    spark: SparkSession, frame: DataFrame, prefix: str, tmp_path: Path
+) -> None:
+    chosen = spark.read.format("trail").option("tables", "MY.ORDERS").load(prefix)
+    frames = [chosen, frame.where("table = 'MY.ORDERS'"), chosen.orderBy("position").coalesce(1)]
+
+    for number, left in enumerate(frames):
+        target = tmp_path / f"x{number}"
+        writer = left.write.format("trail").option("definitions", f"{prefix}.def").mode("append")
+        writer.save(str(target))
+
+        assert [(row["tx_id"], row["tx_ind"]) for row in rows(target)] == [
+            *(("tx0", "W"), ("tx1", "B"), ("tx1", "E"), ("tx0", "W"), ("tx1", "W"), ("tx2", "W"))
+        ]
+        assert check_trail(str(target)).whole
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda frame: frame.repartition(2), "row's position, .* is before|two partitions"),
+        (lambda frame: frame.union(frame), "row's position, .* is before"),
+        (
+            lambda frame: frame.union(frame).repartition(1).sortWithinPartitions("position"),
+            "two rows",
+        ),
+    ],
+)
+def test_rows_that_are_not_in_the_order_of_the_trail_are_refused(
+    frame: DataFrame, prefix: str, tmp_path: Path, change: Any, problem: str
+) -> None:
+    writer = change(frame).write.format("trail").option("definitions", f"{prefix}.def")
+
+    with pytest.raises(PySparkException, match=problem) as caught:
+        writer.mode("append").save(str(tmp_path / "out" / "xx"))
+
+    assert 'df.repartition(1).sortWithinPartitions("position")' in str(caught.value)
+    assert not list((tmp_path / "out").glob("xx*"))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from trailgate.cli.options import Format
 from trailgate.cli.output import done_already
-from trailgate.cli.row_output import Counted, limited, print_csv, print_json
+from trailgate.cli.row_output import Counted, check_names, limited, print_csv, print_json
 from trailgate.errors import OptionError, StorageError, Where, masked
 from trailgate.storage.files.addresses import is_stored, is_there, locate
 from trailgate.storage.files.durable import writing
@@ -46,6 +46,7 @@ def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | N
     writing fails there is no file.
     """
     write = WRITERS[ending_of(address)]
+    check_names(schema.names)
     if is_there(address):
         raise there_already(address)
     counted = Counted()

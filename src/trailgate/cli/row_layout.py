@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-GAP: Final = "  "
+import pyarrow as pa
+
+from trailgate.cli.columns.layout import GAP, RowParts, laid_out
+
 INDENT: Final = "    "  # of the lines that continue a row
 BESIDE: Final = 48  # columns that data need beside the head; with fewer they are below it
 
@@ -71,6 +74,13 @@ class RowLayout:
         else:
             yield from self._head(row.head)
             yield from flowed(row.data, self._width, INDENT)
+
+    def texts(self, rows: RowParts) -> pa.Array:
+        """Return the lines of each row without the last line break; null where ``lines`` must make them."""
+        if not self._widths:
+            return pa.nulls(len(rows.starts) - 1, pa.string())
+        indent = self._head_width + len(GAP) if self._beside else len(INDENT)
+        return laid_out(rows, self._widths, self._width, indent, beside=self._beside)
 
     @property
     def _head_width(self) -> int:

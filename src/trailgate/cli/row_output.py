@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from trailgate.cli.columns.layout import RowParts
+from trailgate.cli.columns.texts import csv_cells, csv_lines, json_lines, json_text, values_of
 from trailgate.cli.options import Format
-from trailgate.cli.output import painter, printable, quiet_pipe, say, terminal_width
+from trailgate.cli.output import in_colours, painter, printable, quiet_pipe, say, terminal_width
 from trailgate.cli.paging import paged
 from trailgate.cli.row_layout import Part, RowLayout, Shown
-from trailgate.errors import TrailgateError
+from trailgate.errors import OptionError, TrailgateError
 
 QUOTED: Final = re.compile(r'[",\r\n]')  # what a cell of CSV has only in quotes
 ROWS: Final = 1024  # that are turned into Python values at once
@@ -30,7 +33,8 @@ class RowForm:
     """How rows are shown to people: headings, and the parts of a row in an order of their own.
 
     ``data`` is the heading of what follows the head; without it a row has only the cells of its head. ``rows`` are shown by
-    default; ``hidden`` states what ``--wide`` would show too.
+    default; ``hidden`` states what ``--wide`` would show too. ``columns`` makes the parts of all rows of a batch, as they are without colours; None
+    where it cannot.
     """
 
     headings: Sequence[str]
@@ -38,6 +42,7 @@ class RowForm:
     rows: int
     data: str = ""
     hidden: str = ""
+    columns: Callable[[pa.RecordBatch], RowParts | None] | None = None
 
     @classmethod
     def of_columns(cls, names: Sequence[str], rows: int) -> RowForm:
@@ -59,7 +64,11 @@ def print_batches(
     limit: int | None = None,
     wide: bool = False,
 ) -> int:
-    """Print rows, at most ``limit`` of them, and return how many; a reader that stops early is not an error."""
+    """Print rows, at most ``limit`` of them, and return how many; a reader that stops early is not an error.
+
+    Raises OptionError where two columns have one name.
+    """
+    check_names(names)
     counted = Counted()
     with quiet_pipe():
         if format is Format.JSON:
@@ -71,6 +80,13 @@ def print_batches(
                 shown = form.rows if limit is None else limit
                 print_table(counted.of(batches), shown, form, wide=wide)
     return counted.rows
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise OptionError where two columns have one name, which rows with named values cannot have."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise OptionError(f"{count} columns are named {name}", hint="Name them by AS")
 
 
 class Counted:
@@ -104,59 +120,21 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa
 def rows(batch: pa.RecordBatch) -> list[Row]:
     """Return rows as dictionaries: times in ISO form, maps as dictionaries, bytes in hex."""
     names = batch.schema.names
-    columns = [_values(batch[name]) for name in names]
+    columns = map(values_of, batch.columns)
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def _values(column: pa.Array) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        return list(_iso(column).to_pylist())
-    if pa.types.is_decimal(column.type):
-        whole = column.type.scale == 0
-        return [None if v is None else int(v) if whole else str(v) for v in column.to_pylist()]
-    if pa.types.is_binary(column.type):
-        return [None if value is None else value.hex() for value in column.to_pylist()]
-    if not pa.types.is_map(column.type):
-        return list(column.to_pylist())
-    return [None if pairs is None else dict(pairs) for pairs in column.to_pylist()]
-
-
-def _iso(column: pa.Array) -> pa.Array:
-    # The cast through integers keeps the instant and needs no time zone database.
-    text = column.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
-    dated = pc.utf8_replace_slice(text, start=10, stop=11, replacement="T")
-    return dated if column.type.tz is None else pc.binary_join_element_wise(dated, "Z", "")
 
 
 def print_json(batches: Iterable[pa.RecordBatch]) -> None:
     """Print one JSON object a line; its keys are the names of the columns."""
     for batch in batches:
-        sys.stdout.writelines(f"{_json(row)}\n" for row in rows(batch))
+        sys.stdout.writelines(json_lines(batch))
 
 
 def print_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> None:
     """Print a header and one line a row: maps are JSON text, NULL is empty, and an empty text is in quotes."""
-    print(",".join(map(_cell, names)))
+    print(",".join(csv_cells(pa.array(names, pa.string())).to_pylist()))
     for batch in batches:
-        lines = (",".join(map(_cell, row.values())) for row in rows(batch))
-        sys.stdout.writelines(f"{line}\n" for line in lines)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    text = _json(value) if isinstance(value, (dict, list)) else str(value)
-    if text and not QUOTED.search(text):
-        return text
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"'
-
-
-def _json(value: Any) -> str:
-    """Return a value as JSON; numbers without a JSON form are text, bytes are in hex."""
-    return json.dumps(
-        value, ensure_ascii=False, default=lambda v: v.hex() if isinstance(v, bytes) else str(v)
-    )
+        sys.stdout.writelines(csv_lines(batch))
 
 
 def print_table(
@@ -173,13 +151,15 @@ def print_table(
         if batch is None:
             more = True
             break
-        shown = [form.parts(row, paint) for row in rows(batch.slice(0, limit - printed))]
-        more = batch.num_rows > len(shown)
+        part = batch.slice(0, limit - printed)
+        more = batch.num_rows > part.num_rows
         if not begun:
             begun = True
+            shown = [form.parts(row, paint) for row in rows(part)]
             sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin(shown))
-        sys.stdout.writelines(f"{line}\n" for row in shown for line in layout.lines(row))
-        printed += len(shown)
+        for text in _texts(part, form, layout, paint):
+            print(text)
+        printed += part.num_rows
     if not begun:
         sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin([]))
     if more:
@@ -199,6 +179,19 @@ def _until_shown(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.R
         if taken < limit:
             raise
         yield None
+
+
+def _texts(batch: pa.RecordBatch, form: RowForm, layout: RowLayout, paint: Paint) -> Iterator[str]:
+    """Yield the lines of rows: those of as many rows as can be made in whole columns, or of a row."""
+    made = None if in_colours() or form.columns is None else form.columns(batch)
+    texts = pa.nulls(batch.num_rows, pa.string()) if made is None else layout.texts(made)
+    ends = np.flatnonzero(np.diff(np.asarray(texts.is_null()))) + 1
+    for start, end in pairwise([0, *ends.tolist(), batch.num_rows]):
+        if texts[start].is_valid:
+            yield "\n".join(texts.slice(start, end - start).to_pylist())
+            continue
+        for row in rows(batch.slice(start, end - start)):
+            yield from layout.lines(form.parts(row, paint))
 
 
 def print_rows(headings: Sequence[str], data: str, rows: Sequence[Shown]) -> None:
@@ -225,5 +218,5 @@ def value_text(value: str | None) -> str:
 
 def _text(value: Any) -> str:
     if isinstance(value, (dict, list)):
-        return _json(value)
+        return json_text(value)
     return value_text(value if value is None else str(value))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
+from trailgate.cli.columns.operations import operation_columns
 from trailgate.cli.output import printable
 from trailgate.cli.row_layout import Part, Shown
 from trailgate.cli.row_output import Paint, Row, RowForm, short_time, value_text
@@ -44,14 +46,14 @@ def _change(before: Values, after: Values, paint: Paint) -> Iterator[Part]:
     for name in dict.fromkeys([*after, *before]):
         label = paint(f"{name}=", "dim")
         if name not in after:
-            old, new = value_text(before[name]), "not logged" if after else ""
+            old, new = value_text(before[name]), "not logged" if after else None
         elif name in before and before[name] != after[name]:
             old, new = value_text(before[name]), value_text(after[name])
         else:
             text = value_text(after[name])
             yield Part(f"{name}={text}", f"{label}{text}")
             continue
-        if not new:
+        if new is None:
             yield Part(f"{name}={old}", f"{label}{old}")
         else:
             painted = f"{label}{paint(old, 'red')} -> {paint(new, 'green')}"
@@ -123,8 +125,11 @@ OPERATIONS: Final = RowForm(
     ROWS,
     "columns",
     "Not shown: csn, tokens, and the transaction's owner and name. --wide and --format json show them.",
+    partial(operation_columns, wide=False),
 )
-WIDE_OPERATIONS: Final = RowForm(_HEADINGS, _wide_operation, ROWS, "columns")
+WIDE_OPERATIONS: Final = RowForm(
+    _HEADINGS, _wide_operation, ROWS, "columns", columns=partial(operation_columns, wide=True)
+)
 RECORDS: Final = RowForm(
     _OF_RECORDS,
     _record,

@@ -120,7 +120,7 @@ def columns_from_map(
     its record, for a key that is not among the names or occurs twice in one map.
     """
     rows = len(maps)
-    keys, items, row_of = _entries(maps)
+    keys, items, row_of = map_entries(maps)
     which = _column_of(keys, names, row_of)
     slots = np.full((len(names), rows), -1, np.int64)
     slots[which, row_of] = np.arange(len(keys))
@@ -129,7 +129,7 @@ def columns_from_map(
     return [_picked(items, line) for line in slots]
 
 
-def _entries(maps: pa.MapArray) -> tuple[pa.Array, pa.Array, Longs]:
+def map_entries(maps: pa.MapArray) -> tuple[pa.Array, pa.Array, Longs]:
     """Return the entries' keys and values, and the row of each."""
     dense = maps.drop_null() if maps.null_count else maps
     offsets = dense.offsets.to_numpy()
@@ -176,7 +176,7 @@ def _picked(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask 
 
 def joined_maps(first: pa.MapArray, second: pa.MapArray) -> pa.MapArray:
     """Return each row's entries of both; where both have a key, the second one's. A null map has no entries."""
-    parts = [_entries(first), _entries(second)]
+    parts = [map_entries(first), map_entries(second)]
     keys = pa.concat_arrays([part[0] for part in parts])
     items = pa.concat_arrays([part[1] for part in parts])
     row_of = np.concatenate([part[2] for part in parts])

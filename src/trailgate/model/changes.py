@@ -119,6 +119,18 @@ class ChangeBatch:
             found[block.order] = block.tx_ind
         return found
 
+    def in_order(self, name: str) -> pa.Array:
+        """Return a column of texts of all operations in their order; ``name`` is that of a member of the blocks."""
+        parts = [
+            pa.nulls(len(block), pa.string()) if values is None else values
+            for block, values in ((block, getattr(block, name)) for block in self.blocks)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        rows = np.empty(self.rows, np.int64)
+        rows[np.concatenate([block.order for block in self.blocks])] = np.arange(self.rows)
+        return pa.concat_arrays(parts).take(pa.array(rows))
+
     def find(self, order: int) -> tuple[ChangeBlock, int]:
         """Return the block and the row in it that hold an operation."""
         for block in self.blocks:
@@ -139,3 +151,9 @@ class ChangeBatch:
                 taken = block.take(rows)
                 blocks.append(replace(taken, order=place[taken.order].astype(np.int64)))
         return ChangeBatch(blocks, int(keep.sum()))
+
+
+def indicators(first: Mask, last: Mask) -> Octets:
+    """Return the indicators of operations that are the first or the last of their transactions."""
+    table = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
+    return table[first.astype(np.uint8) * 2 + last]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql.types import StructField, StructType
@@ -11,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 from trailgate.errors import OptionError
 from trailgate.options import PATH, Option, Options
 from trailgate.options import PATHS as MANY_PATHS
-from trailgate.storage.files.addresses import absolute, absolute_value
+from trailgate.storage.files.addresses import absolute, absolute_value, is_absolute
 from trailgate.storage.files.found_files import addresses_of
 from trailgate.storage.reading.trail.options import DEFINITIONS
 
@@ -20,6 +21,10 @@ BASE: Final = Option("base", PATH, "the folder that relative paths are from")
 OF_FILES: Final = (PATH, MANY_PATHS, DEFINITIONS)  # kinds of options that name files
 OF_CATALOG: Final = ("owner", "provider")  # are both given with a table of a catalog alone
 GIVEN: Final = "option."  # before the names of OPTIONS of CREATE TABLE, which are given twice
+TABLE: Final = (
+    "CREATE TABLE ... USING takes no list of columns (with one, Spark gives the format no options), "
+    "and absolute paths, or the option base"
+)
 KEPT: Final = "trailgate.options"  # in the metadata of a column
 
 
@@ -35,14 +40,30 @@ def read_with_paths(
     others = {name: value for name, value in named.items() if name.casefold() not in PATHS}
     paths = named.get("path") or _listed(named.get("paths"))
     if not paths:
-        hint = f"As in {example}. A table of a catalog is created with an absolute LOCATION, and without columns"
-        raise OptionError(f"the format {options.what} needs a path", hint=hint)
+        raise OptionError(
+            f"the format {options.what} needs a path", hint=f"As in {example}. {TABLE}"
+        )
     values = options.read(others)
+    if named is not given and not is_absolute(values["base"] or "."):
+        _check_absolute(options, addresses_of(paths), values)
     base = values["base"] = absolute(values["base"] or ".", folder)
     for row in options:
         if row.kind in OF_FILES:
             values[row.name] = absolute_value(values[row.name], base)
     return tuple(absolute(path, base) for path in addresses_of(paths)), values
+
+
+def _check_absolute(options: Options, paths: Sequence[str], values: Mapping[str, Any]) -> None:
+    """Raise OptionError for a relative path of a table of a catalog: sessions that read it have other working folders."""
+    named: list[tuple[str, str | os.PathLike[str]]] = [("LOCATION", path) for path in paths]
+    for row in options:
+        if row.kind in OF_FILES and row is not BASE:
+            value = values[row.name]
+            found = value if isinstance(value, tuple) else (value,)
+            named += [(row.spelled, path) for path in found if isinstance(path, str | os.PathLike)]
+    for name, path in named:
+        if not is_absolute(path):
+            raise OptionError(f"{name} of a table is the relative path {path}", hint=TABLE)
 
 
 def one_path(paths: tuple[str, ...], what: str) -> str:

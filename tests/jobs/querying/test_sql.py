@@ -115,6 +115,8 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     assert run(["sql", sql, "--to", "rows.parquet"]) == 0
     assert run(["sql", "DELETE FROM x"]) == 2
 
+    assert run(["sql", "SELECT 1 AS a, 2 AS a", "--format", "json"]) == 2
+    assert "2 columns are named a. Name them by AS" in capsys.readouterr().err
     assert printed.splitlines()[:2] == ["ID  NAME", "1   name 1"]
     assert json.loads(lines[2]) == {"ID": "3", "NAME": "name 3"}
     assert pq.read_table(tmp_path / "rows.parquet")["NAME"].to_pylist()[0] == "name 1"

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from trailgate.arrays import Mask
-from trailgate.messages.transactions.bounds import indicators
-from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, ChangeBlock
+from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, ChangeBlock, indicators
 
 Wanted = Callable[[ChangeBatch], Mask]
 

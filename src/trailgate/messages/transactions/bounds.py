@@ -23,7 +23,7 @@ from trailgate.messages.transactions.borders import LastMessage
 from trailgate.messages.transactions.held import Held
 from trailgate.messages.transactions.raw_operations import RawOperations
 from trailgate.messages.transactions.units import UnitMarks, unit_marks
-from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
+from trailgate.model.changes import BEGIN, END, WHOLE, indicators
 
 POINT = "."  # between the part of a transaction's sequence id that is in order, and its own id
 INTERLEAVED = "Transactions must be contiguous: each begins after the one before has ended"
@@ -185,12 +185,6 @@ def _by_message(
         problems=tuple(bad[m] for m in sorted(bad)),
         state=state,
     )
-
-
-def indicators(first: Mask, last: Mask) -> npt.NDArray[np.uint8]:
-    """Return the indicators of operations that are the first or the last of their transactions."""
-    table = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
-    return table[first.astype(np.uint8) * 2 + last]
 
 
 def _of_begin(values: pa.Array, rows: Longs) -> pa.Array:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.messages.transactions.bounds import Transactions, TransactionState, indicators
+from trailgate.messages.transactions.bounds import Transactions, TransactionState
 from trailgate.messages.transactions.raw_operations import RawOperations
-from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, indicators
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
 class TrailReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Reads a trail's splits in parallel.
 
-    There is no ``pushFilters``: Spark 4.3 gives wrong rows where one relation is scanned twice.
+    There is no ``pushFilters``: Spark 4.3 gives wrong rows where one relation is scanned twice (decision 0060).
     """
 
     def __init__(

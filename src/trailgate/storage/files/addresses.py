@@ -75,13 +75,19 @@ def scheme_of(address: str) -> str:
     return address.partition("://")[0].casefold()
 
 
+def is_absolute(address: Address) -> bool:
+    """Return whether an address means the same in every folder."""
+    text = os.fspath(address)
+    return URI.match(text) is not None or text.startswith(("file:", "/"))
+
+
 def absolute(address: Address, base: Address | None = None) -> str:
     """Return an address that means the same in every process: a relative path is one from ``base``.
 
     Without a base that is the working folder; a base may be an address of any store.
     """
     text = os.fspath(address)
-    if URI.match(text) or text.startswith(("file:", "/")):
+    if is_absolute(text):
         return text
     folder = str(Path.cwd()) if base is None else absolute(base)
     inside = text.removeprefix("./")

@@ -32,7 +32,7 @@ from trailgate.storage.live.recovery import Recovered, mark_of
 from trailgate.storage.writing.places.local_place import LocalPlace
 from trailgate.storage.writing.table_writing import conformed
 from trailgate.storage.writing.target import local_prefix, tables_of
-from trailgate.storage.writing.transaction_chain import inside_after
+from trailgate.storage.writing.transaction_chain import BETWEEN, followed
 from trailgate.trail.writing.writer import Encoded, encode
 
 __all__ = ["AppendOptions", "Recovered", "Recovery", "TrailAppender"]
@@ -57,7 +57,7 @@ class TrailAppender:
         disk: Disk | None = None,
     ) -> None:
         self._prefix, self._options, disk = local_prefix(prefix), options, disk or Disk()
-        self._broken = self._inside = False
+        self._broken, self._last = False, BETWEEN
         with ExitStack() as held:
             held.enter_context(locked(self._prefix))
             known = known_checkpoint(self._prefix, options)
@@ -98,15 +98,15 @@ class TrailAppender:
         """
         if not batch.rows:
             return
-        inside = self._ends_inside(batch)
+        last = followed(batch, self._last).row(batch.rows - 1)
         if encoded is None:
             encoded = self.encoded(batch)
         with self._steps():
             begin = 0
             while begin < batch.rows:
                 begin = self._write(batch, encoded, begin)
-        self._inside = inside
-        if not inside:
+        self._last = last
+        if last.closes:
             self._trail.last = mark_of(batch, batch.rows - 1)
 
     def commit(self, source_position: str) -> None:
@@ -114,7 +114,7 @@ class TrailAppender:
 
         Raises TransactionError inside a transaction.
         """
-        if self._inside:
+        if not self._last.closes:
             raise TransactionError("a commit inside a transaction: its end was not appended yet")
         with self._steps():
             self._trail.commit(source_position)
@@ -142,10 +142,6 @@ class TrailAppender:
         if longest > LONGEST_CSN:
             raise EncodeError(f"a CSN of {longest} bytes, the limit is {LONGEST_CSN}", where=where)
         return replace(block, table=known)
-
-    def _ends_inside(self, batch: ChangeBatch) -> bool:
-        """Return whether a batch ends inside a transaction; raises where it does not continue the trail."""
-        return inside_after(batch.tx_indicators(), inside=self._inside)
 
     def _write(self, batch: ChangeBatch, encoded: Encoded, begin: int) -> int:
         """Write what fits into the file, or begin another; return the operation that comes next."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from time import time_ns
 from typing import Final
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from trailgate.columnar.gathering import gathered
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
+from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_schema import OPERATIONS_SCHEMA
 from trailgate.operations.operations_table import from_operations
 from trailgate.storage.files.addresses import Address, absolute
@@ -28,7 +30,12 @@ from trailgate.storage.writing.target import (
     place_of,
     tables_of,
 )
-from trailgate.storage.writing.transaction_chain import Chain
+from trailgate.storage.writing.transaction_chain import (
+    Chain,
+    Ends,
+    RemakingChain,
+    check_remade,
+)
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 
 # The others may be left out: then they are null.
@@ -47,10 +54,11 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """The staged files of one part, and its operations by table and kind."""
+    """The staged files of one part, its operations by table and kind, and where its transactions begin and end."""
 
     segments: tuple[Segment, ...] = ()
     counts: Counts = field(default_factory=dict)
+    ends: Ends | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,41 +117,58 @@ def write_part(
 ) -> StagedPart:
     """Stage the operations of one part in their order; raises with the row in its part.
 
-    A ``chain`` follows their transactions.
+    A ``chain`` follows their transactions; without one their indicators are made anew where rows were left out.
     """
     if not target.place.is_made(target.staging):
         # A task that outlives its job must leave no files.
         problem = "the staging folder is not there: the write was given up"
         raise StorageError(problem, where=Where(source=str(target.staging)))
     with target.filling() as folder:
-        return _written(target, target.writer(folder, stem), batches, chain)
+        writer = target.writer(folder, stem)
+        try:
+            return _written(target, writer, batches, chain or RemakingChain())
+        finally:
+            writer.close()
 
 
 def _written(
-    target: Target, writer: SegmentWriter, batches: Iterable[pa.RecordBatch], chain: Chain | None
+    target: Target, writer: SegmentWriter, batches: Iterable[pa.RecordBatch], chain: Chain
 ) -> StagedPart:
     encoding = target.encoding()
     counts: Counts = {}
     rows = 0
-    for batch in gathered(batches):
-        try:
-            changes = from_operations(conformed(batch), target.definitions)
+    for changes in chain.through(_changes(target, batches)):
+        with _moved(rows):
             encoded = encoding(changes)
-            if chain is not None:
-                chain.follow(changes)
-        except TrailgateError as error:
-            if error.where.record is not None:
-                error.where = replace(error.where, record=error.where.record + rows)
-            writer.close()
-            raise
         writer.append(EncodedOperations(encoded, changes), 0, changes.rows)
         counts = added(counts, counted(changes, 0, changes.rows)[0])
         rows += changes.rows
-    return StagedPart(writer.close(), counts)
+    return StagedPart(writer.close(), counts, chain.ends)
+
+
+def _changes(target: Target, batches: Iterable[pa.RecordBatch]) -> Iterator[ChangeBatch]:
+    rows = 0
+    for batch in gathered(batches):
+        with _moved(rows):
+            changes = from_operations(conformed(batch), target.definitions)
+        yield changes
+        rows += changes.rows
+
+
+@contextmanager
+def _moved(rows: int) -> Iterator[None]:
+    """Add the rows before to the row of an error."""
+    try:
+        yield
+    except TrailgateError as error:
+        if error.where.record is not None:
+            error.where = replace(error.where, record=error.where.record + rows)
+        raise
 
 
 def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
-    """Add the parts' files to the trail in the order of the parts."""
+    """Add the parts' files to the trail in the order of the parts; raises TransactionError where their transactions do not fit."""
+    check_remade([part.ends for part in parts if part.ends is not None])
     place = target.place
     with place.held():
         check_trail(place, place.manifest(), target.options)

@@ -1,0 +1,1 @@
+"""Rows of output made in whole columns."""
