@@ -10,7 +10,7 @@ import numpy as np
 
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.receiver import Receiver, Window
-from trailgate.errors import BrokerRefusedError, Where
+from trailgate.errors import BrokerError, BrokerRefusedError, Where
 from trailgate.jobs.receive.feeds.feed import Part
 from trailgate.messages.capture import MessageBatch
 from trailgate.messages.parsing.header_columns import HeaderColumns
@@ -76,7 +76,10 @@ class JournalFeed:
         if window is None:
             return None
         self._check(window)
-        stored = self._journal.append(window.messages)
+        try:
+            stored = self._journal.append(window.messages)
+        except BrokerError as error:
+            raise error.located(source=self._address) from error
         self._receiver.acknowledge(window)
         return self._part(stored, len(window.messages) - len(stored.messages))
 
