@@ -26,9 +26,10 @@ REASON_SECONDS: Final = 1.0  # in which a broker that refuses a link gives the r
 SILENT: Final = "idle-timeout"  # in the engine's error where nothing came for so long
 # After which a broker gives up that does not announce it: Artemis by default.
 OWNED_SECONDS: Final = 61.0
+LOGIN_REFUSED: Final = "amqp:unauthorized-access"
 REFUSALS: Final = frozenset(
     {
-        "amqp:unauthorized-access",
+        LOGIN_REFUSED,
         "amqp:not-found",
         "amqp:not-allowed",
         "amqp:invalid-field",
@@ -123,7 +124,7 @@ class AmqpConnection:
         address, options = self._address, self._address.options
         transport, engine = self._proton.Transport(), self._proton.Connection()
         engine.container = options.get("client-id") or str(uuid.uuid4())
-        engine.hostname = address.host
+        engine.hostname = options.get("virtual-host", address.host)
         if address.user is not None:
             engine.user, engine.password = address.user, address.password or ""
         sasl = transport.sasl()
@@ -212,7 +213,9 @@ class AmqpConnection:
                 )
         condition = self._transport.condition
         if condition is not None and not self._is_ended:
-            raise self._condition_error("the connection is lost", condition)
+            refused = condition.name == LOGIN_REFUSED
+            what = "the broker refuses the login" if refused else "the connection is lost"
+            raise self._condition_error(what, condition)
         if self._is_ended:
             raise self.error("the connection is lost: the broker has closed it")
 

@@ -41,8 +41,8 @@ class _Token:
 class AmqpReceiver(Reconnecting):
     """Receives from one queue or topic; see ``Receiver``."""
 
-    def __init__(self, address: BrokerAddress) -> None:
-        super().__init__()
+    def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
+        super().__init__(address, lasting=lasting)
         check_tls_files(address)
         proton()
         self._address = address
@@ -106,11 +106,10 @@ class AmqpReceiver(Reconnecting):
             raise connection.error(problem, refused=refused or not error.retriable) from error
         _LOG.info("receiving from %s (%s)", self._address, connection.product)
         self._link, self._was_subscribed = link, True
-        self._backoff.reached()
+        self._reached()
         return link
 
-    def _lost(self, error: BrokerError) -> None:
-        _LOG.warning("%s", error)
+    def _forget(self, error: BrokerError) -> None:
         link, self._link = self._link, None
         if link is not None:
             if SILENT in str(error):

@@ -11,7 +11,7 @@ import numpy as np
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.receiver import Receiver, Window
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
-from trailgate.jobs.receive.feeds.feed import Part
+from trailgate.jobs.receive.feeds.feed import Link, Part
 from trailgate.messages.capture import MessageBatch
 from trailgate.messages.parsing.header_columns import HeaderColumns
 from trailgate.messages.received import as_messages
@@ -82,6 +82,11 @@ class JournalFeed:
             raise error.located(source=self._address) from error
         self._receiver.acknowledge(window)
         return self._part(stored, len(window.messages) - len(stored.messages))
+
+    @property
+    def link(self) -> Link:
+        """Return how the connection is; see ``Feed``."""
+        return Link(self._receiver.is_connected, self._receiver.connections)
 
     def lag(self, number: int) -> int:
         """Return how many messages of the journal are not in the trail; see ``Feed``."""
