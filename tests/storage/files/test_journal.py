@@ -202,10 +202,10 @@ def test_every_body_that_is_sent_is_stored_once_or_refused(
             if step == "start":
                 journal.close()
                 journal = Journal(folder, options)
-            elif step == "release":
+            elif isinstance(step, str):
                 journal.release(journal.next)
             else:
-                window = [(own, body) for own, body in step]
+                window = step
                 messages = received([body for _, body in window], [own for own, _ in window])
                 wanted = naive(stored, window, 4)
                 if wanted is None:

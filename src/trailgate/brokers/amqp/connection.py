@@ -46,6 +46,7 @@ class AmqpConnection:
         self._socket = connected(address)
         self._room = memoryview(bytearray(ROOM))
         self._is_ended, self.is_detached = False, False
+        self._session: Any = None
         self._link: Any = None
         self._deliveries: Deliveries | None = None
         self._limit = 1
@@ -73,7 +74,7 @@ class AmqpConnection:
         session.open()
         link = session.receiver(self._address.options.get("durable") or str(uuid.uuid4()))
         name_source(link.source, self._address, self._engine.remote_properties or {})
-        self._link, self._limit = link, limit
+        self._session, self._link, self._limit = session, link, limit
         deliveries = Deliveries(link, self._address.number("prefetch", AHEAD))
         link.open()
         self._answer(link)
@@ -98,7 +99,7 @@ class AmqpConnection:
 
     def close(self) -> None:
         """Close the connection: what was not accepted is in the queue again, in its order, when this returns."""
-        self._link = self._deliveries = None  # what comes now is for somebody else
+        self._session = self._link = self._deliveries = None  # what comes now is for somebody else
         with suppress(BrokerError, self._proton.ProtonException):
             self._engine.close()
             self.work(CLOSE_SECONDS)
@@ -203,10 +204,10 @@ class AmqpConnection:
     def _check(self) -> None:
         """Raise BrokerError where the broker has ended the link or the connection, or the engine has given up."""
         closed = self._proton.Endpoint.REMOTE_CLOSED
-        for endpoint in (self._link, self._engine):
+        endpoints = {"link": self._link, "session": self._session, "connection": self._engine}
+        for what, endpoint in endpoints.items():
             if endpoint is not None and endpoint.state & closed:
-                self.is_detached = endpoint is self._link
-                what = "link" if self.is_detached else "connection"
+                self.is_detached = endpoint is not self._engine
                 self._is_ended |= not self.is_detached
                 raise self._condition_error(
                     f"the broker closes the {what}", endpoint.remote_condition

@@ -99,9 +99,10 @@ class AmqpReceiver(Reconnecting):
         try:
             link = _Link(connection, connection.subscribe(self._limit))
         except BrokerError as error:
+            detached = connection.is_detached  # before the connection is closed too
             connection.close()
             # A broker that accepted it before may be starting up, or still have the consumer that was lost.
-            refused = connection.is_detached and not self._was_subscribed
+            refused = detached and not self._was_subscribed
             problem = f"the subscription fails: {error.problem}"
             raise connection.error(problem, refused=refused or not error.retriable) from error
         _LOG.info("receiving from %s (%s)", self._address, connection.product)
