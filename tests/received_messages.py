@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.brokers.receiver import Window
-from trailgate.jobs.receive.feeds.feed import Part
+from trailgate.jobs.receive.feeds.feed import Link, Part
 from trailgate.messages.capture import MessageBatch
 from trailgate.messages.received import RECEIVED, as_messages
 
@@ -40,6 +40,7 @@ class ListFeed:
 
     name = "list"
     is_connected = True
+    link = Link(is_made=True, made=1)
     is_replayed = False  # nobody knows what was received before
 
     def __init__(
@@ -91,6 +92,7 @@ class ListReceiver:
     """Gives windows of a list; what is acknowledged is noted."""
 
     is_connected = True
+    connections = 1
 
     def __init__(self, *windows: pa.RecordBatch) -> None:
         self._windows: Iterator[pa.RecordBatch] = iter(windows)

@@ -11,11 +11,19 @@ from trailgate.brokers.stomp.frames import FrameReader, encode_frame
 class Sender:
     """Sends to one destination; ``send`` returns when the broker has stored all of it."""
 
-    def __init__(self, port: int, destination: str, login: tuple[str, str], **headers: str) -> None:
+    def __init__(
+        self,
+        port: int,
+        destination: str,
+        login: tuple[str, str],
+        *,
+        host: str = "x",
+        **headers: str,
+    ) -> None:
         self._destination, self._headers, self._sent = destination, headers, 0
         self._socket = socket.create_connection(("127.0.0.1", port), 30)
         self._reader = FrameReader()
-        headers = {"accept-version": "1.2", "host": "x", "login": login[0], "passcode": login[1]}
+        headers = {"accept-version": "1.2", "host": host, "login": login[0], "passcode": login[1]}
         self._socket.sendall(encode_frame("CONNECT", headers))
         assert "version" in self._answer()
 

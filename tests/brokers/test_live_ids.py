@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -77,3 +78,26 @@ def test_without_the_jms_id_that_is_needed_nothing_is_taken_from_the_broker(
     place.run("--from", artemis.address(queue, "amqp"))
     assert place.captured() == [(1, "W")]
     assert place.column("csn")[0].startswith("ID:")
+
+
+@pytest.mark.parametrize("scheme", ["amqp", "stomp"])
+def test_messages_with_one_id_and_other_bodies_are_captured_or_refused(
+    artemis: Artemis, place: LivePlace, scheme: str
+) -> None:
+    pytest.importorskip("proton", reason="AMQP needs the extra amqp")
+    from proton import Message  # noqa: PLC0415  an extra
+
+    from brokers.amqp_sender import send_messages  # noqa: PLC0415  as above
+
+    queue, wanted = f"one.id.{scheme}", [(number, "W") for number in range(10)]
+    texts = [Message(row(*one), id="ID:one", durable=True) for one in wanted]
+    send_messages(artemis.amqp, LOGIN, queue, texts)
+    process = place.start("--from", artemis.address(queue, scheme), output=subprocess.DEVNULL)
+
+    if scheme == "stomp":  # by which Artemis gives ids of its own
+        assert process.wait(PATIENCE) == 0
+    else:
+        assert process.wait(PATIENCE) == 1
+        assert "the message id ID:one came before, with another body" in place.log.read_text()
+        place.run("--from", artemis.address(queue, "stomp"))
+    assert place.captured() == wanted

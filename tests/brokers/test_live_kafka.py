@@ -49,6 +49,17 @@ def test_headers_arrive_by_their_jms_names(kafka: Kafka, place: LivePlace) -> No
     assert place.column("csn") == ["ID:headers:0:00000000000000000000"]
 
 
+def test_messages_with_one_key_and_one_body_are_all_captured(
+    kafka: Kafka, place: LivePlace
+) -> None:
+    kafka.create("alike")
+    kafka.send("alike", [row(1, "W"), row(1, "W"), row(2, "W")], key="k")
+    place.run("--from", kafka.address("alike"))
+    place.run("--from", kafka.address("alike"))
+
+    assert place.captured() == [(1, "W"), (1, "W"), (2, "W")]
+
+
 @pytest.mark.timeout(300 + 20 * ROUNDS)
 def test_each_operation_is_captured_once_whatever_is_killed(kafka: Kafka, place: LivePlace) -> None:
     drawn = chance("killed kafka")

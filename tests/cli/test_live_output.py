@@ -96,7 +96,7 @@ def test_without_a_terminal_there_is_a_line_a_batch(tmp_path: Path, more: dict[s
         r"4 messages, 3 transactions, 3 operations, 1 quarantined; trail at file 0, byte \d+",
         batches[1],
     )
-    assert lines[-1] == f"{MESSAGES} messages, {MESSAGES - 1} operations"
+    assert lines[-1] == f"{MESSAGES} messages, {MESSAGES - 1} operations, 1 quarantined"
     assert "\x1b" not in text
 
 

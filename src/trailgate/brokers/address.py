@@ -76,7 +76,19 @@ OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
             _JMS,
             1,
         ),
+        "patience": AddressOption(
+            "seconds in which the broker has to answer; a run that ends where nothing comes gives up after them",
+            _ALL,
+            1,
+        ),
         "window": AddressOption("messages that are worked on at once, at most", _ALL, 1),
+        "virtual-host": AddressOption(
+            "the virtual host of the broker, where that is not its address", _JMS
+        ),
+        "id-header": AddressOption(
+            "a header with an id that a message keeps, for brokers that are not known to keep message-id",
+            _STOMP,
+        ),
         "partition": AddressOption("the partition that is received", _KAFKA, 0),
         "mechanism": AddressOption("how Kafka is logged in to, as SCRAM-SHA-512", _KAFKA),
     }

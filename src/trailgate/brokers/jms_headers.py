@@ -51,6 +51,14 @@ DELIVERY_COUNT: Final = "JMSXDeliveryCount"
 
 # Fields of protocols and brokers that a JMS client does not see.
 HIDDEN: Final = frozenset(
-    {"ack", "subscription", "content-length", "content-type", "destination-type", "message-id"}
+    {
+        "ack",
+        "content-length",
+        "content-type",
+        "destination-type",
+        "message-id",
+        "receipt",  # of the sender's SEND
+        "subscription",
+    }
 )
 HIDDEN_PREFIXES: Final = ("__AMQ_CID", "__HDR_", "JMS_AMQP_", "_AMQ_")

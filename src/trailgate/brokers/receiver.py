@@ -24,11 +24,16 @@ class Receiver(Protocol):
         """Return whether there is a connection: only then does nothing coming mean that there is nothing."""
         ...
 
+    @property
+    def connections(self) -> int:
+        """Return how many connections were made."""
+        ...
+
     def receive(self, seconds: float) -> Window | None:
         """Return what has arrived, after waiting so long for a first message at most; None where nothing came.
 
         A connection that is lost is made again meanwhile. Raises BrokerRefusedError where that is in vain, and
-        BrokerError where nothing was ever reached.
+        BrokerError where nothing was ever reached, or, unless the receiver is lasting, nothing for as long as the address states.
         """
         ...
 

@@ -50,7 +50,8 @@ def received_into(
     except OSError as error:
         # By TLS 1.3 that comes with the broker's first answer.
         refused = isinstance(error, ssl.SSLError) and _ALERT.search(str(error)) is not None
-        raise failed(f"the connection is lost: {error}", refused=refused) from error
+        what = "the broker refuses the certificate" if refused else "the connection is lost"
+        raise failed(f"{what}: {error}", refused=refused) from error
 
 
 def _may_help(error: Exception) -> bool:

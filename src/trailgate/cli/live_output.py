@@ -17,6 +17,7 @@ from typing import Final
 from trailgate.cli.capture_output import counts_table, many
 from trailgate.cli.live_view import LiveView, viewed
 from trailgate.cli.output import console, done_already, quiet_pipe, say
+from trailgate.jobs.receive.feeds.feed import Link
 from trailgate.jobs.receive.options import BatchReport
 from trailgate.jobs.receive.repairing import RepairSummary
 from trailgate.jobs.receive.run import LiveCapture
@@ -45,14 +46,15 @@ class LiveOutput:
         return self.view and sys.stdout.isatty() and not plain
 
 
-def print_live(live: LiveCapture, output: LiveOutput) -> None:
-    """Run a live capture until it is stopped, and print what each batch did."""
+def print_live(live: LiveCapture, output: LiveOutput) -> Statistics:
+    """Run a live capture until it is stopped, and print what each batch did; return what all did."""
     _log_brokers()
     with ExitStack() as held:
         watch = _Watch(output, held)
         stop = held.enter_context(stoppable())
 
         def is_asked() -> bool:
+            watch.link(live.link)
             watch.tick()
             return stop.is_asked()
 
@@ -61,10 +63,12 @@ def print_live(live: LiveCapture, output: LiveOutput) -> None:
         watch.tick()
     total = watch.statistics
     if not output.as_json:
-        print(f"{total.messages:,} messages, {total.operations:,} operations", flush=True)
+        bad = f", {total.quarantined:,} quarantined" if total.quarantined else ""
+        print(f"{total.messages:,} messages, {total.operations:,} operations{bad}", flush=True)
     unfinished = live.unfinished
     if unfinished is not None:
         print(f"note: {unfinished}; its messages are kept for the next start", file=sys.stderr)
+    return total
 
 
 def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
@@ -98,10 +102,14 @@ class _Watch:
 
     def batch(self, report: BatchReport) -> None:
         """Hand on what a batch did."""
-        self.statistics = self.statistics.with_batch(report)
+        self.statistics = self.statistics.with_batch(report, time.time())
         if self._view is None:
             self._print(json.dumps(asdict(report)) if self._as_json else _sentence(report))
         self.tick()
+
+    def link(self, link: Link) -> None:
+        """Note how the connection to the broker is."""
+        self.statistics = self.statistics.with_link(link)
 
     def tick(self) -> None:
         """Hand on what was done so far."""

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from brokers.real_brokers import free_ports
 from trailgate.errors import OptionError, WriteError
+from trailgate.jobs.receive.feeds.feed import Link
 from trailgate.jobs.receive.options import BatchReport
 from trailgate.jobs.receive.watching.metrics import as_text
 from trailgate.jobs.receive.watching.metrics_output import metrics_output
@@ -214,3 +215,24 @@ def test_a_report_is_plain_values() -> None:
     assert report is not None
 
     assert json.loads(json.dumps(report.fields()))["lag_messages"] == 4
+
+
+def test_what_the_connection_is_shows_while_nothing_comes() -> None:
+    begun = Statistics()
+    made = begun.with_link(Link(is_made=True, made=1)).with_batch(batch(), 1700000000.25)
+    lost = made.with_link(Link(is_made=False, made=1))
+    again = lost.with_link(Link(is_made=True, made=2))
+
+    shown = [values(one) for one in (begun, made, lost, again)]
+    assert [one["trailgate_connected"] for one in shown] == [0, 1, 0, 1]
+    assert [one["trailgate_reconnections_total"] for one in shown] == [0, 0, 0, 1]
+    assert [one.get("trailgate_last_message_timestamp_seconds") for one in shown] == [
+        None, 1700000000.25, 1700000000.25, 1700000000.25,
+    ]  # fmt: skip
+    assert again.with_link(Link(is_made=True, made=2)) is again
+
+
+def values(statistics: Statistics) -> dict[str, float]:
+    """Return the metrics that have one value, as Prometheus' reader takes them."""
+    families = parser.text_string_to_metric_families(as_text(statistics, "ot"))
+    return {one.name: one.value for family in families for one in family.samples}

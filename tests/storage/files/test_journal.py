@@ -7,12 +7,15 @@ import os
 from itertools import accumulate
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
 from received_messages import received
 from trailgate.errors import BrokerError, StorageError, WriteError
+from trailgate.storage.files.journal.frames import encode_frame
 from trailgate.storage.files.journal.journal import Journal, JournalOptions, Stored
 
 SMALL = JournalOptions(segment_bytes=1500, remembered=20)
@@ -79,7 +82,7 @@ def test_segments_go_when_the_trail_has_them_and_their_ids_stay(tmp_path: Path) 
             next(journal.read(15))
     with Journal(folder, SMALL) as journal:
         assert (journal.first, journal.next) == (16, 32)
-        again = journal.append(received(["again", "new"], ["3 1", "new"]))
+        again = journal.append(received(["3 1 " + "x" * 400, "new"], ["3 1", "new"]))
         assert texts([again]) == ["new"]
         journal.release(33)
     with Journal(folder, SMALL) as journal:
@@ -159,3 +162,72 @@ def test_any_bytes_are_a_journal_or_an_error(
     (folder / "0000000000.segment").write_bytes(data)
     with Journal(folder) as journal:
         assert journal.next == 0
+
+
+def naive(
+    stored: list[tuple[str, str]], window: list[tuple[str, str]], remembered: int
+) -> list[tuple[str, str]] | None:
+    """Return the messages of a window that are to be stored, None where one has the id of another message."""
+    found: list[tuple[str, str]] = []
+    known = dict(stored[-remembered:])
+    for own, body in window:
+        if known.setdefault(own, body) != body:
+            return None
+        if (own, body) not in stored[-remembered:] + found:
+            found.append((own, body))
+    return found
+
+
+PAIRS = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["x", "y"]))
+STEPS = st.lists(
+    st.one_of(
+        st.lists(PAIRS, min_size=1, max_size=5),
+        st.lists(PAIRS.map(lambda pair: (pair[0], pair[0])), min_size=1, max_size=5),
+        st.sampled_from(["start", "release"]),
+    ),
+    max_size=12,
+)
+
+
+@given(STEPS)
+@settings(max_examples=examples(60))
+def test_every_body_that_is_sent_is_stored_once_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[list[tuple[str, str]] | str]
+) -> None:
+    folder, options = tmp_path_factory.mktemp("j") / "j", JournalOptions(300, remembered=4)
+    stored: list[tuple[str, str]] = []
+    journal = Journal(folder, options)
+    try:
+        for step in steps:
+            if step == "start":
+                journal.close()
+                journal = Journal(folder, options)
+            elif isinstance(step, str):
+                journal.release(journal.next)
+            else:
+                window = step
+                messages = received([body for _, body in window], [own for own, _ in window])
+                wanted = naive(stored, window, 4)
+                if wanted is None:
+                    with pytest.raises(BrokerError, match="came before, with another body"):
+                        journal.append(messages)
+                    continue
+                found = journal.append(messages).messages.to_pylist()
+                assert [(one["id"], one["body"].decode()) for one in found] == wanted
+                stored += wanted
+            assert journal.next == len(stored)
+    finally:
+        journal.close()
+
+
+def test_ids_of_an_earlier_version_have_no_checksums_and_are_known(tmp_path: Path) -> None:
+    folder = tmp_path / "j"
+    folder.mkdir()
+    ids = pa.RecordBatch.from_arrays([pa.array(["a", "b"])], names=["id"])
+    (folder / "0000000000.ids").write_bytes(b"".join(encode_frame(0, ids)))
+    with Journal(folder, SMALL) as journal:
+        assert journal.next == 2
+        assert texts([journal.append(received(["other", "c"], ["a", "c"]))]) == ["c"]
+        with pytest.raises(BrokerError, match="c came before, with another body"):
+            journal.append(received(["other"], ["c"]))
+        assert journal.next == 3

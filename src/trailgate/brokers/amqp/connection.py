@@ -26,9 +26,10 @@ REASON_SECONDS: Final = 1.0  # in which a broker that refuses a link gives the r
 SILENT: Final = "idle-timeout"  # in the engine's error where nothing came for so long
 # After which a broker gives up that does not announce it: Artemis by default.
 OWNED_SECONDS: Final = 61.0
+LOGIN_REFUSED: Final = "amqp:unauthorized-access"
 REFUSALS: Final = frozenset(
     {
-        "amqp:unauthorized-access",
+        LOGIN_REFUSED,
         "amqp:not-found",
         "amqp:not-allowed",
         "amqp:invalid-field",
@@ -45,6 +46,7 @@ class AmqpConnection:
         self._socket = connected(address)
         self._room = memoryview(bytearray(ROOM))
         self._is_ended, self.is_detached = False, False
+        self._session: Any = None
         self._link: Any = None
         self._deliveries: Deliveries | None = None
         self._limit = 1
@@ -72,7 +74,7 @@ class AmqpConnection:
         session.open()
         link = session.receiver(self._address.options.get("durable") or str(uuid.uuid4()))
         name_source(link.source, self._address, self._engine.remote_properties or {})
-        self._link, self._limit = link, limit
+        self._session, self._link, self._limit = session, link, limit
         deliveries = Deliveries(link, self._address.number("prefetch", AHEAD))
         link.open()
         self._answer(link)
@@ -97,7 +99,7 @@ class AmqpConnection:
 
     def close(self) -> None:
         """Close the connection: what was not accepted is in the queue again, in its order, when this returns."""
-        self._link = self._deliveries = None  # what comes now is for somebody else
+        self._session = self._link = self._deliveries = None  # what comes now is for somebody else
         with suppress(BrokerError, self._proton.ProtonException):
             self._engine.close()
             self.work(CLOSE_SECONDS)
@@ -123,7 +125,7 @@ class AmqpConnection:
         address, options = self._address, self._address.options
         transport, engine = self._proton.Transport(), self._proton.Connection()
         engine.container = options.get("client-id") or str(uuid.uuid4())
-        engine.hostname = address.host
+        engine.hostname = options.get("virtual-host", address.host)
         if address.user is not None:
             engine.user, engine.password = address.user, address.password or ""
         sasl = transport.sasl()
@@ -202,17 +204,19 @@ class AmqpConnection:
     def _check(self) -> None:
         """Raise BrokerError where the broker has ended the link or the connection, or the engine has given up."""
         closed = self._proton.Endpoint.REMOTE_CLOSED
-        for endpoint in (self._link, self._engine):
+        endpoints = {"link": self._link, "session": self._session, "connection": self._engine}
+        for what, endpoint in endpoints.items():
             if endpoint is not None and endpoint.state & closed:
-                self.is_detached = endpoint is self._link
-                what = "link" if self.is_detached else "connection"
+                self.is_detached = endpoint is not self._engine
                 self._is_ended |= not self.is_detached
                 raise self._condition_error(
                     f"the broker closes the {what}", endpoint.remote_condition
                 )
         condition = self._transport.condition
         if condition is not None and not self._is_ended:
-            raise self._condition_error("the connection is lost", condition)
+            refused = condition.name == LOGIN_REFUSED
+            what = "the broker refuses the login" if refused else "the connection is lost"
+            raise self._condition_error(what, condition)
         if self._is_ended:
             raise self.error("the connection is lost: the broker has closed it")
 

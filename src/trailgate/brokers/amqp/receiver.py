@@ -41,8 +41,8 @@ class _Token:
 class AmqpReceiver(Reconnecting):
     """Receives from one queue or topic; see ``Receiver``."""
 
-    def __init__(self, address: BrokerAddress) -> None:
-        super().__init__()
+    def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
+        super().__init__(address, lasting=lasting)
         check_tls_files(address)
         proton()
         self._address = address
@@ -99,18 +99,18 @@ class AmqpReceiver(Reconnecting):
         try:
             link = _Link(connection, connection.subscribe(self._limit))
         except BrokerError as error:
+            detached = connection.is_detached  # before the connection is closed too
             connection.close()
             # A broker that accepted it before may be starting up, or still have the consumer that was lost.
-            refused = connection.is_detached and not self._was_subscribed
+            refused = detached and not self._was_subscribed
             problem = f"the subscription fails: {error.problem}"
             raise connection.error(problem, refused=refused or not error.retriable) from error
         _LOG.info("receiving from %s (%s)", self._address, connection.product)
         self._link, self._was_subscribed = link, True
-        self._backoff.reached()
+        self._reached()
         return link
 
-    def _lost(self, error: BrokerError) -> None:
-        _LOG.warning("%s", error)
+    def _forget(self, error: BrokerError) -> None:
         link, self._link = self._link, None
         if link is not None:
             if SILENT in str(error):

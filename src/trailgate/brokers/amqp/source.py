@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.brokers.address import TOPIC, BrokerAddress
+from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
 from trailgate.brokers.amqp.library import proton
 from trailgate.errors import BrokerRefusedError, Where
 
+# How brokers that announce no prefixes name what is there already; without this, RabbitMQ declares a queue that is not durable.
+PREFIXES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {"RabbitMQ": MappingProxyType({QUEUE: "/amq/queue/", TOPIC: "/topic/"})}
+)
 SELECTOR: Final = "apache.org:selector-filter:string"
 
 
@@ -20,6 +25,8 @@ def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) 
     library, options = proton(), address.options
     # The prefix that the broker asks for, as Qpid's JMS client does.
     prefix = broker.get(f"{address.kind}-prefix") or ""
+    if not address.destination.startswith("/"):
+        prefix = prefix or PREFIXES.get(broker.get("product", ""), {}).get(address.kind, "")
     source.address = f"{prefix}{address.destination}"
     source.capabilities.put_object(library.symbol(address.kind))
     if "selector" in options:

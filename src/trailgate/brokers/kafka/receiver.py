@@ -10,15 +10,22 @@ from typing import Any, Final
 import numpy as np
 
 from trailgate.brokers.address import BrokerAddress
+from trailgate.brokers.backoff import PATIENCE
 from trailgate.brokers.kafka.messages import received_messages
 from trailgate.brokers.receiver import Window
 from trailgate.brokers.tls_files import check_tls_files
-from trailgate.errors import BrokerError, BrokerRefusedError, MissingDependencyError, Where
+from trailgate.errors import (
+    BrokerError,
+    BrokerRefusedError,
+    MissingDependencyError,
+    OptionError,
+    Where,
+)
 
 WINDOW: Final = 4096  # messages of a batch, at most
-CONNECT_SECONDS: Final = 30.0
 FIRST_SECONDS: Final = 2.0  # of the first question, which is asked again
 ASK_SECONDS: Final = 5.0
+LOGGED: Final = 2  # syslog's level "critical"
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
@@ -33,6 +40,9 @@ class KafkaReceiver:
         self._consumer: Any = None
         self._place: Any = None
         self._refusal: str | None = None
+        self._trouble: str | None = None
+        self._patience = address.number("patience", PATIENCE)
+        self.is_reached, self.connections = False, 0
         self.next = 0
 
     @property
@@ -43,7 +53,14 @@ class KafkaReceiver:
     def connect(self) -> None:
         """Find the partition; raises BrokerError."""
         settings = {**_settings(self._address), "error_cb": self._note}
-        self._consumer = self._kafka.Consumer(settings, logger=_LOG)
+        try:
+            self._consumer = self._kafka.Consumer(settings, logger=_LOG)
+        except (self._kafka.KafkaException, TypeError, ValueError) as error:
+            reason = error.args[0] if error.args else error
+            text = reason.str() if isinstance(reason, self._kafka.KafkaError) else str(reason)
+            raise OptionError(
+                f"Kafka's library refuses the address: {text}", where=self._where
+            ) from error
         self._place = self._kafka.TopicPartition(self._address.destination, self._partition())
 
     def known_end(self) -> int:
@@ -53,7 +70,7 @@ class KafkaReceiver:
 
     def open(self, offset: int | None) -> None:
         """Begin at an offset, or at the first message that is there; raises BrokerError."""
-        low, high = self.bounds(CONNECT_SECONDS)
+        low, high = self.bounds(self._patience)
         self.next = low if offset is None else offset
         if not low <= self.next <= high:
             problem = f"messages {low} to {high} are there, not {self.next} with which the trail continues"
@@ -68,7 +85,9 @@ class KafkaReceiver:
         try:
             low, high = self._consumer.get_watermark_offsets(self._place, timeout=seconds)
         except self._kafka.KafkaException as error:
+            self.is_reached = False
             raise self._error(error) from error
+        self._note_reached()
         return int(low), int(high)
 
     def receive(self, seconds: float) -> Window | None:
@@ -82,6 +101,7 @@ class KafkaReceiver:
             self._check(found)
         if not messages:
             return None
+        self._note_reached()
         offsets = np.array([message.offset() for message in messages], np.int64)
         self.next = int(offsets[-1]) + 1
         return Window(received_messages(messages, offsets, time.time_ns() // 1000), offsets)
@@ -90,6 +110,10 @@ class KafkaReceiver:
         """Let go of the broker."""
         if self._consumer is not None:
             self._consumer.close()
+
+    def _note_reached(self) -> None:
+        if not self.is_reached:
+            self.is_reached, self.connections = True, self.connections + 1
 
     def _check(self, found: Sequence[Any]) -> None:
         """Report the errors among what came; raises BrokerError for one that trying again does not help."""
@@ -120,7 +144,7 @@ class KafkaReceiver:
 
     def _asked(self, topic: str) -> Any:
         """Return what the broker states of a topic; raises BrokerError, at once where the login or the certificate is refused."""
-        until = time.monotonic() + CONNECT_SECONDS
+        until = time.monotonic() + self._patience
         while True:
             try:
                 return self._consumer.list_topics(topic, timeout=FIRST_SECONDS).topics[topic]
@@ -130,6 +154,9 @@ class KafkaReceiver:
                     problem = f"Kafka: {self._refusal}"
                     raise BrokerRefusedError(problem, where=self._where) from error
                 if time.monotonic() > until:
+                    if self._trouble is not None:
+                        problem = f"the broker cannot be reached: {self._trouble}"
+                        raise BrokerError(problem, where=self._where) from error
                     raise self._error(error) from error
 
     def _note(self, error: Any) -> None:
@@ -138,6 +165,9 @@ class KafkaReceiver:
         distrust = error.code() == codes._SSL and "certificate" in text  # noqa: SLF001  the library's public name
         if distrust or error.code() == codes._AUTHENTICATION:  # noqa: SLF001  as above
             self._refusal = text
+        self._trouble = self._trouble or text
+        if self._place is not None:
+            _LOG.warning("%s (%s)", text, self._address)
 
     def _fatal(self) -> frozenset[int]:
         """Return the codes of errors that trying again does not help."""
@@ -169,6 +199,7 @@ def _settings(address: BrokerAddress) -> dict[str, Any]:
         # Messages of transactions that were given up are not there.
         "isolation.level": "read_committed",
         "auto.offset.reset": "error",
+        "log_level": LOGGED,  # what it cannot do it also reports to error_cb
         "reconnect.backoff.ms": 500,
         "reconnect.backoff.max.ms": 10_000,
     }

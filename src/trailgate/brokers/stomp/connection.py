@@ -86,7 +86,8 @@ class StompConnection:
     def _log_in(self, address: BrokerAddress) -> tuple[str, float]:
         """Return who the server is, and after how many seconds a heart-beat is due."""
         beat = str(int(self._offered * 1000))
-        headers = {"accept-version": "1.2", "host": address.host, "heart-beat": f"{beat},{beat}"}
+        host = address.options.get("virtual-host", address.host)
+        headers = {"accept-version": "1.2", "host": host, "heart-beat": f"{beat},{beat}"}
         if address.user is not None:
             headers |= {"login": address.user, "passcode": address.password or ""}
         if "client-id" in address.options:

@@ -92,4 +92,5 @@ class ConsumerWatch:
 
 def _without(address: BrokerAddress) -> dict[str, str]:
     """Return the options of a connection that only watches."""
-    return {name: text for name, text in address.options.items() if name in ("ca", "cert", "key")}
+    kept = ("ca", "cert", "key", "virtual-host")
+    return {name: text for name, text in address.options.items() if name in kept}

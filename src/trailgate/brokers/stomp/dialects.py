@@ -7,10 +7,14 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, Where
 
 AHEAD_BYTES: Final = 8 << 20  # what Artemis sends ahead: its own default, 10 KiB, is eight messages
 AHEAD: Final = 1000  # messages that Classic sends ahead, as its JMS clients have it
+_KEPT: Final = (
+    "Receive by AMQP (amqp://), or name a header with an id that a message keeps, as ?id-header=amqp-message-id, which RabbitMQ gives where "
+    "senders set it (docs/brokers.md)"
+)
 
 
 class Consumers(NamedTuple):
@@ -24,7 +28,7 @@ class Dialect(NamedTuple):
     """One broker. ``server`` is how the server header of CONNECTED begins.
 
     ``kinds`` are the forms of a destination. ``ahead`` is the header for what is sent ahead, by the option of an address, with its default. ``id_tail``: the broker's own id of a message is what
-    follows a comma in message-id, and the part before it is the consumer's. ``consumers`` is None where the broker is not known to
+    follows a comma in message-id, and the part before it is the consumer's. ``keeps_ids``: a message that is given again has the id that it had. ``consumers`` is None where the broker is not known to
     report them.
     """
 
@@ -34,6 +38,7 @@ class Dialect(NamedTuple):
     kind_headers: Mapping[str, Mapping[str, str]]
     ahead: Mapping[str, tuple[str, int]]
     durable: str
+    keeps_ids: bool = False
     id_tail: bool = False
     surrogates: bool = False
     consumers: Consumers | None = None
@@ -55,6 +60,7 @@ DIALECTS: Final = (
         ),
         MappingProxyType({"prefetch-bytes": ("consumer-window-size", AHEAD_BYTES)}),
         "durable-subscription-name",
+        keeps_ids=True,
         id_tail=True,
         consumers=Consumers(
             MappingProxyType(
@@ -74,11 +80,20 @@ DIALECTS: Final = (
         MappingProxyType({QUEUE: _NONE, TOPIC: _NONE}),
         MappingProxyType({"prefetch": ("activemq.prefetchSize", AHEAD)}),
         "activemq.subscriptionName",
+        keeps_ids=True,
         surrogates=True,
         consumers=Consumers(
             MappingProxyType({"destination": "/topic/ActiveMQ.Advisory.Consumer.Queue.{}"}),
             "consumerCount",
         ),
+    ),
+    Dialect(
+        "RabbitMQ",  # docs/stomp.html: message-id is of the session, and amqp-message-id the sender's
+        "RabbitMQ/",
+        _SLASHES,
+        MappingProxyType({QUEUE: _NONE, TOPIC: _NONE}),
+        MappingProxyType({"prefetch": ("prefetch-count", AHEAD)}),
+        "x-queue-name",
     ),
     Dialect(
         "an unknown broker",
@@ -99,6 +114,9 @@ def dialect_of(server: str) -> Dialect:
 def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
     """Return the headers of SUBSCRIBE; raises OptionError for an option that the broker does not have."""
     options = address.options
+    if not dialect.keeps_ids and "id-header" not in options:
+        problem = f"{dialect.name} is not known to give a message its id again: one that comes again would be captured twice"
+        raise OptionError(problem, where=Where(source=str(address)), hint=_KEPT)
     headers = {
         "id": "0",
         "destination": dialect.kinds[address.kind].format(address.destination),

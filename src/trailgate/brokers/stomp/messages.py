@@ -34,15 +34,20 @@ RAW_AMQP: Final = (
 _JMS: Final = {field: row for row in JMS_HEADERS for field in row.stomp}
 
 
-def received_messages(frames: Frames, dialect: Dialect, now: int) -> pa.RecordBatch:
-    """Return the MESSAGE frames as rows of ``RECEIVED``; raises BrokerError for an escape that does not exist."""
+def received_messages(
+    frames: Frames, dialect: Dialect, now: int, id_header: str | None = None
+) -> pa.RecordBatch:
+    """Return the MESSAGE frames as rows of ``RECEIVED``; raises BrokerError for an escape that does not exist.
+
+    ``id_header`` has the ids, where that is not message-id.
+    """
     rows = np.flatnonzero(frames.kinds == kernels.MESSAGE)
     lines = _Lines(frames, rows)
     bodies = gather(frames.data, frames.body_starts[rows], frames.body_ends[rows])
     if dialect.surrogates:
         bodies = _joined_surrogates(bodies)
-    ids = lines.values("message-id")
-    if dialect.id_tail:
+    ids = lines.values(id_header or "message-id")
+    if dialect.id_tail and id_header is None:
         # Unique in a broker's store only: with the time of sending, one from another store is not taken for it.
         tails = pc.replace_substring_regex(ids, "^.*,", "")
         ids = pc.binary_join_element_wise(tails, lines.values("timestamp"), "@")

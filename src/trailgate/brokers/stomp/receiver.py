@@ -42,8 +42,8 @@ class _Token:
 class StompReceiver(Reconnecting):
     """Receives from one destination; see ``Receiver``."""
 
-    def __init__(self, address: BrokerAddress) -> None:
-        super().__init__()
+    def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
+        super().__init__(address, lasting=lasting)
         check_tls_files(address)
         self._address = address
         self._connection: StompConnection | None = None
@@ -121,7 +121,8 @@ class StompReceiver(Reconnecting):
             if "ack" not in last:
                 problem = "the broker sent a message without an ack header"
                 raise connection.error(problem, refused=True)
-            messages = received_messages(found, connection.dialect, time.time_ns() // 1000)
+            named = self._address.options.get("id-header")
+            messages = received_messages(found, connection.dialect, time.time_ns() // 1000, named)
             self._waiting.append(Window(messages, _Token(connection, last["ack"])))
         return True
 
@@ -155,7 +156,7 @@ class StompReceiver(Reconnecting):
             raise
         _LOG.info("receiving from %s (%s)", self._address, connection.server or "unnamed")
         self._connection, self._was_subscribed = connection, True
-        self._backoff.reached()
+        self._reached()
         return connection
 
     def _check_subscribed(self, connection: StompConnection) -> None:
@@ -170,8 +171,7 @@ class StompReceiver(Reconnecting):
         if not answered:
             raise connection.error("the broker does not answer to SUBSCRIBE")
 
-    def _lost(self, error: BrokerError) -> None:
-        _LOG.warning("%s", error)
+    def _forget(self, _error: BrokerError) -> None:
         connection, self._connection = self._connection, None
         self._unconfirmed.clear()
         self._waiting.clear()  # its messages come again

@@ -288,12 +288,14 @@ def _capture_files(
 def _receive(
     loaded: Loaded, address: BrokerAddress, options: ReceiveOptions, output: LiveOutput
 ) -> None:
-    """Receive from a broker until there is a reason to stop."""
+    """Receive from a broker until there is a reason to stop; raises Exit where most messages are bad."""
     from trailgate.cli.live_output import print_live
     from trailgate.jobs.receive.job import opened
 
     with opened(loaded.capture, address, output.trail, options) as live:
-        print_live(live, output)
+        total = print_live(live, output)
+    if options.until_empty and total.mostly_bad:
+        raise typer.Exit(1)
 
 
 def _check_repaired(options: CaptureOptions, master: str | None) -> None:

@@ -31,15 +31,16 @@ def journal_folder(prefix: str) -> Path:
 
 def _journalled(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
     folder, needed = journal_folder(prefix), options.needed_header
-    return JournalFeed(address, receiver_of(address), folder, options.journal, needed)
+    receiver = receiver_of(address, lasting=not options.until_empty)
+    return JournalFeed(address, receiver, folder, options.journal, needed)
 
 
-def _kafka(address: BrokerAddress, _prefix: str, _options: ReceiveOptions) -> Feed:
+def _kafka(address: BrokerAddress, _prefix: str, options: ReceiveOptions) -> Feed:
     from trailgate.brokers.kafka.receiver import KafkaReceiver  # noqa: PLC0415  an extra
 
     receiver = KafkaReceiver(address)
     receiver.connect()
-    return KafkaFeed(address, receiver)
+    return KafkaFeed(address, receiver, lasting=not options.until_empty)
 
 
 FEEDS: Final[Mapping[Family, Callable[[BrokerAddress, str, ReceiveOptions], Feed]]] = (

@@ -11,19 +11,19 @@ from trailgate.brokers.receiver import Receiver
 from trailgate.errors import OptionError
 
 
-def _stomp(address: BrokerAddress) -> Receiver:
+def _stomp(address: BrokerAddress, lasting: bool) -> Receiver:
     from trailgate.brokers.stomp.receiver import StompReceiver  # noqa: PLC0415  one protocol a run
 
-    return StompReceiver(address)
+    return StompReceiver(address, lasting=lasting)
 
 
-def _amqp(address: BrokerAddress) -> Receiver:
+def _amqp(address: BrokerAddress, lasting: bool) -> Receiver:
     from trailgate.brokers.amqp.receiver import AmqpReceiver  # noqa: PLC0415  an extra
 
-    return AmqpReceiver(address)
+    return AmqpReceiver(address, lasting=lasting)
 
 
-RECEIVERS: Final[Mapping[Family, Callable[[BrokerAddress], Receiver]]] = MappingProxyType(
+RECEIVERS: Final[Mapping[Family, Callable[[BrokerAddress, bool], Receiver]]] = MappingProxyType(
     {Family.STOMP: _stomp, Family.AMQP: _amqp}
 )
 
@@ -36,6 +36,9 @@ def check_journalled(address: BrokerAddress) -> None:
         raise OptionError(problem, hint=hint)
 
 
-def receiver_of(address: BrokerAddress) -> Receiver:
-    """Return a receiver, which connects when it is first used; raises MissingDependencyError where its protocol is an extra."""
-    return RECEIVERS[address.family](address)
+def receiver_of(address: BrokerAddress, *, lasting: bool = True) -> Receiver:
+    """Return a receiver, which connects when it is first used; raises MissingDependencyError where its protocol is an extra.
+
+    One that is ``lasting`` connects again for as long as it is used.
+    """
+    return RECEIVERS[address.family](address, lasting)

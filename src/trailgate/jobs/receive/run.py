@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from trailgate.jobs.receive.feeds.compared_ids import ComparedIds
-from trailgate.jobs.receive.feeds.feed import Feed, Part
+from trailgate.jobs.receive.feeds.feed import Feed, Link, Part
 from trailgate.jobs.receive.options import BatchReport, ReceiveOptions
 from trailgate.jobs.receive.position import SourcePosition, read_position
 from trailgate.jobs.receive.repairing import interrupted
@@ -87,6 +87,11 @@ class LiveCapture:
                     return
                 continue
             busy = time.monotonic()
+
+    @property
+    def link(self) -> Link:
+        """Return how the connection to the broker is."""
+        return self._feed.link
 
     @property
     def unfinished(self) -> str | None:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from trailgate.brokers.address import (
     KINDS,
+    PROTOCOLS,
     QUEUE,
     TOPIC,
     BrokerAddress,
@@ -16,7 +17,7 @@ from trailgate.brokers.address import (
     parse_address,
     unknown_protocol,
 )
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, did_you_mean
 
 URL: Final = "java.naming.provider.url"
 DESTINATION: Final = "jms.destination"
@@ -38,6 +39,8 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
     user, password = connection.get(USER), connection.get(PASSWORD)
     if given:
         if not any(map(is_address, given)):
+            for one in given:
+                _check_scheme(one)
             return None
         if len(given) > 1:
             raise OptionError("a broker's address is given beside other sources")
@@ -51,6 +54,15 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
         return parse_address(_joined(connection[URL], connection[DESTINATION]), user, password)
     except OptionError as error:
         raise error.located(field=URL) from None
+
+
+def _check_scheme(text: str) -> None:
+    """Raise OptionError for an address whose protocol is one of a broker's with a mistake in it."""
+    scheme, slashes, _ = text.partition("://")
+    hint = did_you_mean(scheme, PROTOCOLS) if slashes else ""
+    if hint:
+        error = unknown_protocol(text)
+        raise OptionError(error.problem, hint=f"{hint} {error.hint}")
 
 
 def _joined(url: str, destination: str) -> str:

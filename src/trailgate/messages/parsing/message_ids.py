@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
+from trailgate.columnar.checksums import checksums
 from trailgate.errors import TransactionError
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.properties.metadata import MetadataOptions
@@ -164,7 +164,7 @@ class MessageIds:
         """Return what is left of a batch."""
         ids = message_ids(messages, self._name)
         names: list[str | None] = ids.to_pylist()
-        sums = _checksums(messages)
+        sums = checksums(messages.data, messages.starts, messages.ends)
         if self._ascends(ids):
             self._known.update(zip(ids.to_pylist(), sums, strict=True))
             self._last = names[-1] if names else self._last
@@ -224,10 +224,3 @@ class MessageIds:
         """Forget the ids that came first, where they are more than are remembered."""
         for own in list(islice(self._known, max(0, len(self._known) - self._remembered))):
             del self._known[own]
-
-
-def _checksums(messages: MessageBatch) -> list[int]:
-    """Return the checksum of each body."""
-    data = memoryview(messages.data)
-    places = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
-    return [zlib.crc32(data[begin:end]) for begin, end in places]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from trailgate.jobs.receive.feeds.feed import Feed, Part
+from trailgate.jobs.receive.feeds.feed import Feed, Link, Part
 from trailgate.messages.capture import MessageBatch
 
 AHEAD_BYTES: Final = 16 << 20  # bodies that wait, about: no more is received meanwhile
@@ -36,7 +36,7 @@ class _Turn:
 class ReceivingAhead:
     """Gives the parts of another feed, which a thread receives; see ``Feed``. Parts that wait are joined.
 
-    From ``open`` to ``close`` that thread alone uses the other feed, but for its name and ``lag``. What it raises is raised by ``receive``,
+    From ``open`` to ``close`` that thread alone uses the other feed, but for its name, ``link`` and ``lag``. What it raises is raised by ``receive``,
     after the parts that came before, or else by ``close``.
     """
 
@@ -81,6 +81,11 @@ class ReceivingAhead:
             raise first.error
         self.is_replayed, self.is_connected = first.is_replayed, first.is_connected
         return Part.joined(parts) if parts else None
+
+    @property
+    def link(self) -> Link:
+        """Return how the connection is; see ``Feed``."""
+        return self._feed.link
 
     def lag(self, number: int) -> int:
         """Return how many messages are known to wait; see ``Feed``."""

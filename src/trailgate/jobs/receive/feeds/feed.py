@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -62,6 +62,13 @@ class Part:
         return int(last) if last is not None and last.isdecimal() else None
 
 
+class Link(NamedTuple):
+    """Whether there is a connection to a broker, and how many were made."""
+
+    is_made: bool
+    made: int
+
+
 class Feed(Protocol):
     """A source of numbered messages that can be asked again from a number on."""
 
@@ -90,6 +97,11 @@ class Feed(Protocol):
     @property
     def is_connected(self) -> bool:
         """Return whether nothing coming means that there is nothing."""
+        ...
+
+    @property
+    def link(self) -> Link:
+        """Return how the connection is, as far as is known without asking; any thread may ask."""
         ...
 
     def lag(self, number: int) -> int:

@@ -10,8 +10,8 @@ import numpy as np
 
 from trailgate.brokers.address import BrokerAddress
 from trailgate.brokers.receiver import Receiver, Window
-from trailgate.errors import BrokerRefusedError, Where
-from trailgate.jobs.receive.feeds.feed import Part
+from trailgate.errors import BrokerError, BrokerRefusedError, Where
+from trailgate.jobs.receive.feeds.feed import Link, Part
 from trailgate.messages.capture import MessageBatch
 from trailgate.messages.parsing.header_columns import HeaderColumns
 from trailgate.messages.received import as_messages
@@ -76,9 +76,17 @@ class JournalFeed:
         if window is None:
             return None
         self._check(window)
-        stored = self._journal.append(window.messages)
+        try:
+            stored = self._journal.append(window.messages)
+        except BrokerError as error:
+            raise error.located(source=self._address) from error
         self._receiver.acknowledge(window)
         return self._part(stored, len(window.messages) - len(stored.messages))
+
+    @property
+    def link(self) -> Link:
+        """Return how the connection is; see ``Feed``."""
+        return Link(self._receiver.is_connected, self._receiver.connections)
 
     def lag(self, number: int) -> int:
         """Return how many messages of the journal are not in the trail; see ``Feed``."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from trailgate.brokers.address import BrokerAddress
+from trailgate.brokers.backoff import PATIENCE
 from trailgate.brokers.kafka.receiver import KafkaReceiver
 from trailgate.errors import BrokerError
-from trailgate.jobs.receive.feeds.feed import Part
+from trailgate.jobs.receive.feeds.feed import Link, Part
 from trailgate.messages.capture import MessageBatch
 from trailgate.messages.received import as_messages
 
@@ -20,8 +23,12 @@ EARLIER_SECONDS: Final = 5.0
 class KafkaFeed:
     """Gives a partition, whose receiver is connected, from an offset on; see ``Feed``. Generated ids are made of offsets."""
 
-    def __init__(self, address: BrokerAddress, receiver: KafkaReceiver) -> None:
+    def __init__(
+        self, address: BrokerAddress, receiver: KafkaReceiver, *, lasting: bool = True
+    ) -> None:
         self._address, self._receiver = address, receiver
+        self._patience = math.inf if lasting else address.number("patience", PATIENCE)
+        self._silent: float | None = None  # since when the broker does not answer
         self._high = self._end = 0
         self.is_replayed = False
 
@@ -50,11 +57,16 @@ class KafkaFeed:
 
     @property
     def is_connected(self) -> bool:
-        """Return whether the broker answers, and has nothing more."""
+        """Return whether the broker answers, and has nothing more; raises BrokerError where it does not for too long."""
         try:
-            return self._receiver.next >= self._receiver.bounds()[1]
-        except BrokerError:
+            has_more = self._receiver.next < self._receiver.bounds()[1]
+        except BrokerError as error:
+            self._silent = self._silent or time.monotonic()
+            if time.monotonic() - self._silent > self._patience:
+                raise error.located(source=str(self._address)) from error
             return False
+        self._silent = None
+        return not has_more
 
     def receive(self, seconds: float) -> Part | None:
         """Return the next messages; see ``Feed``."""
@@ -67,6 +79,11 @@ class KafkaFeed:
         zeros = np.zeros(len(numbers), np.int64)
         messages, problems = as_messages(window.messages, (numbers, zeros), str(self._address))
         return Part(messages, problems, numbers, int(numbers[-1]) + 1)
+
+    @property
+    def link(self) -> Link:
+        """Return how the connection is; see ``Feed``."""
+        return Link(self._receiver.is_reached, self._receiver.connections)
 
     def lag(self, number: int) -> int:
         """Return how many messages the partition has from an offset on, as far as is known; see ``Feed``."""

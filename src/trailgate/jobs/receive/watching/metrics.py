@@ -35,9 +35,18 @@ COUNTERS: Final = (
     Counter("trailgate_duplicates_total", "duplicates", "Messages that were sent again, by jms.id, left out."),
     Counter("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
     Counter("trailgate_batches_total", "batches", "Batches that were worked on."),
+    Counter("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
 )  # fmt: skip
 OPERATIONS: Final = Counter(
     "trailgate_operations_total", "counts", "Operations that were appended to the trail."
+)
+CONNECTED: Final = Gauge(
+    "trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."
+)
+RECEIVED: Final = Gauge(
+    "trailgate_last_message_timestamp_seconds",
+    "received",
+    "When the last messages were worked on, in seconds since 1970 UTC.",
 )
 GAUGES: Final = (
     Gauge("trailgate_lag_messages", "lag_messages", "Messages that were received and are not in the trail."),
@@ -63,13 +72,20 @@ def _lines(statistics: Statistics, trail: str) -> Iterator[str]:
         for kind, count in sorted(kinds.items()):
             labels = ",".join((label, _label("table", table), _label("kind", kind)))
             yield f"{OPERATIONS.name}{{{labels}}} {count}"
+    yield from _gauge(CONNECTED, int(statistics.connected), label)
     if statistics.last is None:
         return
+    if statistics.received is not None:
+        yield from _gauge(RECEIVED, round(statistics.received, 3), label)
     for gauge in GAUGES:
         value = getattr(statistics.last, gauge.of)
         if value is not None:
-            yield from _head(gauge.name, gauge.help, "gauge")
-            yield f"{gauge.name}{{{label}}} {value}"
+            yield from _gauge(gauge, value, label)
+
+
+def _gauge(gauge: Gauge, value: float, label: str) -> Iterator[str]:
+    yield from _head(gauge.name, gauge.help, "gauge")
+    yield f"{gauge.name}{{{label}}} {value}"
 
 
 def _head(name: str, text: str, kind: str) -> Iterator[str]:

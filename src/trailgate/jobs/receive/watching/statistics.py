@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Final, Self
 
+from trailgate.jobs.receive.feeds.feed import Link
 from trailgate.jobs.receive.options import BatchReport
 from trailgate.storage.writing.counts import Counts, added
 
@@ -20,7 +21,10 @@ SUMMED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Sums of what batches report, see ``BatchReport``; ``last`` is the last batch, None before the first one."""
+    """Sums of what batches report, see ``BatchReport``; ``last`` is the last batch, None before the first one.
+
+    ``received`` is when the last batch came, in seconds since 1970 UTC. ``connected`` and ``reconnections`` are of the broker now.
+    """
 
     messages: int = 0
     operations: int = 0
@@ -31,12 +35,29 @@ class Statistics:
     batches: int = 0
     counts: Counts = field(default_factory=dict)
     last: BatchReport | None = None
+    received: float | None = None
+    connected: bool = False
+    reconnections: int = 0
 
-    def with_batch(self, report: BatchReport) -> Self:
-        """Return the statistics with one more batch."""
+    def with_link(self, link: Link) -> Self:
+        """Return the statistics with how the connection is now; the same object where nothing has changed."""
+        again = max(0, link.made - 1)
+        if (link.is_made, again) == (self.connected, self.reconnections):
+            return self
+        return replace(self, connected=link.is_made, reconnections=again)
+
+    def with_batch(self, report: BatchReport, now: float | None = None) -> Self:
+        """Return the statistics with one more batch, which came at a time."""
         sums = {name: getattr(self, name) + getattr(report, name) for name in SUMMED}
         counts = added(self.counts, report.counts)
-        return replace(self, **sums, counts=counts, last=report, batches=self.batches + 1)
+        return replace(
+            self, **sums, counts=counts, last=report, received=now, batches=self.batches + 1
+        )
+
+    @property
+    def mostly_bad(self) -> bool:
+        """Return whether more messages were quarantined than captured."""
+        return 2 * self.quarantined > self.messages
 
     def since(self, before: Statistics) -> Self:
         """Return what was done after an earlier moment; counts by table are those of all."""

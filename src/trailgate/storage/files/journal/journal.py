@@ -17,10 +17,9 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.errors import BrokerError, StorageError, Where
-from trailgate.messages.received import RECEIVED
 from trailgate.storage.files.durable import sync_folder, write_whole, writing
 from trailgate.storage.files.journal.frames import HEAD, Frame, encode_frame, read_frames
-from trailgate.storage.files.journal.known_ids import KnownIds
+from trailgate.storage.files.journal.known_ids import IDS_SCHEMA, KnownIds, ids_of
 from trailgate.storage.files.journal.limits import REMEMBERED
 from trailgate.storage.files.journal.segments import (
     IDS,
@@ -33,7 +32,6 @@ from trailgate.storage.files.journal.segments import (
 from trailgate.storage.files.lock import locked
 
 SEGMENT_BYTES: Final = 64 << 20
-ID_ONLY: Final = pa.schema([RECEIVED.field("id")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ class Journal:
         self.folder, self._options = folder, options or JournalOptions()
         self._known = KnownIds(self._options.remembered)
         self._firsts: dict[int, int] = {}  # of each segment, its first message's number
-        self._ids: dict[int, list[pa.Array]] = {}  # of segments that were written now
+        self._ids: dict[int, list[pa.RecordBatch]] = {}  # of segments that were written now
         self.next = 0
         with ExitStack() as held:
             held.enter_context(locked(str(folder), wait, "journal"))
@@ -109,27 +107,27 @@ class Journal:
     def append(self, messages: pa.RecordBatch) -> Stored:
         """Store the messages that are not known yet; they last when this returns.
 
-        Raises WriteError where the disk is full, and BrokerError for messages that nothing would recognise when they come again.
+        Raises WriteError where the disk is full, and BrokerError for messages that nothing would recognise when they come again, or whose id
+        came before with another body; then none of them is stored.
         """
-        ids = messages["id"]
-        if ids.null_count:
+        if messages["id"].null_count:
             raise BrokerError(
                 "the broker gives messages without an id: what it gives again could not be recognised",
                 hint="Let the sender set message ids, or receive by another protocol (docs/guarantees.md)",
             )
-        names = ids.to_pylist()
-        fresh = self._known.fresh(names)
+        ids = ids_of(messages)
+        fresh = self._known.fresh(ids)
         if not fresh.all():
-            messages = messages.filter(pa.array(fresh))
-            names = messages["id"].to_pylist()
-        if not names:
+            kept = pa.array(fresh)
+            messages, ids = messages.filter(kept), ids.filter(kept)
+        if not len(messages):
             return Stored(self.next, self._growing.number, self._growing.size, messages)
         if self._growing.size >= self._options.segment_bytes:
             self._begin_segment(self._growing.number + 1)
         stored = Stored(self.next, self._growing.number, self._growing.size, messages)
         self._growing.append(*encode_frame(self.next, messages))
-        self._known.add(names)
-        self._note_ids(messages["id"])
+        self._known.add(ids)
+        self._note_ids(ids)
         self.next = stored.end
         return stored
 
@@ -154,9 +152,9 @@ class Journal:
             path = file_path(self.folder, segment, SEGMENT)
             ids = self._ids.pop(segment, None)
             if ids is None:
-                ids = [frame.batch["id"] for frame in read_frames(path)]
-            batch = pa.RecordBatch.from_arrays([pa.concat_arrays(ids)], schema=ID_ONLY)
-            frame = b"".join(encode_frame(self._firsts[segment], batch))
+                ids = [ids_of(frame.batch) for frame in read_frames(path)]
+            table = pa.Table.from_batches(ids, IDS_SCHEMA).combine_chunks()
+            frame = b"".join(encode_frame(self._firsts[segment], *table.to_batches()))
             write_whole(file_path(self.folder, segment, IDS), frame)
             with writing(path):
                 path.unlink()
@@ -201,11 +199,11 @@ class Journal:
                 raise StorageError(problem, where=Where(source=str(file.path), offset=frame.begin))
             if file.kind == SEGMENT:
                 self._firsts.setdefault(file.number, frame.number)
-            self._known.add(frame.batch["id"].to_pylist())
+            self._known.add(ids_of(frame.batch))
             self.next, end = frame.number + len(frame.batch), frame.end
         return end
 
-    def _note_ids(self, ids: pa.Array) -> None:
+    def _note_ids(self, ids: pa.RecordBatch) -> None:
         """Keep ids for the release of their segment, as many as are remembered anyway; others are read again then."""
         number = self._growing.number
         if number in self._ids or self._firsts[number] == self.next:

@@ -1,0 +1,79 @@
+"""RabbitMQ, where the system has it installed, in a folder of its own, with STOMP and AMQP 1.0."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from brokers.real_brokers import Process, answers, free_ports, one_at_a_time
+
+SERVER: Final = Path(
+    "/usr/lib/rabbitmq/bin/rabbitmq-server"
+)  # the one that does not change the user
+LOGIN: Final = ("guest", "guest")
+CONNECT: Final = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
+CONFIG: Final = """\
+listeners.tcp.default = 127.0.0.1:{amqp}
+stomp.listeners.tcp.default = 127.0.0.1:{stomp}
+"""
+
+
+class RabbitMQ:
+    """A broker; ``stomp`` and ``amqp`` are its ports."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stomp, self.amqp, nodes, names = free_ports(4)
+        (folder / "rabbitmq.conf").write_text(CONFIG.format(amqp=self.amqp, stomp=self.stomp))
+        (folder / "plugins").write_text("[rabbitmq_stomp,rabbitmq_amqp1_0].\n")
+        settings = {
+            "HOME": folder,
+            "RABBITMQ_NODENAME": f"trailgate{nodes}@localhost",
+            "RABBITMQ_DIST_PORT": nodes,
+            "RABBITMQ_CONFIG_FILE": folder / "rabbitmq.conf",
+            "RABBITMQ_CONF_ENV_FILE": folder / "none",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": folder / "plugins",
+            "RABBITMQ_MNESIA_BASE": folder / "data",
+            "RABBITMQ_LOG_BASE": folder / "logs",
+            "RABBITMQ_PID_FILE": folder / "pid",
+            "ERL_EPMD_PORT": names,
+        }
+        environment = [f"{name}={value}" for name, value in settings.items()]
+        # The names of Erlang's nodes are kept by a process of its own, which is not left behind.
+        self._names = Process(["epmd", "-port", names], folder / "names", lambda: True)
+        self._names.start()
+        command = ["env", *environment, SERVER]
+        self.process = Process(command, folder / "log", self._ready)
+        self.process.start()
+
+    def _ready(self) -> bool:
+        return answers(self.stomp, CONNECT, b"CONNECTED")
+
+    def close(self) -> None:
+        """Stop what was started."""
+        self.process.stop()
+        self._names.stop()
+
+    def address(self, queue: str, scheme: str, **options: str) -> str:
+        """Return a queue's address."""
+        port = {"stomp": self.stomp, "amqp": self.amqp}[scheme]
+        asked = "&".join(f"{name.replace('_', '-')}={text}" for name, text in options.items())
+        return f"{scheme}://{':'.join(LOGIN)}@127.0.0.1:{port}/{queue}{'?' if asked else ''}{asked}"
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[RabbitMQ]:
+    """Yield a running broker; skips the test where none is installed."""
+    if not SERVER.exists() or shutil.which("epmd") is None or not os.access(SERVER, os.X_OK):
+        pytest.skip("no broker: rabbitmq-server is not installed")
+    with one_at_a_time():
+        broker = RabbitMQ(folder)
+        try:
+            yield broker
+        finally:
+            broker.close()
