@@ -23,6 +23,7 @@ from trailgate.messages.debezium.decimals import MOST_SCALE, decimal_texts, vari
 from trailgate.messages.debezium.schemas import FieldType
 from trailgate.messages.json_text.base64_text import from_base64
 from trailgate.messages.json_text.images import Values
+from trailgate.messages.json_text.kernels.layout import FALSE, NUMBER, OBJECT, STRING, TRUE
 from trailgate.model.operations_schema import YEAR_1, YEAR_10000
 
 Decode = Callable[[Values], pa.Array]
@@ -45,6 +46,7 @@ def _plain(_: FieldType) -> Decode:
 
 def dates(values: Values) -> pa.Array:
     """Return ISO dates of days since 1970."""
+    values.refuse_others(NUMBER)
     return _times(values, lambda days: days * DAY, 10)
 
 
@@ -52,6 +54,7 @@ def timestamps(units: int) -> Decode:
     """Return what makes ISO date times of times since 1970, of which a millisecond has ``units``, at most nanoseconds."""
 
     def decode(values: Values) -> pa.Array:
+        values.refuse_others(NUMBER)
         if units <= 1000:
             return _times(values, lambda numbers: numbers * (1000 // units), 26)
         return _nanoseconds(values)
@@ -85,6 +88,8 @@ def _times_of_day(units: int) -> Encoding:
     """Return what makes HH:MI:SS.ffffff of times since midnight, of which a millisecond has ``units``."""
 
     def decode(values: Values) -> pa.Array:
+        values.refuse_others(NUMBER)
+
         def convert(dense: pa.Array) -> pa.Array:
             numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
             per_day = DAY // 1000 * units
@@ -102,6 +107,7 @@ def _times_of_day(units: int) -> Encoding:
 
 def iso_texts(values: Values) -> pa.Array:
     """Return ISO texts in UTC without the letter of their zone; raises DecodeError for one of another zone."""
+    values.refuse_others(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:
         plain = _without_letter(dense)
@@ -131,18 +137,46 @@ def _without_letter(values: pa.Array) -> pa.Array | None:
 
 def base64_bytes(values: Values) -> pa.Array:
     """Return bytes as hexadecimal digits."""
+    values.refuse_others(STRING)
     return to_hex(from_base64(values.texts))
 
 
 def url_safe_bytes(values: Values) -> pa.Array:
     """Return bytes, written with the letters of file names, as hexadecimal digits."""
+    values.refuse_others(STRING)
     usual = pc.replace_substring(pc.replace_substring(values.texts, "-", "+"), "_", "/")
     return to_hex(from_base64(usual))
 
 
 def precise_decimals(scale: int) -> Decode:
-    """Return what makes digits of unscaled numbers, as bytes in base64."""
-    return lambda values: decimal_texts(from_base64(values.texts), scale)
+    """Return what makes digits of unscaled numbers, as bytes in base64; a JSON number is the number itself.
+
+    Connect's converter writes either one (decimal.format=BASE64 or NUMERIC).
+    """
+
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(STRING, NUMBER)
+        return by_kind(values, values.texts, {STRING: unscaled})
+
+    def unscaled(values: Values) -> pa.Array:
+        return decimal_texts(from_base64(values.texts), scale)
+
+    return decode
+
+
+def by_kind(values: Values, others: pa.Array, decoders: Mapping[int, Decode]) -> pa.Array:
+    """Return what decoders make of the values of each kind, in the place of ``others``."""
+    kinds, found = values.kinds, others
+    for kind, decode in decoders.items():
+        mine = kinds == kind
+        if not mine.any():
+            continue
+        own = values.texts
+        if not mine.all():
+            own = pc.if_else(pa.array(mine), own, pa.scalar(None, pa.string()))
+        made = decode(Values(values.nodes, own, values.cells, values.nested))
+        found = made if mine.all() else pc.if_else(pa.array(mine), made, found)
+    return found
 
 
 def _decimals(kind: FieldType) -> Decode:
@@ -154,6 +188,14 @@ def _decimals(kind: FieldType) -> Decode:
             f"a decimal's scale in the schema of the event is not a number of at most {MOST_SCALE}: {text[:40]!r}"
         )
     return precise_decimals(scale)
+
+
+def _string(_: FieldType) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(STRING)
+        return values.texts
+
+    return decode
 
 
 def _days(_: FieldType) -> Decode:
@@ -173,16 +215,37 @@ def _bytes(_: FieldType) -> Decode:
 
 
 def _variable(_: FieldType) -> Decode:
-    return variable_decimals
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(OBJECT, NUMBER)
+        return variable_decimals(values)
+
+    return decode
+
+
+def _true_or_false(_: FieldType) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(TRUE, FALSE)
+        return values.texts
+
+    return decode
+
+
+def _number(_: FieldType) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(NUMBER, STRING)  # "NaN" is a string
+        return values.texts
+
+    return decode
 
 
 # By the name of the meaning, or, without one, Connect's type.
 ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType(
     {
         **dict.fromkeys(
-            ("int8", "int16", "int32", "int64", "float", "double", "float32", "float64"), _plain
+            ("int8", "int16", "int32", "int64", "float", "double", "float32", "float64"), _number
         ),
-        **dict.fromkeys(("boolean", "string"), _plain),
+        "boolean": _true_or_false,
+        "string": _string,
         "bytes": _bytes,
         _CONNECT + "Decimal": _decimals,
         _CONNECT + "Date": _days,

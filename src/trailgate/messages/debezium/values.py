@@ -19,6 +19,7 @@ from trailgate.messages.debezium.encodings import (
     Decode,
     as_text,
     base64_bytes,
+    by_kind,
     dates,
     iso_texts,
     precise_decimals,
@@ -39,6 +40,10 @@ _SECONDS: Final = 19  # of a date time without a fraction
 _NUMBERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED, Family.NUMBER_TEXT, Family.FLOAT})
 _SCHEMA_HINT: Final = (
     "Write the messages with their schemas (value.converter.schemas.enable=true), or set debezium."
+)
+_SCALE_HINT: Final = (
+    "Without a schema, texts of decimal.handling.mode=precise need it. Write the messages with their schemas "
+    "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
 )
 
 
@@ -67,7 +72,6 @@ def _decoder(column: Column, schema: Schema | None, options: DebeziumOptions) ->
     if found is None:
         return _unknown(column, kind)
     decode = found(kind)
-    decode = _flat(decode)
     return _with_truth(decode) if column.family in _NUMBERS else decode
 
 
@@ -89,17 +93,6 @@ def _refusing(problem: str, hint: str) -> Decode:
     return decode
 
 
-def _flat(decode: Decode) -> Decode:
-    """Return a decoder that refuses objects and arrays, unless they have a scale."""
-
-    def flat(values: Values) -> pa.Array:
-        if decode is not variable_decimals:
-            values.refuse_nested()
-        return decode(values)
-
-    return flat
-
-
 def _bare_text(_: Column, __: DebeziumOptions) -> Decode:
     return as_text
 
@@ -110,7 +103,7 @@ def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
 
     def decode(values: Values) -> pa.Array:
         values.refuse_nested()
-        return _by_kind(values, values.texts, {NUMBER: numbers, STRING: iso_texts})
+        return by_kind(values, values.texts, {NUMBER: numbers, STRING: iso_texts})
 
     return decode
 
@@ -133,30 +126,17 @@ def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
         "it is not known what text in a column of numbers is",
         f"{_SCHEMA_HINT}decimal.handling.mode",
     )
-    if options.decimals == "precise":
+    if options.decimals == "precise" and not column.scale and column.family is Family.NUMBER_TEXT:
+        texts = _refusing("the definitions do not state the scale of this column", _SCALE_HINT)
+    elif options.decimals == "precise":
         texts = precise_decimals(column.scale)
     elif options.decimals:
         texts = as_text
 
     def decode(values: Values) -> pa.Array:
-        return _by_kind(values, values.texts, {STRING: texts, OBJECT: variable_decimals})
+        return by_kind(values, values.texts, {STRING: texts, OBJECT: variable_decimals})
 
     return _with_truth(decode)
-
-
-def _by_kind(values: Values, others: pa.Array, decoders: Mapping[int, Decode]) -> pa.Array:
-    """Return what decoders make of the values of each kind, in the place of ``others``."""
-    kinds, found = values.kinds, others
-    for kind, decode in decoders.items():
-        mine = kinds == kind
-        if not mine.any():
-            continue
-        own = values.texts
-        if not mine.all():
-            own = pc.if_else(pa.array(mine), own, pa.scalar(None, pa.string()))
-        made = decode(Values(values.nodes, own, values.cells, values.nested))
-        found = made if mine.all() else pc.if_else(pa.array(mine), made, found)
-    return found
 
 
 def _with_truth(decode: Decode) -> Decode:
@@ -173,6 +153,7 @@ def _with_truth(decode: Decode) -> Decode:
 
 
 def _hex(values: Values) -> pa.Array:
+    values.refuse_others(STRING)
     return values.texts
 
 
@@ -183,7 +164,7 @@ _BINARY: Final[Mapping[str, Decode]] = MappingProxyType(
 
 def _bare_bytes(_: Column, options: DebeziumOptions) -> Decode:
     if options.binary:
-        return _flat(_BINARY[options.binary])
+        return _BINARY[options.binary]
     return _refusing("it is not known how bytes are written", f"{_SCHEMA_HINT}binary.handling.mode")
 
 

@@ -53,13 +53,20 @@ class Values:
 
     def refuse_nested(self) -> None:
         """Raise DecodeError, with the row as its record, for an object or array."""
-        if not self.nested:
-            return
-        odd = np.flatnonzero(np.isin(self.kinds, CONTAINERS))
+        if self.nested:
+            self._refuse(np.isin(self.kinds, CONTAINERS), "")
+
+    def refuse_others(self, *kinds: int) -> None:
+        """Raise DecodeError, with the row as its record, for a value of another kind than these."""
+        expected = ", or ".join(KINDS[kind] for kind in kinds)
+        self._refuse(~np.isin(self.kinds, kinds), f"Expected {expected}")
+
+    def _refuse(self, bad: Mask, hint: str) -> None:
+        odd = np.flatnonzero(bad & np.asarray(self.texts.is_valid()))
         if len(odd):
             row = int(odd[0])
             found = KINDS[int(self.kinds[row])]
-            raise row_error(f"{found} is not a value of this column", self.texts, row)
+            raise row_error(f"{found} is not a value of this column", self.texts, row, hint)
 
 
 class Converted(NamedTuple):
