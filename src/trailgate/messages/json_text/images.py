@@ -122,8 +122,8 @@ class JsonImages(RecordGroup[JsonRecords]):
                 name = self.table.columns[i].name
                 self._refuse(np.flatnonzero(missing[i]), f"key column {name} is missing", name)
 
-    def check_images(self, parents: Longs, what: str, *, wanted: bool) -> None:
-        """Add an error for each record without an image, or with one where none is ``wanted``."""
+    def check_images(self, parents: Longs, what: str, *, wanted: bool, hint: str = "") -> None:
+        """Add an error, with this hint, for each record without an image, or with one where none is ``wanted``."""
         kinds = self.records.nodes.kinds(parents)
         nothing = (kinds == 0) | (kinds == NULL)
         bad = kinds != OBJECT if wanted else ~nothing
@@ -132,7 +132,7 @@ class JsonImages(RecordGroup[JsonRecords]):
             problem = f"expected an object as {what}, found {found}"
             if not wanted:
                 problem = f"such an operation has no {what}, found {found}"
-            self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what)
+            self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what, hint)
 
     def _columns_of(self, names: Sequence[str], passed_over: frozenset[str]) -> Longs:
         """Return the column of each name, as ``place_cells`` takes it."""
