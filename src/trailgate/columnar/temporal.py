@@ -94,8 +94,7 @@ def parse_timestamps(values: pa.StringArray, fmt: DateFormat | None) -> tuple[Lo
 def _epoch_milliseconds(values: pa.StringArray) -> Longs:
     found = parse_integers(values, 0, 8, signed=True).to_numpy()
     low, _ = EPOCH_DIGITS
-    # 0 is written where a source has no time (decision 0050); other small numbers are dates without their format.
-    bad = ((found < 10 ** (low - 1)) & (found != 0)) | (found > _LAST_MILLISECOND)
+    bad = (found < 10 ** (low - 1)) | (found > _LAST_MILLISECOND)
     if bad.any():
         raise row_error(
             "not a time in milliseconds since 1970",

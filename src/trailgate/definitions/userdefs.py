@@ -22,7 +22,7 @@ _TEXT: Final = 64  # the type code of text of varying length
 _MOST_TEXT: Final = 65535  # what the two length bytes of such a column hold
 _PART: Final = re.compile(r'"[^"]+"|[^."<>\s]+')
 _TABLE_NAME: Final = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern})){{1,2}}")
-_VCHAR: Final = re.compile(r"vchar[ \t]+([0-9]{1,9})", re.IGNORECASE)
+_VCHAR: Final = re.compile(r"vchar[ \t]+([0-9]{1,9})([ \t]+key)?", re.IGNORECASE)
 
 Parts = tuple[str, ...]
 
@@ -55,8 +55,8 @@ class _Layout:
 def userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) -> tuple[Table, ...]:
     """Return the tables that the properties define, in the order they are listed in.
 
-    Properties of other names are ignored. No column is marked as a key, since no property for that is
-    documented. Raises OptionError that names line and property.
+    Properties of other names are ignored. A column is marked as key by the word ``key`` after its type, which is our own: no property for
+    that is documented. Raises OptionError that names line and property.
     """
     own = [entry for entry in properties if entry.written.startswith(prefix)]
     listing = next((entry for entry in own if entry.written == prefix + _TABLES), None)
@@ -123,7 +123,7 @@ def _table(layout: _Layout, listing: PropertyLine) -> Table:
             typed = [_parts(entry.written)[-1] for entry in layout.types.values()]
             hint = did_you_mean(name, typed) or f"Add {_base(listing)}.{written}=vchar N"
             raise _error(f"column {name} of {layout.name} has no type", listing, hint)
-        columns[name.casefold()] = Column(name, _TEXT, _length(entry))
+        columns[name.casefold()] = _column(name, entry)
     for folded, entry in layout.types.items():
         if folded not in columns:
             name = _parts(entry.written)[-1]
@@ -132,15 +132,15 @@ def _table(layout: _Layout, listing: PropertyLine) -> Table:
     return complete(Table(layout.name, tuple(columns.values())))
 
 
-def _length(entry: PropertyLine) -> int:
+def _column(name: str, entry: PropertyLine) -> Column:
     found = _VCHAR.fullmatch(entry.value)
     if found is None:
-        hint = "It is the only type that is documented for columns defined in properties"
+        hint = "It is the only type that is documented for columns defined in properties; vchar N key marks one of the key"
         raise _error(f"expected the type vchar N, found {entry.value!r}", entry, hint)
     length = int(found.group(1))
     if not 1 <= length <= _MOST_TEXT:
         raise _error(f"expected a length of 1 to {_MOST_TEXT}, found {length}", entry)
-    return length
+    return Column(name, _TEXT, length, key=found.group(2) is not None)
 
 
 def _names(entry: PropertyLine) -> list[str]:

@@ -209,7 +209,7 @@ class Definitions:
         if found is not None:
             return found
         near = did_you_mean(name, (table.name for table in self.tables))
-        hint = near or f"Defined: {_some(self.tables)}"
+        hint = near or _some(self.tables)
         raise DefinitionError(f"table {name} is not in the definitions", hint=hint)
 
     def merged(self, others: Iterable[Table]) -> Definitions:
@@ -228,5 +228,8 @@ class Definitions:
 
 
 def _some(tables: tuple[Table, ...], shown: int = 5) -> str:
-    names = ", ".join(table.name for table in tables[:shown]) or "none"
-    return names + (" ..." if len(tables) > shown else "")
+    """Return a hint with the names of tables."""
+    if not tables:
+        return "No table is defined: name a definitions file by the property sourcedefs"
+    names = ", ".join(table.name for table in tables[:shown])
+    return f"Defined: {names}" + (" ..." if len(tables) > shown else "")

@@ -1,113 +1,120 @@
-"""Every kind of JSON value for every type of change events: the value that Debezium documents for it, or an error, and never another value."""
+"""What each kind of JSON value is for each type of Debezium: the value, or an error, and never another value."""
 
 from __future__ import annotations
 
-import base64
-import itertools
 import json
-from collections.abc import Callable
-from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from json_messages import json_capture, messages_of
-from message_cases import rows_of
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.messages.debezium.encodings import ENCODINGS
-from trailgate.model.tables import Column, Definitions, Table
+from json_messages import json_capture
+from publication_texts import rows_of
+from trailgate.jobs.capture.loading import messages_from
 
-TEXT = Table("S.T", (Column("ID", 64, 10, key=True), Column("V", 64, 200)))
-NUMBER = Table("S.T", (Column("ID", 64, 10, key=True), Column("V", 64, 50, sub_type=2)))
-BYTES = Table("S.T", (Column("ID", 64, 10, key=True), Column("V", 64, 50, sub_type=4)))
-VALUES: list[Any] = [
-    1234, 12345678, -7, "1234", "12345678", "BNI=", "BNI", "12.34", "aGVsbG8=", "Zm9v-_8=", True, False,
-    "2020-01-02T03:04:05Z", "", {}, {"scale": 2, "value": "BNI="}, {"scale": 2, "value": 1234}, [1],
-]  # fmt: skip
-INTEGERS = {
-    "io.debezium.time.Date", "org.apache.kafka.connect.data.Date", "io.debezium.time.Time", "org.apache.kafka.connect.data.Time",
-    "io.debezium.time.MicroTime", "io.debezium.time.NanoTime", "io.debezium.time.Timestamp", "org.apache.kafka.connect.data.Timestamp",
-    "io.debezium.time.MicroTimestamp", "io.debezium.time.NanoTimestamp",
-}  # fmt: skip
-ISO = {"io.debezium.time.ZonedTimestamp", "io.debezium.time.IsoDate", "io.debezium.time.IsoTimestamp"}  # fmt: skip
+TYPES = (Path(__file__).parent / "cases" / "types.def").read_text()
+CONNECT, TIME, DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io.debezium.data."
+SCALE = {"parameters": {"scale": "2"}}
+# Each node beside what it may be taken for: the same digits in base64, in hexadecimal, or as days are other values.
+NODES: dict[str, Any] = {
+    "number": 1234,
+    "string": "1234",
+    "true": True,
+    "false": False,
+    "object": {"scale": 2, "value": "BNI="},
+    "array": [1234],
+}
+# The field of the schema, its column, and the nodes that have a value.
+SCHEMAS: list[tuple[dict[str, Any], str, dict[str, str]]] = [
+    (
+        {"type": "bytes", "name": CONNECT + "Decimal", **SCALE},
+        "NUM",
+        {"number": "1234", "string": "-26588.24"},
+    ),
+    (
+        {"type": "struct", "name": DATA + "VariableScaleDecimal"},
+        "NUM",
+        {"number": "1234", "object": "12.34"},
+    ),
+    ({"type": "bytes"}, "RAW", {"string": "D76DF8"}),
+    ({"type": "int64"}, "NUM", {"number": "1234", "string": "1234"}),
+    ({"type": "int64"}, "ID", {"number": "1234", "string": "1234"}),
+    ({"type": "double"}, "NUM", {"number": "1234", "string": "1234"}),
+    ({"type": "boolean"}, "NUM", {"true": "1", "false": "0"}),
+    ({"type": "boolean"}, "TEXT", {"true": "true", "false": "false"}),
+    ({"type": "string"}, "TEXT", {"string": "1234"}),
+    ({"type": "int32", "name": TIME + "Date"}, "DAY", {"number": "1973-05-19"}),
+    (
+        {"type": "int64", "name": TIME + "Timestamp"},
+        "MICRO",
+        {"number": "1970-01-01 00:00:01.234000"},
+    ),
+    ({"type": "int64", "name": CONNECT + "Time"}, "TEXT", {"number": "00:00:01.234000"}),
+    ({"type": "string", "name": TIME + "IsoDate"}, "DAY", {}),
+]
+# The property, its column, and the nodes that have a value without a schema.
+MODES: list[tuple[str, str, dict[str, str]]] = [
+    ("decimal.handling.mode=precise", "NUM", {"number": "1234", "object": "12.34", "bool": "1"}),
+    (
+        "decimal.handling.mode=string",
+        "NUM",
+        {"number": "1234", "string": "1234", "object": "12.34"},
+    ),
+    ("decimal.handling.mode=precise", "ID", {"number": "1234", "string": "-2658824"}),
+    ("binary.handling.mode=bytes", "RAW", {"string": "D76DF8"}),
+    ("binary.handling.mode=base64-url-safe", "RAW", {"string": "D76DF8"}),
+    ("binary.handling.mode=hex", "RAW", {"string": "1234"}),
+    ("time.precision.mode=connect", "DAY", {"number": "1973-05-19"}),
+    ("time.precision.mode=connect", "MICRO", {"number": "1970-01-01 00:00:01.234000"}),
+]
 
 
-def decimal(raw: str, scale: int) -> str:
-    number = int.from_bytes(base64.b64decode(raw, validate=True), "big", signed=True)
-    return f"{Decimal(number).scaleb(-scale):f}"
-
-
-def documented(name: str, value: Any) -> str | None:
-    """Return the value's text by Debezium's and Connect's documentation; None where they have no such value."""
-    if name == "org.apache.kafka.connect.data.Decimal":
-        if isinstance(value, str):
-            return decimal(value, 2)
-        return str(value) if type(value) is int else None
-    if name == "io.debezium.data.VariableScaleDecimal":
-        if isinstance(value, dict) and isinstance(value["value"], str):
-            return decimal(value["value"], value["scale"])
-        return str(value) if type(value) is int else None
-    if name == "bytes":
-        return base64.b64decode(value, validate=True).hex() if isinstance(value, str) else None
-    assert not isinstance(value, (dict, list))
-    return json.dumps(value) if not isinstance(value, str) else value
-
-
-def captured(table: Table, value: Any, schema: dict[str, Any] | None, more: str) -> str | None:
-    """Return what is captured of a column V; None where the message is refused."""
-    capture = json_capture(
-        f"parser.type=debezium\ndebezium.sourcedefs=shop.def\ndebezium.txid=*txid\n{more}",
-        write_sourcedefs(Definitions((table,))).decode(),
-    )
-    payload = {
-        "before": None, "after": {"ID": "1", "V": value}, "op": "c",
+def value_of(column: str, node: Any, field: dict[str, Any] | None, properties: str) -> str | None:
+    """Return the value of a column after an insert; None where the event is refused."""
+    event: dict[str, Any] = {
+        "before": None,
+        "after": {column: node} if column == "ID" else {"ID": 1, column: node},
         "source": {"ts_ms": 1705611172576, "schema": "S", "table": "T"},
-    }  # fmt: skip
-    event: Any = payload
-    if schema is not None:
-        columns = [{"type": "string", "field": "ID"}, {**schema, "field": "V"}]
-        event = {"schema": {"fields": [{"field": "after", "fields": columns}]}, "payload": payload}
-    parsed = capture.parse(messages_of([json.dumps(event).encode()]))
+        "op": "c",
+    }
+    if field is not None:
+        columns = [{"type": "int32", "field": "ID"}] * (column != "ID")
+        columns.append({"optional": True, "field": column, **field})
+        row = {"type": "struct", "fields": columns, "field": "after"}
+        event = {"schema": {"type": "struct", "fields": [row]}, "payload": event}
+    text = f"parser.type=debezium\ndebezium.sourcedefs=shop.def\ndebezium.txid=*txid\n{properties}"
+    parsed = json_capture(text, TYPES).parse(messages_from([json.dumps(event).encode()]))
     if parsed.problems:
+        assert f"field {column}" in str(parsed.problems[0].error)
         return None
-    (row,) = rows_of(parsed)
-    return str(dict(row["after"])["V"])
+    after = rows_of(parsed.batch)[0]["after"]
+    assert isinstance(after, dict)
+    found: str = after[column]
+    return found
 
 
-@pytest.mark.parametrize("name", sorted(ENCODINGS))
-def test_a_value_of_a_type_is_the_documented_one_or_an_error(name: str) -> None:
-    schema = {"type": "bytes", "name": name, "parameters": {"scale": "2"}} if "." in name else {"type": name}  # fmt: skip
-    table = BYTES if name == "bytes" else TEXT
-    for value in VALUES:
-        found = captured(table, value, schema, "")
-        if name in INTEGERS:
-            assert found is None or type(value) is int, (value, found)
-        elif name in ISO:
-            assert found is None or isinstance(value, str), (value, found)
-        else:
-            assert found in (None, _or_none(documented, name, value)), (value, found)
+@pytest.mark.parametrize(("field", "column", "values"), SCHEMAS)
+def test_a_value_is_of_the_kind_that_its_schema_has(
+    field: dict[str, Any], column: str, values: dict[str, str]
+) -> None:
+    found = {kind: value_of(column, node, field, "") for kind, node in NODES.items()}
+
+    assert {kind: value for kind, value in found.items() if value is not None} == values
 
 
-def _or_none(function: Callable[..., str | None], *arguments: Any) -> str | None:
-    try:
-        found = function(*arguments)
-    except (ValueError, AssertionError, KeyError):
-        return None
-    return found.upper() if found is not None and arguments[0] == "bytes" else found
+@pytest.mark.parametrize(("mode", "column", "values"), MODES)
+def test_a_value_without_a_schema_is_of_the_kind_that_its_property_has(
+    mode: str, column: str, values: dict[str, str]
+) -> None:
+    found = {
+        kind: value_of(column, node, None, f"debezium.{mode}")
+        for kind, node in NODES.items()
+        if kind not in ("true", "false") or column == "RAW"  # for numbers these are 1 and 0
+    }
+
+    values = {kind: value for kind, value in values.items() if kind in NODES}
+    assert {kind: value for kind, value in found.items() if value is not None} == values
 
 
-@pytest.mark.parametrize(
-    ("mode", "value"), [*itertools.product(["bytes", "base64", "base64-url-safe", "hex"], VALUES)]
-)
-def test_bytes_without_a_schema_are_strings(mode: str, value: Any) -> None:
-    found = captured(BYTES, value, None, f"debezium.binary.handling.mode={mode}")
-
-    assert found is None or isinstance(value, str)
-
-
-def test_a_decimal_in_base64_needs_a_scale() -> None:
-    precise = "debezium.decimal.handling.mode=precise"
-
-    assert captured(NUMBER, "AeJA", None, precise) is None
-    assert captured(NUMBER, 1234, None, precise) == "1234"
-    assert captured(NUMBER, True, None, precise) == "1"
+def test_digits_of_an_unknown_scale_are_refused() -> None:
+    assert value_of("NUM", "AeJA", None, "debezium.decimal.handling.mode=precise") is None

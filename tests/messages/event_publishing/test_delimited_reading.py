@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import combinations
 
 import pyarrow as pa
 import pytest
 
 from publication_texts import TEXTS, capture_of, parse_all, record, rows_of
 from trailgate.columnar.code_pages.registry import code_page
-from trailgate.errors import OptionError
+from trailgate.errors import EncodeError, OptionError
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.model.tables import Column, Definitions, Table
 
@@ -230,6 +231,70 @@ def test_numbers_have_the_decimal_point_of_the_properties() -> None:
     body = record(',,"k",1.5').replace(b",", b";").replace(b"1.5", b"1,5")
 
     assert one(body, properties, NUMBERS)["after"] == {"K": "k", "V": "1.50"}
+
+
+@pytest.mark.parametrize("page", ["37", "1047", "1140", "1208", "273", "930", "cp932"])
+@pytest.mark.parametrize("point", [".", ",", ":", "\xb7"])
+def test_the_decimal_point_is_a_character_of_any_code_page(page: str, point: str) -> None:
+    name = {"1208": "utf-8"}.get(page, page)
+    try:
+        raw = code_page(name).encode(pa.array([point]))[0].as_py()
+    except EncodeError:
+        raw = b""
+    if len(raw) != 1:
+        with pytest.raises(OptionError):
+            capture_of(NUMBERS, f"codepage={page}\nfielddelim=;\ndecimalpoint={point}")
+        return
+    text = record(',,"k",1.5').decode().replace(",", ";").replace("1.5", f"1{point}5")
+    body = code_page(name).encode(pa.array([text.rstrip("\n")]))[0].as_py()
+    end = code_page(name).encode(pa.array(["|"]))[0].as_py()
+    properties = f"codepage={page}\nfielddelim=;\nrecorddelim=|\ndecimalpoint={point}"
+
+    assert one(body + end, properties, NUMBERS)["after"] == {"K": "k", "V": "1.50"}
+    for other in ("K", ".", ","):
+        if other != point:
+            wrong = code_page(name).encode(
+                pa.array([text.replace(f"1{point}5", f"1{other}5")[:-1]])
+            )
+            capture = capture_of(NUMBERS, properties, full=True)
+            rows, (parsed,) = parse_all(capture, [[wrong[0].as_py() + end]])
+            assert (rows, len(parsed.problems)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("one_of", "other"),
+    list(combinations(("fielddelim", "recorddelim", "quote", "decimalpoint"), 2)),
+)
+@pytest.mark.parametrize("codepage", ["1208", "37"])
+def test_no_two_delimiters_are_the_same(one_of: str, other: str, codepage: str) -> None:
+    given = f"codepage={codepage}\n"
+    with pytest.raises(OptionError, match=f"{other} and {one_of} are the same"):
+        capture_of(properties=f"{given}{one_of}=|\n{other}=|")
+    byte = "4F" if codepage == "37" else "7C"
+    with pytest.raises(OptionError, match="are the same"):
+        capture_of(properties=f"{given}{one_of}=|\n{other}=\\x{byte}")
+
+
+@pytest.mark.parametrize("name", ["fielddelim", "recorddelim", "quote", "decimalpoint"])
+@pytest.mark.parametrize("value", ["0", "9", "A", "z", "漢"])
+def test_no_delimiter_is_a_letter_a_digit_or_of_two_bytes(name: str, value: str) -> None:
+    for codepage in ("1208", "cp932"):
+        with pytest.raises(OptionError):
+            capture_of(properties=f"codepage={codepage}\n{name}={value}")
+
+
+@pytest.mark.parametrize("content", ["auto", "row", "transaction"])
+@pytest.mark.parametrize("number", ["x", "", "-1", "1.0", "0000000001", "٣"])
+@pytest.mark.parametrize("split", [1, 2, 3])
+def test_a_message_without_its_number_is_refused(content: str, number: str, split: int) -> None:
+    bodies = [record(f',,"{at}","v"', segment=at) for at in range(3)]
+    bodies[1] = bodies[1].replace(b"0001,,", f"{number},,".encode())
+    batches = [bodies[at : at + split] for at in range(0, 3, split)]
+
+    _, found = parse_all(capture_of(properties=f"content={content}"), batches)
+
+    (first, *_) = [str(problem.error) for parsed in found for problem in parsed.problems]
+    assert "the number of the message is" in first
 
 
 @pytest.mark.parametrize(

@@ -201,3 +201,13 @@ def test_a_table_defined_in_both_is_an_error(tmp_path: Path) -> None:
         load_capture(path)
 
     assert (caught.value.where.source, caught.value.where.line) == (str(path), 8)
+
+
+def test_the_word_key_marks_the_columns_of_the_key() -> None:
+    (table,) = options(ORDERS.replace("vchar 4", "vchar 4 KEY")).userdefs
+
+    assert [column.name for column in table.columns if column.key] == ["Id"]
+    (read,) = read_sourcedefs(write_sourcedefs(Definitions((table,)))).tables
+    assert [column.name for column in read.columns if column.key] == ["Id"]
+    with pytest.raises(OptionError, match="expected the type vchar N"):
+        options(ORDERS.replace("vchar 4", "vchar 4 keys"))

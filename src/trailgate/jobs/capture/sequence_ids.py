@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TransactionError
+from trailgate.jobs.capture.content_numbers import content_numbers
 from trailgate.jobs.capture.range_reader import OwnedBatch, located, place_of
 from trailgate.jobs.capture.repeats import Repeats
 from trailgate.messages.transactions.bounds import ordered_length
@@ -107,7 +108,7 @@ class IdCheck:
         """Return which operations did not come before in this run."""
         begins = np.isin(batch.operations.tx_indicators(), (BEGIN, WHOLE))
         try:
-            return self._repeats.fresh(csn, begins)
+            return self._repeats.fresh(csn, begins, content_numbers(batch.operations))
         except TransactionError as error:
             row = error.where.record or 0
             raise located(

@@ -1,7 +1,6 @@
 """What Debezium makes of values, undone: one row a type, by the name of its meaning (Debezium, data type mappings).
 
-Each makes text, from which the column's own type is read as from any message. A row names the kinds of JSON values that the type is written as,
-since the same characters mean different values as a string and as a number: a decimal is ``"BNI="`` (base64 of its unscaled number), or 12.34.
+Each makes text, from which the column's own type is read as from any message.
 """
 
 from __future__ import annotations
@@ -24,14 +23,12 @@ from trailgate.messages.debezium.decimals import MOST_SCALE, decimal_texts, vari
 from trailgate.messages.debezium.schemas import FieldType
 from trailgate.messages.json_text.base64_text import from_base64
 from trailgate.messages.json_text.images import Values
-from trailgate.messages.json_text.kernels.layout import NULL, NUMBER, OBJECT, STRING
-from trailgate.messages.json_text.records import KINDS
+from trailgate.messages.json_text.kernels.layout import FALSE, NUMBER, OBJECT, STRING, TRUE
 from trailgate.model.operations_schema import YEAR_1, YEAR_10000
 
 Decode = Callable[[Values], pa.Array]
 Encoding = Callable[[FieldType], Decode]
 
-NO_VALUE: Final = 0  # the kind of what is not there
 DAY: Final = 86_400_000_000  # microseconds
 _CONNECT: Final = "org.apache.kafka.connect.data."
 _TIME: Final = "io.debezium.time."
@@ -47,40 +44,9 @@ def _plain(_: FieldType) -> Decode:
     return as_text
 
 
-def by_kind(decoders: Mapping[int, Decode], expected: str) -> Decode:
-    """Return what decodes each value as its kind of JSON value is decoded; raises DecodeError, with the row as its record, for other kinds."""
-
-    def decode(values: Values) -> pa.Array:
-        kinds, found = values.kinds, None
-        odd = np.flatnonzero(~np.isin(kinds, [NO_VALUE, NULL, *decoders]))
-        if len(odd):
-            row = int(odd[0])
-            problem = f"expected {expected}, found {KINDS[int(kinds[row])]}"
-            raise row_error(problem, values.texts, row)
-        for kind, decoder in decoders.items():
-            mine = kinds == kind
-            if not mine.any():
-                continue
-            own = values.texts
-            if not mine.all():
-                own = pc.if_else(pa.array(mine), own, pa.scalar(None, pa.string()))
-            made = decoder(Values(values.nodes, own, values.cells, values.nested))
-            found = made if found is None else pc.coalesce(found, made)
-        return values.texts if found is None else found
-
-    return decode
-
-
-def _strings(decode: Decode) -> Decode:
-    return by_kind({STRING: decode}, "a string")
-
-
-def _numbers(decode: Decode) -> Decode:
-    return by_kind({NUMBER: decode}, "a number")
-
-
 def dates(values: Values) -> pa.Array:
     """Return ISO dates of days since 1970."""
+    values.refuse_others(NUMBER)
     return _times(values, lambda days: days * DAY, 10)
 
 
@@ -88,6 +54,7 @@ def timestamps(units: int) -> Decode:
     """Return what makes ISO date times of times since 1970, of which a millisecond has ``units``, at most nanoseconds."""
 
     def decode(values: Values) -> pa.Array:
+        values.refuse_others(NUMBER)
         if units <= 1000:
             return _times(values, lambda numbers: numbers * (1000 // units), 26)
         return _nanoseconds(values)
@@ -121,6 +88,8 @@ def _times_of_day(units: int) -> Encoding:
     """Return what makes HH:MI:SS.ffffff of times since midnight, of which a millisecond has ``units``."""
 
     def decode(values: Values) -> pa.Array:
+        values.refuse_others(NUMBER)
+
         def convert(dense: pa.Array) -> pa.Array:
             numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
             per_day = DAY // 1000 * units
@@ -133,11 +102,12 @@ def _times_of_day(units: int) -> Encoding:
 
         return over_nulls(convert, values.texts)
 
-    return lambda _: _numbers(decode)
+    return lambda _: decode
 
 
 def iso_texts(values: Values) -> pa.Array:
     """Return ISO texts in UTC without the letter of their zone; raises DecodeError for one of another zone."""
+    values.refuse_others(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:
         plain = _without_letter(dense)
@@ -167,18 +137,46 @@ def _without_letter(values: pa.Array) -> pa.Array | None:
 
 def base64_bytes(values: Values) -> pa.Array:
     """Return bytes as hexadecimal digits."""
+    values.refuse_others(STRING)
     return to_hex(from_base64(values.texts))
 
 
 def url_safe_bytes(values: Values) -> pa.Array:
     """Return bytes, written with the letters of file names, as hexadecimal digits."""
+    values.refuse_others(STRING)
     usual = pc.replace_substring(pc.replace_substring(values.texts, "-", "+"), "_", "/")
     return to_hex(from_base64(usual))
 
 
 def precise_decimals(scale: int) -> Decode:
-    """Return what makes digits of unscaled numbers, as bytes in base64."""
-    return _strings(lambda values: decimal_texts(from_base64(values.texts), scale))
+    """Return what makes digits of unscaled numbers, as bytes in base64; a JSON number is the number itself.
+
+    Connect's converter writes either one (decimal.format=BASE64 or NUMERIC).
+    """
+
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(STRING, NUMBER)
+        return by_kind(values, values.texts, {STRING: unscaled})
+
+    def unscaled(values: Values) -> pa.Array:
+        return decimal_texts(from_base64(values.texts), scale)
+
+    return decode
+
+
+def by_kind(values: Values, others: pa.Array, decoders: Mapping[int, Decode]) -> pa.Array:
+    """Return what decoders make of the values of each kind, in the place of ``others``."""
+    kinds, found = values.kinds, others
+    for kind, decode in decoders.items():
+        mine = kinds == kind
+        if not mine.any():
+            continue
+        own = values.texts
+        if not mine.all():
+            own = pc.if_else(pa.array(mine), own, pa.scalar(None, pa.string()))
+        made = decode(Values(values.nodes, own, values.cells, values.nested))
+        found = made if mine.all() else pc.if_else(pa.array(mine), made, found)
+    return found
 
 
 def _decimals(kind: FieldType) -> Decode:
@@ -189,39 +187,65 @@ def _decimals(kind: FieldType) -> Decode:
         raise DecodeError(
             f"a decimal's scale in the schema of the event is not a number of at most {MOST_SCALE}: {text[:40]!r}"
         )
-    # Connect's JsonConverter writes numbers with decimal.format=NUMERIC.
-    expected = "a number, or a string of bytes in base64"
-    return by_kind({STRING: precise_decimals(scale), NUMBER: as_text}, expected)
+    return precise_decimals(scale)
+
+
+def _string(_: FieldType) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(STRING)
+        return values.texts
+
+    return decode
 
 
 def _days(_: FieldType) -> Decode:
-    return _numbers(dates)
+    return dates
 
 
 def _stamps(units: int) -> Encoding:
-    return lambda _: _numbers(timestamps(units))
+    return lambda _: timestamps(units)
 
 
 def _iso(_: FieldType) -> Decode:
-    return _strings(iso_texts)
+    return iso_texts
 
 
 def _bytes(_: FieldType) -> Decode:
-    return _strings(base64_bytes)
+    return base64_bytes
 
 
 def _variable(_: FieldType) -> Decode:
-    decoders = {OBJECT: variable_decimals, NUMBER: as_text}
-    return by_kind(decoders, "an object of a number and its scale")
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(OBJECT, NUMBER)
+        return variable_decimals(values)
+
+    return decode
+
+
+def _true_or_false(_: FieldType) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(TRUE, FALSE)
+        return values.texts
+
+    return decode
+
+
+def _number(_: FieldType) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(NUMBER, STRING)  # "NaN" is a string
+        return values.texts
+
+    return decode
 
 
 # By the name of the meaning, or, without one, Connect's type.
 ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType(
     {
         **dict.fromkeys(
-            ("int8", "int16", "int32", "int64", "float", "double", "float32", "float64"), _plain
+            ("int8", "int16", "int32", "int64", "float", "double", "float32", "float64"), _number
         ),
-        **dict.fromkeys(("boolean", "string"), _plain),
+        "boolean": _true_or_false,
+        "string": _string,
         "bytes": _bytes,
         _CONNECT + "Decimal": _decimals,
         _CONNECT + "Date": _days,

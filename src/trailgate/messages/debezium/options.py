@@ -38,6 +38,11 @@ class DebeziumOptions(MetadataOptions):
         return self.txid.kind is not SourceKind.TX_ID
 
     @property
+    def names_operations(self) -> bool:
+        """Return that they do not: the letters of events are Debezium's."""
+        return False
+
+    @property
     def operation_ids(self) -> bool:
         """Return that each operation has a sequence id of its own."""
         return True

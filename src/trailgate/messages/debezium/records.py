@@ -18,12 +18,16 @@ from trailgate.messages.json_text.kernels.layout import NULL, OBJECT
 from trailgate.messages.json_text.kernels.members import NO_NODE
 from trailgate.messages.json_text.records import JsonRecords
 from trailgate.messages.properties.rows import SourceKind
+from trailgate.model.operations_schema import YEAR_1, YEAR_10000
 
 DEFAULT_TIME: Final = "source.ts_ms"
 ALTERNATIVES: Final = "|"
 TOMBSTONES: Final = (
     "tombstones, which delete a key in a topic, are not operations: they were passed over"
 )
+_MILLI: Final = 1000  # microseconds
+_MONGODB: Final = "an event of a MongoDB collection: its rows are documents, which have no columns"
+LOGICAL: Final = "messages of logical decoding (op m) change no table: they were passed over"
 BOUNDARIES: Final = "BEGIN and END events are not operations: transactions are known by their ids"
 
 
@@ -66,6 +70,12 @@ class DebeziumRecords(JsonRecords):
         own = format_positions(batch.files[self.message], batch.offsets[self.message] + self.offset)
         return pc.if_else(alone, own, ids)
 
+    def lacking(self, name: str, what: str) -> tuple[str, str]:
+        """Return the problem of an event without a member that is needed, and a hint."""
+        if what == "table" and self.text("source.collection").null_count < len(self.message):
+            return _MONGODB, "Capture a topic whose events are flattened to rows by the connector"
+        return JsonRecords.lacking(self, name, what)
+
     def times(self) -> Longs | None:
         """Return each event's commit time in microseconds since 1970 UTC, or None where another member has it."""
         assert self.options is not None
@@ -73,13 +83,28 @@ class DebeziumRecords(JsonRecords):
         if source.kind is not SourceKind.FIELD or source.name != DEFAULT_TIME:
             return None
         exact, rough = self.text("source.ts_us"), self.text(DEFAULT_TIME)
-        if exact.null_count == len(exact) or rough.null_count:
-            # Without the one the other is read as any time in digits, with its errors.
-            return None if not len(exact) or exact.null_count else self._integers(exact)
-        micros = self._integers(exact.fill_null("0"))
-        return np.where(np.asarray(exact.is_valid()), micros, self._integers(rough) * 1000).astype(
-            np.int64
-        )
+        if len(exact) and not exact.null_count:
+            return self._micros(exact, 1)
+        if rough.null_count:  # an error, as of any value that is needed
+            return None
+        return np.where(
+            np.asarray(exact.is_valid()),
+            self._micros(exact.fill_null("0"), 1),
+            self._micros(rough, _MILLI),
+        ).astype(np.int64)
+
+    def _micros(self, values: pa.Array, units: int) -> Longs:
+        """Return times of which each is so many microseconds; 0 is the beginning of 1970. Raises BadMessagesError."""
+        found = self._integers(values)
+        bad = (found < YEAR_1 // units) | (found >= YEAR_10000 // units)
+        if bad.any():
+
+            def error(row: int) -> DecodeError:
+                problem = f"{values[row].as_py()} is not a time in the years 1 to 9999"
+                return self.error(row, problem, field="source")
+
+            self.refuse(np.flatnonzero(bad), error)
+        return found * units
 
     def _integers(self, values: pa.Array) -> Longs:
         """Return numbers of texts; raises BadMessagesError."""
@@ -113,7 +138,12 @@ def event_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecor
     notes = {
         note for note, mask in ((TOMBSTONES, kinds == NULL), (BOUNDARIES, boundary)) if mask.any()
     }
-    rows = np.flatnonzero(is_event)
+    (message,) = nodes.members(holder, ["message"])
+    logical = is_event & (message >= 0)
+    logical &= np.asarray(pc.is_in(nodes.texts(op), pa.array(["m"])))
+    if logical.any():
+        notes.add(LOGICAL)
+    rows = np.flatnonzero(is_event & ~logical)
     return DebeziumRecords(
         found.messages,
         found.message[rows],

@@ -41,6 +41,10 @@ _NUMBERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED, Family.NUMBER_TEXT
 _SCHEMA_HINT: Final = (
     "Write the messages with their schemas (value.converter.schemas.enable=true), or set debezium."
 )
+_SCALE_HINT: Final = (
+    "Without a schema, texts of decimal.handling.mode=precise need it. Write the messages with their schemas "
+    "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
+)
 
 
 def converter_for(column: Column, schema: Schema | None, options: DebeziumOptions) -> ConvertValues:
@@ -68,8 +72,6 @@ def _decoder(column: Column, schema: Schema | None, options: DebeziumOptions) ->
     if found is None:
         return _unknown(column, kind)
     decode = found(kind)
-    if decode is as_text:
-        decode = _flat(decode)
     return _with_truth(decode) if column.family in _NUMBERS else decode
 
 
@@ -91,24 +93,19 @@ def _refusing(problem: str, hint: str) -> Decode:
     return decode
 
 
-def _flat(decode: Decode) -> Decode:
-    """Return a decoder that refuses objects and arrays."""
-
-    def flat(values: Values) -> pa.Array:
-        values.refuse_nested()
-        return decode(values)
-
-    return flat
-
-
 def _bare_text(_: Column, __: DebeziumOptions) -> Decode:
     return as_text
 
 
 def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
     """Return what takes texts for ISO times, and numbers as ``time.precision.mode`` has them."""
-    decoders = {NUMBER: _bare_numbers(column, options.times), STRING: iso_texts}
-    return by_kind(decoders, "a time as a string or a number")
+    numbers = _bare_numbers(column, options.times)
+
+    def decode(values: Values) -> pa.Array:
+        values.refuse_nested()
+        return by_kind(values, values.texts, {NUMBER: numbers, STRING: iso_texts})
+
+    return decode
 
 
 def _bare_numbers(column: Column, mode: str) -> Decode:
@@ -129,18 +126,17 @@ def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
         "it is not known what text in a column of numbers is",
         f"{_SCHEMA_HINT}decimal.handling.mode",
     )
-    if options.decimals == "precise" and column.family is Family.NUMBER_TEXT and not column.scale:
-        texts = _refusing(
-            "the scale of a number in base64 is not known: the column's definition has none",
-            "Write the messages with their schemas (value.converter.schemas.enable=true), or numbers as strings (decimal.handling.mode=string)",
-        )
+    if options.decimals == "precise" and not column.scale and column.family is Family.NUMBER_TEXT:
+        texts = _refusing("the definitions do not state the scale of this column", _SCALE_HINT)
     elif options.decimals == "precise":
         texts = precise_decimals(column.scale)
     elif options.decimals:
         texts = as_text
-    truth = dict.fromkeys((NUMBER, TRUE, FALSE), as_text)
-    expected = "a number, or one as a string or an object"
-    return _with_truth(by_kind({**truth, STRING: texts, OBJECT: variable_decimals}, expected))
+
+    def decode(values: Values) -> pa.Array:
+        return by_kind(values, values.texts, {STRING: texts, OBJECT: variable_decimals})
+
+    return _with_truth(decode)
 
 
 def _with_truth(decode: Decode) -> Decode:
@@ -157,6 +153,7 @@ def _with_truth(decode: Decode) -> Decode:
 
 
 def _hex(values: Values) -> pa.Array:
+    values.refuse_others(STRING)
     return values.texts
 
 
@@ -167,7 +164,7 @@ _BINARY: Final[Mapping[str, Decode]] = MappingProxyType(
 
 def _bare_bytes(_: Column, options: DebeziumOptions) -> Decode:
     if options.binary:
-        return by_kind({STRING: _BINARY[options.binary]}, "bytes as a string")
+        return _BINARY[options.binary]
     return _refusing("it is not known how bytes are written", f"{_SCHEMA_HINT}binary.handling.mode")
 
 

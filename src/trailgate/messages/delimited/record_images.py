@@ -84,13 +84,13 @@ class ImageReader:
                 "Is the definitions file the right one, or a delimiter not escaped?",
             )
             return None
-        for column in table.columns[columns:]:
-            if column.key:
-                group.refuse(
-                    f"key column {column.name} is missing",
-                    "Only columns without key may be missing at the end of a record",
-                    column.name,
-                )
+        for number in table.keys:
+            if number >= columns:
+                name = table.columns[number].name
+                hint = "Only columns without key may be missing at the end of a record"
+                if not table.marked_keys:
+                    hint += "; the definitions mark no key of this table, so that all its columns are the key"
+                group.refuse(f"key column {name} is missing", hint, name)
                 return None
         return ColumnPairing.of(options, columns)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from trailgate.columnar.code_pages.page_text import CodePage
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.columnar.datetime_formats import DB2_FORMAT
+from trailgate.columnar.views import octets
 from trailgate.errors import OptionError
 from trailgate.messages.delimited.options import DelimitedOptions
-from trailgate.messages.event_publishing.delimited.delimiters import DEFAULTS, Delimiters
+from trailgate.messages.event_publishing.delimited.delimiters import DEFAULTS, Delimiters, of_bytes
 from trailgate.messages.event_publishing.delimited.engine_options import engine_options
 from trailgate.messages.properties.definition_files import DefinitionFiles, with_userdefs
 from trailgate.messages.properties.event_publishing import NAME
@@ -42,7 +44,7 @@ class EventPublishingOptions(MetadataOptions):
     undecodable: str
     take_flagged: bool
     content: str
-    decimal_point: bytes
+    decimal_point: str
     delimited: DelimitedOptions
     learns: bool = False
     definitions: Definitions | None = None
@@ -107,10 +109,20 @@ def event_publishing_options(
         undecodable=read.text("undecodable").casefold(),
         take_flagged=read.text("takeflagged").casefold() == "true",
         content=read.text("content").casefold(),
-        decimal_point=delimiters.decimalpoint,
+        decimal_point=_point(read, delimiters.decimalpoint, page),
         delimited=engine_options(delimiters, common),
         learns=learns,
     )
+
+
+def _point(read: PropertyReader, raw: bytes, page: CodePage) -> str:
+    """Return the decimal point as the character that it is in values; raises OptionError."""
+    text = (page if of_bytes(page) else code_page(UTF_8)).decode(octets(raw).reshape(1, -1))
+    found: str | None = text.values[0].as_py()
+    if found is None:
+        problem = f"{NAME}.decimalpoint is not a character of the code page {page.name}"
+        raise read.error(problem, "decimalpoint")
+    return found
 
 
 def _page_name(name: str) -> str:

@@ -39,6 +39,9 @@ class JsonOperations(JsonRecords):
         return text_maps(self, self.token_member)
 
 
+_ROW_HINT: Final = "json.model=row reads messages whose columns are beside the metadata"
+
+
 class JsonFormat(MessageFormat[JsonOperations]):
     """Reads messages by one set of options; what these decide is made once and kept."""
 
@@ -97,7 +100,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
                 images.append((ABSENT,) * len(group.table.columns))
                 continue
             if needed:
-                group.check_images(nodes, name, wanted=True)
+                group.check_images(nodes, name, wanted=True, hint=_ROW_HINT)
             images.append(group.image(nodes, converters, keyed=needed))
         return images[0], images[1]
 

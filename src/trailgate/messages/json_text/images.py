@@ -53,13 +53,20 @@ class Values:
 
     def refuse_nested(self) -> None:
         """Raise DecodeError, with the row as its record, for an object or array."""
-        if not self.nested:
-            return
-        odd = np.flatnonzero(np.isin(self.kinds, CONTAINERS))
+        if self.nested:
+            self._refuse(np.isin(self.kinds, CONTAINERS), "")
+
+    def refuse_others(self, *kinds: int) -> None:
+        """Raise DecodeError, with the row as its record, for a value of another kind than these."""
+        expected = ", or ".join(KINDS[kind] for kind in kinds)
+        self._refuse(~np.isin(self.kinds, kinds), f"Expected {expected}")
+
+    def _refuse(self, bad: Mask, hint: str) -> None:
+        odd = np.flatnonzero(bad & np.asarray(self.texts.is_valid()))
         if len(odd):
             row = int(odd[0])
             found = KINDS[int(self.kinds[row])]
-            raise row_error(f"{found} is not a value of this column", self.texts, row)
+            raise row_error(f"{found} is not a value of this column", self.texts, row, hint)
 
 
 class Converted(NamedTuple):
@@ -115,8 +122,8 @@ class JsonImages(RecordGroup[JsonRecords]):
                 name = self.table.columns[i].name
                 self._refuse(np.flatnonzero(missing[i]), f"key column {name} is missing", name)
 
-    def check_images(self, parents: Longs, what: str, *, wanted: bool) -> None:
-        """Add an error for each record without an image, or with one where none is ``wanted``."""
+    def check_images(self, parents: Longs, what: str, *, wanted: bool, hint: str = "") -> None:
+        """Add an error, with this hint, for each record without an image, or with one where none is ``wanted``."""
         kinds = self.records.nodes.kinds(parents)
         nothing = (kinds == 0) | (kinds == NULL)
         bad = kinds != OBJECT if wanted else ~nothing
@@ -125,7 +132,7 @@ class JsonImages(RecordGroup[JsonRecords]):
             problem = f"expected an object as {what}, found {found}"
             if not wanted:
                 problem = f"such an operation has no {what}, found {found}"
-            self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what)
+            self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what, hint)
 
     def _columns_of(self, names: Sequence[str], passed_over: frozenset[str]) -> Longs:
         """Return the column of each name, as ``place_cells`` takes it."""

@@ -224,10 +224,14 @@ class MessageParser:
         unknown = np.flatnonzero(meant == 0)
         if len(unknown):
             known = ", ".join(repr(v.decode(errors="replace")) for v in meanings)
+            more = ""
+            if self.options.names_operations:
+                word = "insert" if what == "optype" else "begin"
+                more = f". The property {what}.{word}val, and others like it, name other values"
 
             def error(row: int) -> DecodeError:
                 problem = f"unknown {what} value {found[int(codes[row])]!r}"
-                return sources.records.error(row, problem, f"Known: {known}")
+                return sources.records.error(row, problem, f"Known: {known}{more}")
 
             sources.records.refuse(unknown, error)
         return meant

@@ -54,7 +54,7 @@ DELIMITED: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "delim.userdefs.<SCHEMA.TABLE>.<COLUMN>",
         ValueKind.TEXT,
-        "type of such a column: `vchar N`, text of length N",
+        "type of such a column: `vchar N`, text of length N; `vchar N key`: a column of the key (our own)",
         _INFERRED,
     ),
     PropertyRow(

@@ -40,7 +40,7 @@ JSON: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "json.userdefs.<SCHEMA.TABLE>.<COLUMN>",
         ValueKind.TEXT,
-        "type of such a column: `vchar N`, text of length N",
+        "type of such a column: `vchar N`, text of length N; `vchar N key`: a column of the key (our own)",
         _INFERRED,
     ),
     PropertyRow(

@@ -51,6 +51,11 @@ class MetadataOptions:
         return False
 
     @property
+    def names_operations(self) -> bool:
+        """Return whether properties name the values of operation types and indicators."""
+        return True
+
+    @property
     def operation_ids(self) -> bool:
         """Return whether, with ``by_id``, transactions are known by transaction ids, and each operation has a sequence id of its own."""
         return False

@@ -98,7 +98,7 @@ def userdefs_rows(parser: str, origin: str) -> tuple[PropertyRow, ...]:
         PropertyRow(
             f"{parser}.userdefs.<SCHEMA.TABLE>.<COLUMN>",
             ValueKind.TEXT,
-            "type of such a column: `vchar N`, text of length N",
+            "type of such a column: `vchar N`, text of length N; `vchar N key`: a column of the key (our own)",
             origin,
         ),
     )

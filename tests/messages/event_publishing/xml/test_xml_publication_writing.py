@@ -264,3 +264,28 @@ def test_a_table_is_described_again_when_its_definition_changes() -> None:
         kinds.append([check(body)[0] for body in made])
 
     assert kinds == [["subSchema", "trans"], ["trans"], ["subSchema", "trans"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "digits"),
+    [("1E7", "10000000"), ("-1.5e-3", "-0.0015"), ("12.50", "12.50"), ("+2E+2", "200")],
+)
+def test_numbers_are_written_without_exponents(value: str, digits: str) -> None:
+    table = Table("S.T", (Column("N", 64, 60, sub_type=2),))
+    (row,) = many(1)
+    rows = [row | {"after": {"N": value}}]
+
+    made = writer_for("xml", publish_options("xml", {}))
+    batch = batch_of(rows, Definitions((table,)))
+    bodies = [*made.write(batch).bodies.to_pylist(), *made.finish().bodies.to_pylist()]
+
+    assert f">{digits}<".encode() in b"".join(bodies)
+
+
+def test_a_number_with_a_huge_exponent_is_refused() -> None:
+    table = Table("S.T", (Column("N", 64, 60, sub_type=2),))
+    (row,) = many(1)
+    batch = batch_of([row | {"after": {"N": "1E999999999"}}], Definitions((table,)))
+
+    with pytest.raises(EncodeError, match="has an exponent above 6144"):
+        writer_for("xml", publish_options("xml", {})).write(batch)

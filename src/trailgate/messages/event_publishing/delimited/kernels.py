@@ -10,22 +10,24 @@ from trailgate.columnar.kernels.compiled import kernel
 
 @kernel()
 def first_unusual(
-    data: Octets, starts: Offsets, ends: Offsets, first: Longs, zero: int, text: Octets
+    data: Octets, starts: Offsets, ends: Offsets, first: Longs, last: int, zero: int, text: Octets
 ) -> int:
-    """Return the first record that does not begin with a number and then this text, -1 for none.
+    """Return the first record that does not begin with a number and then this text, or has no number in its field ``last``; -1 for none.
 
-    ``zero`` is the first one of the digits.
+    ``zero`` is the first one of the digits, of which that field has at most nine.
     """
     for row in range(len(first)):
         field = first[row]
-        if field < 0 or field + 1 >= len(starts):
+        if field < 0 or field + last >= len(starts) or last < 1:
             return row
-        begin, end = np.int64(starts[field]), np.int64(ends[field])
-        if begin < 0 or end > len(data) or end == begin:
-            return row
-        for at in range(begin, end):
-            if data[at] < zero or data[at] > zero + 9:
+        for number in range(2):
+            at_field = field + number * last
+            begin, end = np.int64(starts[at_field]), np.int64(ends[at_field])
+            if begin < 0 or end > len(data) or end == begin or (number and end - begin > 9):
                 return row
+            for at in range(begin, end):
+                if data[at] < zero or data[at] > zero + 9:
+                    return row
         begin = np.int64(starts[field + 1])
         if ends[field + 1] - begin != len(text) or begin < 0 or begin + len(text) > len(data):
             return row

@@ -33,7 +33,7 @@ from trailgate.messages.event_publishing.options import (
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.parsing.record_groups import MessageErrors, RecordGroup
-from trailgate.messages.transactions.borders import AUTO, NO_NUMBER, Borders
+from trailgate.messages.transactions.borders import AUTO, Borders
 from trailgate.messages.transactions.bounds import POINT
 from trailgate.model.changes import ABSENT, DELETE, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
@@ -44,6 +44,7 @@ _DIGITS: Final = 9  # of the number of a message
 PLAN_NAME: Final = "plan_name"
 IDENTIFIER: Final = "identifier"
 TYPE: Final = "type"
+SEGMENT: Final = "segment_number"
 _TYPE_HINT: Final = "Are the delimiters those of the messages?"
 _NAMES: Final = ("table_owner", "table_name", "operation")  # one after the other
 _NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
@@ -97,8 +98,8 @@ class PublicationRecords(DelimitedRecords):
         kernels.mark_borders(*text_view(ids)[::-1], self.message, marks)
         marks[[0, -1] if count else []] = True
         rows = np.flatnonzero(marks)
-        texts = self.values.text(self.fields.first[rows], HEADER.index("segment_number"))
-        numbers = np.array([_number(text) for text in texts.to_pylist()], np.int64)
+        texts = self.values.text(self.fields.first[rows], HEADER.index(SEGMENT))
+        numbers = np.array([int(text) for text in texts.to_pylist()], np.int64)
         alone = np.ones(len(rows), bool)
         alone[rows > 0] = self.message[rows[rows > 0] - 1] != self.message[rows[rows > 0]]
         follow = rows < count - 1
@@ -185,8 +186,9 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         )
         fields = records.fields
         places = fields.starts, fields.ends, fields.first
-        if kernels.first_unusual(records.values.data, *places, *self._usual) >= 0:
+        if kernels.first_unusual(records.values.data, *places, len(HEADER) - 1, *self._usual) >= 0:
             _check_types(records)
+            _check_numbers(records)
             if not self.options.take_flagged:
                 _check_flags(records)
         return records
@@ -236,13 +238,13 @@ class _PublicationImages(ImageReader):
     IBM's text: "All of the columns are published for all subscribed rows". With fewer it is not known which ones they are.
     """
 
-    def __init__(self, options: DelimitedOptions, point: bytes) -> None:
+    def __init__(self, options: DelimitedOptions, point: str) -> None:
         super().__init__(options, whole=True)
         self._point = point
 
     def converter(self, table: Table, column: Column) -> Convert:
         """Return the function that makes a column's values of their texts."""
-        convert, point = super().converter(table, column), self._point.decode()
+        convert, point = super().converter(table, column), self._point
         if point == "." or column.family not in _NUMBERS:
             return convert
 
@@ -254,12 +256,6 @@ class _PublicationImages(ImageReader):
             return convert(pc.replace_substring(values, point, "."))
 
         return pointed
-
-
-def _number(text: str) -> int:
-    """Return the number of a message, ``NO_NUMBER`` where it has none."""
-    digits = text.isascii() and text.isdigit() and len(text) <= _DIGITS
-    return int(text) if digits else NO_NUMBER
 
 
 def _beside(numbers: Longs) -> Mask:
@@ -281,6 +277,19 @@ def _check_types(records: PublicationRecords) -> None:
         return records.error(row, problem, _TYPE_HINT, field=TYPE)
 
     records.refuse(np.flatnonzero(np.array(wrong)[codes]), error)
+
+
+def _check_numbers(records: PublicationRecords) -> None:
+    """Raise BadMessagesError for records without the number of their message: whether one is missing could not be seen."""
+    codes, found = records.codes(SEGMENT)
+    wrong = [not (text.isascii() and text.isdigit() and len(text) <= _DIGITS) for text in found]
+
+    def error(row: int) -> TrailgateError:
+        problem = f"the number of the message is {found[int(codes[row])]!r}, not one of up to {_DIGITS} digits"
+        return records.error(row, problem, _TYPE_HINT, field=SEGMENT)
+
+    if any(wrong):
+        records.refuse(np.flatnonzero(np.array(wrong)[codes]), error)
 
 
 def _check_flags(records: PublicationRecords) -> None:

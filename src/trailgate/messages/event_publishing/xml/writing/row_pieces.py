@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import lru_cache
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask, Octets
 from trailgate.columnar.time_texts import ISO_T, marked
-from trailgate.errors import EncodeError
+from trailgate.errors import EncodeError, Where
 from trailgate.messages.event_publishing.xml.schemas import type_of
 from trailgate.messages.event_publishing.xml.vocabulary import AFTER, BEFORE
 from trailgate.messages.event_publishing.xml.writing.elements import (
@@ -29,6 +30,7 @@ from trailgate.model.types import Family
 from trailgate.operations.values import Convert, formatter_for
 
 ROWS = {INSERT: b"insertRow", UPDATE: b"updateRow", KEY_UPDATE: b"updateRow", DELETE: b"deleteRow"}
+_MOST_EXPONENT = 6144  # of a DECFLOAT with 34 digits
 _NIL = b' xsi:nil="1"/>'
 _HINT = "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or publish in the format json"
 
@@ -203,9 +205,29 @@ def _formatter(column: Column) -> Convert:
     plain = formatter_for(column)
     if column.family is Family.DATETIME and not column.zoned:
         return lambda values: marked(values, ISO_T)
+    if column.family is Family.NUMBER_TEXT:
+        return lambda values: _without_exponents(plain(values))
     if column.family is Family.FLOAT:
         return lambda values: _special(plain(values), values)
     return plain
+
+
+def _without_exponents(texts: pa.Array) -> pa.Array:
+    """Return numbers as digits: the published schema has no exponents in decimal and decfloat."""
+    with_one = pc.fill_null(pc.match_substring_regex(texts, "^[-+]?[0-9.]+[eE]"), False)
+    if not pc.any(with_one, min_count=0).as_py():
+        return texts
+    rows = np.flatnonzero(np.asarray(with_one))
+    found = []
+    for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
+        number = Decimal(text)
+        if abs(number.adjusted()) > _MOST_EXPONENT:
+            problem = (
+                f"the number has an exponent above {_MOST_EXPONENT}, which no number of Db2 has"
+            )
+            raise EncodeError(problem, where=Where(record=row, raw=text.encode()))
+        found.append(f"{number:f}")
+    return pc.replace_with_mask(texts, with_one, pa.array(found, texts.type))
 
 
 def _special(texts: pa.Array, values: pa.Array) -> pa.Array:
