@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
+import shlex
+import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from trailgate import errors
-from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.errors import (
+    DecodeError,
+    MissingDependencyError,
+    TrailgateError,
+    Where,
+    install_command,
+)
 
 KINDS = [
     kind
@@ -60,3 +71,32 @@ def test_the_text_holds_place_and_hint() -> None:
 )
 def test_a_value_is_shown_as_text_where_it_is_text(raw: bytes, shown: str) -> None:
     assert str(Where(raw=raw)).startswith(shown)
+
+
+def test_the_hint_of_an_extra_installs_all_its_packages_for_this_python() -> None:
+    """They are named themselves: the name of this package need not be on an index."""
+    with (Path(__file__).parents[1] / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+
+    for extra, packages in extras.items():
+        python, *words = shlex.split(install_command(extra))
+        assert (python, words[:3]) == (sys.executable, ["-m", "pip", "install"])
+        names = [re.split(r"[<>=\[]", word)[0] for word in words[3:]]
+        assert names == [re.split(r"[<>=\[]", package)[0] for package in packages]
+    assert str(MissingDependencyError.of_extra("SQL needs DuckDB", "sql")).endswith(
+        f"Install it with: {install_command('sql')}"
+    )
+
+
+def test_no_text_of_ours_installs_this_package_by_its_name() -> None:
+    root = Path(__file__).parents[1]
+    texts = [root / "README.md", *root.glob("src/**/*.py"), *root.glob("docs/*.md")]
+
+    assert [text for text in texts if "pip install 'trailgate" in text.read_text()] == []
+
+
+def test_bytes_are_shown_as_the_text_that_is_given() -> None:
+    blanks = Where(raw=b"\x40\x40", text="  ")
+
+    assert str(Where(raw=b"\xc1\x40", text="A ")) == "text 'A ', bytes c1 40"
+    assert str(blanks) == "bytes 40 40"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
@@ -154,7 +156,32 @@ class BrokerRefusedError(BrokerError):
 
 
 class MissingDependencyError(TrailgateError, ImportError):
-    """An optional part is not installed; the hint names the extra."""
+    """An optional part is not installed; the hint is the command that installs it."""
+
+    @classmethod
+    def of_extra(cls, problem: str, extra: str) -> Self:
+        """Return the error of an extra that is not installed."""
+        return cls(problem, hint=f"Install it with: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs the packages of an extra for the Python that runs.
+
+    It names these packages, and not this one, which need not be on a package index.
+    """
+    from importlib.metadata import (  # noqa: PLC0415  slow, and seldom needed
+        PackageNotFoundError,
+        requires,
+    )
+
+    try:
+        stated = requires("trailgate") or []
+    except PackageNotFoundError:  # the source alone, without its metadata
+        stated = []
+    wanted = re.compile(rf"""\bextra == ['"]{extra}['"]""")
+    packages = [text.partition(";")[0].strip() for text in stated if wanted.search(text)]
+    named = " ".join(f"'{package}'" for package in packages) or f"'.[{extra}]'"
+    return f"{shlex.quote(sys.executable)} -m pip install {named}"
 
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:

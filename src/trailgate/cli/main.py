@@ -105,9 +105,8 @@ def _program(arguments: list[str]) -> Callable[..., object]:
     try:
         import typer  # noqa: PLC0415  a missing one is reported below, and no other module loads it
     except ImportError:
-        raise MissingDependencyError(
-            "the command line needs typer and rich", hint="pip install 'trailgate[cli]'"
-        ) from None
+        problem = "the command line needs typer and rich"
+        raise MissingDependencyError.of_extra(problem, "cli") from None
     program = typer.Typer(
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},

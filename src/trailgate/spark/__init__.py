@@ -49,7 +49,7 @@ _MODULES = MappingProxyType(
 
 
 if importlib.util.find_spec("pyspark") is None:
-    raise MissingDependencyError("PySpark is not installed", hint="pip install 'trailgate[spark]'")
+    raise MissingDependencyError.of_extra("PySpark is not installed", "spark")
 
 
 def __getattr__(name: str) -> Any:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from trailgate.errors import MissingDependencyError
+from trailgate.errors import MissingDependencyError, install_command
 
 OLDEST: Final = 17  # what Spark 4 asks for
 
@@ -62,7 +62,7 @@ def find_java(environment: Mapping[str, str]) -> Java:
             return java
     raise MissingDependencyError(
         f"no Java {OLDEST} or newer was found",
-        hint="Install one and set JAVA_HOME, or: pip install 'trailgate[jre]'",
+        hint=f"Install one and set JAVA_HOME, or: {install_command('jre')}",
     )
 
 

@@ -203,3 +203,23 @@ def test_an_interpreted_kernel_cannot_write_where_a_compiled_one_could_not(
 
     with pytest.raises(ValueError, match="read-only"):
         Kernel(overwrite, ())(np.zeros(1, np.uint8))
+
+
+@pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled where numba is off"
+)
+def test_loops_that_cannot_be_kept_are_said_not_to_be(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code that is in no file stands for folders that cannot be written: numba finds no place for either."""
+    names = dict(find_byte.function.__globals__)
+    text = "def count(data: Octets) -> int:\n    return len(data)\n"
+    exec(compile(text, "<no file>", "exec", dont_inherit=True), names)
+    monkeypatch.setattr(compiled, "_NOTICE", compiled._Notice())
+    with caplog.at_level("INFO", compiled.__name__):
+        assert Kernel(names["count"], ()).compiled(np.zeros(3, np.uint8)) == 3
+
+    (line,) = caplog.messages
+    assert "not kept" in line
+    assert "Set NUMBA_CACHE_DIR" in line
+    assert str(Path(compiled.__file__).parents[2]) in line

@@ -303,9 +303,14 @@ def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.Monke
         "gs": "gs://b/x",
         "hdfs": "hdfs://h:1/x",
     }
-    extras = {"s3": "s3", "abfs": "azure", "gs": "gs", "hdfs": "hdfs"}
+    packages = {
+        "s3": "botocore",
+        "abfs": "azure-storage-blob",
+        "gs": "google-auth",
+        "hdfs": "hdfs-native",
+    }
     for name in ("botocore", "azure.storage.blob", "google.auth", "hdfs_native"):
         monkeypatch.setitem(sys.modules, name, None)
     for scheme in places.keys() & STORES.keys():
-        with pytest.raises(ImportError, match=rf"pip install 'trailgate\[{extras[scheme]}\]'"):
+        with pytest.raises(ImportError, match=rf"-m pip install '{packages[scheme]}>="):
             writable_store(places[scheme], "a test")

@@ -12,9 +12,8 @@ def proton() -> Any:
     try:
         import proton as library  # noqa: PLC0415  an extra
     except ImportError:
-        raise MissingDependencyError(
-            "AMQP needs python-qpid-proton", hint="pip install 'trailgate[amqp]'"
-        ) from None
+        problem = "AMQP needs python-qpid-proton"
+        raise MissingDependencyError.of_extra(problem, "amqp") from None
     return library
 
 

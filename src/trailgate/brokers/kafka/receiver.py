@@ -192,7 +192,6 @@ def _library() -> Any:
     try:
         import confluent_kafka  # noqa: PLC0415  an extra
     except ImportError:
-        raise MissingDependencyError(
-            "Kafka needs confluent-kafka", hint="pip install 'trailgate[kafka]'"
-        ) from None
+        problem = "Kafka needs confluent-kafka"
+        raise MissingDependencyError.of_extra(problem, "kafka") from None
     return confluent_kafka

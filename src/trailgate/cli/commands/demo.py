@@ -16,7 +16,7 @@ import typer
 
 from trailgate.cli.capture_output import print_notes, print_summary
 from trailgate.cli.output import say
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, install_command
 from trailgate.storage.files.lock import locked
 
 PROPERTIES = "dirprm/shop.properties"
@@ -39,9 +39,7 @@ def command(
     _say(f"# The sample is in {dir}: messages, their definitions and properties.")
     on_spark = spark and importlib.util.find_spec("pyspark") is not None
     if spark and not on_spark:
-        _say(
-            "# PySpark is not installed, so this runs in one process: pip install 'trailgate[spark]'"
-        )
+        _say(f"# PySpark is not installed, so this runs in one process: {install_command('spark')}")
     _step(f"cd {shlex.quote(str(dir))}")
     with contextlib.chdir(dir):
         _walk(master if on_spark else None)

@@ -14,7 +14,7 @@ import typer
 import trailgate
 from trailgate.cli import output
 from trailgate.cli.paging import paged
-from trailgate.errors import MissingDependencyError
+from trailgate.errors import MissingDependencyError, install_command
 
 if TYPE_CHECKING:
     from trailgate.logdump.conversation import Conversation
@@ -113,7 +113,7 @@ def _prompt_session(conversation: Conversation) -> Any:
     except ImportError:
         raise MissingDependencyError(
             "commands typed at a terminal need prompt_toolkit",
-            hint="pip install 'trailgate[cli]', or give commands on standard input",
+            hint=f"Give commands on standard input, or: {install_command('cli')}",
         ) from None
     from trailgate.cli.logdump_completion import completer
 

@@ -28,6 +28,8 @@ INTERPRETED: Final = (
 # the middle of a loop, wherever it calls another function, which made some loops 7 times as slow.
 _OPTIONS: Final = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False})
 _LOG: Final = logging.getLogger(__name__)
+KEPT: Final = "kept for the next time"
+NOT_KEPT: Final = f"not kept, since neither {__file__.rpartition('/columnar/')[0]} nor the user's cache folder can be written. Set NUMBA_CACHE_DIR to a folder that can"
 
 
 class _Array(NamedTuple):
@@ -214,7 +216,7 @@ class Kernel:
         dispatcher.compile(tuple(row.type for row in self.contract.values()))
         dispatcher.disable_compile()
         if not dispatcher.stats.cache_hits:
-            _NOTICE.say()
+            _NOTICE.say(kept=dispatcher.stats.cache_path is not None)
         compiled: Callable[..., Any] = dispatcher
         return compiled
 
@@ -264,10 +266,10 @@ class _Notice:
     def __init__(self) -> None:
         self.said = False
 
-    def say(self) -> None:
+    def say(self, *, kept: bool) -> None:
         """Log the line, if that was not done yet."""
         if not self.said:
-            _LOG.info("compiling loops for this machine; they are kept for the next time")
+            _LOG.info("compiling loops for this machine; they are %s", KEPT if kept else NOT_KEPT)
         self.said = True
 
 

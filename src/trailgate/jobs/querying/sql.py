@@ -30,8 +30,7 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
     try:
         import duckdb  # noqa: PLC0415  an extra
     except ImportError:
-        hint = "Install it with pip install 'trailgate[sql]'"
-        raise MissingDependencyError("SQL needs DuckDB", hint=hint) from None
+        raise MissingDependencyError.of_extra("SQL needs DuckDB", "sql") from None
     connection, trails = duckdb.connect(), list[_Rows]()
     try:
         for name in dict.fromkeys(_relations(_tree(connection, sql))):

@@ -119,5 +119,4 @@ def check_installed() -> None:
     try:
         import hdfs_native  # noqa: F401, PLC0415  an extra
     except ImportError:
-        hint = "Install it with pip install 'trailgate[hdfs]'"
-        raise MissingDependencyError("hdfs:// needs hdfs-native", hint=hint) from None
+        raise MissingDependencyError.of_extra("hdfs:// needs hdfs-native", "hdfs") from None

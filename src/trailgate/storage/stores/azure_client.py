@@ -148,6 +148,5 @@ def check_installed() -> None:
         import azure.identity  # noqa: PLC0415  an extra
         import azure.storage.blob  # noqa: F401, PLC0415  an extra
     except ImportError:
-        hint = "Install it with pip install 'trailgate[azure]'"
         problem = "writing to abfs:// needs azure-storage-blob and azure-identity"
-        raise MissingDependencyError(problem, hint=hint) from None
+        raise MissingDependencyError.of_extra(problem, "azure") from None

@@ -131,6 +131,5 @@ def check_installed() -> None:
         import google.auth  # noqa: F401, PLC0415  an extra
         import requests  # noqa: F401, PLC0415  an extra
     except ImportError:
-        hint = "Install it with pip install 'trailgate[gs]'"
         problem = "writing to gs:// needs google-auth and requests"
-        raise MissingDependencyError(problem, hint=hint) from None
+        raise MissingDependencyError.of_extra(problem, "gs") from None

@@ -111,5 +111,5 @@ def check_installed() -> None:
     try:
         import botocore  # noqa: F401, PLC0415  an extra
     except ImportError:
-        hint = "Install it with pip install 'trailgate[s3]'"
-        raise MissingDependencyError("writing to s3:// needs botocore", hint=hint) from None
+        problem = "writing to s3:// needs botocore"
+        raise MissingDependencyError.of_extra(problem, "s3") from None
