@@ -192,7 +192,7 @@ def test_without_its_extra_the_command_names_it(
     done = environment.run("trailgate", "demo", folder=tmp_path)
 
     assert done.returncode == 1
-    assert "bin/python -m pip install 'typer" in done.stderr
+    assert "-m pip install 'typer" in done.stderr
 
 
 @pytest.mark.parametrize("extra", ["bare", "cli", "jre"])
@@ -203,7 +203,7 @@ def test_without_its_extra_spark_names_it(
 
     done = environment.run("python", "-c", "import trailgate.spark", folder=tmp_path)
 
-    assert "bin/python -m pip install 'pyspark" in done.stderr
+    assert "-m pip install 'pyspark" in done.stderr
 
 
 def test_the_extra_cli_brings_every_command(cli: Environment, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_the_extra_cli_brings_every_command(cli: Environment, tmp_path: Path) ->
     assert (demo.returncode, "GG.SHOP_ORDERS" in demo.stdout) == (0, True), demo.stderr
     assert module.returncode == 0, module.stderr
     assert typed.returncode == 0, typed.stderr
-    assert "bin/python -m pip install 'pyspark" in demo.stdout
+    assert "-m pip install 'pyspark" in demo.stdout
 
 
 def test_on_spark_a_command_names_the_extra(cli: Environment, tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_on_spark_a_command_names_the_extra(cli: Environment, tmp_path: Path) ->
     done = cli.run("trailgate", "capture", *capture, "--master", "local[2]", folder=sample)
 
     assert done.returncode == 1
-    assert "bin/python -m pip install 'pyspark" in done.stderr
+    assert "-m pip install 'pyspark" in done.stderr
 
 
 def test_the_extra_spark_brings_all_that_spark_needs(spark: Environment, tmp_path: Path) -> None:

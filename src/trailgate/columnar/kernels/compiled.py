@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
-from pathlib import Path
 from types import FunctionType, MappingProxyType
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
@@ -30,7 +29,7 @@ INTERPRETED: Final = (
 _OPTIONS: Final = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False})
 _LOG: Final = logging.getLogger(__name__)
 KEPT: Final = "kept for the next time"
-NOT_KEPT: Final = f"not kept, since neither {Path(__file__).parents[2]} nor the user's cache folder can be written. Set NUMBA_CACHE_DIR to a folder that can"
+NOT_KEPT: Final = f"not kept, since neither {__file__.rpartition('/columnar/')[0]} nor the user's cache folder can be written. Set NUMBA_CACHE_DIR to a folder that can"
 
 
 class _Array(NamedTuple):
