@@ -98,6 +98,7 @@ def test_what_is_wrong_ends_the_run_with_one_line(
 
     assert process.wait(PATIENCE) == 1
     lines = place.log.read_text().splitlines()
+    assert len(lines) == 1
     assert lines[-1].startswith("error: ")
     assert text in lines[-1]
     assert "guessed" not in place.log.read_text()

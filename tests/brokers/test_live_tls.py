@@ -156,6 +156,8 @@ def test_a_wrong_password_ends_the_run_with_one_line(
     line = refusal(place, address.replace(LOGIN[1].replace(" ", "%20"), "guessed"))
 
     assert "guessed" not in line
+    assert "the broker refuses the login" in line
+    assert place.log.read_text().count("\n") == 1
 
 
 # By AMQP the broker answers at once that it speaks no other protocol; by STOMP it waits for more, and the run for the broker.

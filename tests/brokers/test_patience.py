@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from brokers.live_place import LivePlace
 from brokers.receivers import PATIENCE
-from trailgate.brokers import backoff
 from trailgate.brokers.backoff import Backoff
 from trailgate.errors import BrokerError, BrokerRefusedError
 
@@ -34,7 +33,7 @@ def test_a_broker_is_tried_for_as_long_as_it_was_not_reached(
 ) -> None:
     now = end = 0.0
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(backoff.time, "monotonic", lambda: now)
+        patched.setattr("trailgate.brokers.backoff.time.monotonic", lambda: now)
         tried = Backoff(30, lasting=lasting)
         end = 30.0
         reached = False

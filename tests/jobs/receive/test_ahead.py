@@ -158,7 +158,7 @@ def test_a_feed_that_is_slow_to_answer_is_known_to_have_nothing() -> None:
 class ListReceiver:
     """Gives windows; ``acknowledged`` are those that were."""
 
-    is_connected = True
+    is_connected, connections = True, 1
 
     def __init__(self, windows: Sequence[pa.RecordBatch]) -> None:
         self._windows = list(windows)

@@ -156,6 +156,7 @@ def test_metrics_are_what_prometheus_reads(trail: str, table: str, age: float | 
         "trailgate_messages_total": 20,
         "trailgate_operations_total": 7,
         "trailgate_quarantined_total": 2,
+        "trailgate_reconnections_total": 0,
         "trailgate_repeated_total": 4,
         "trailgate_transactions_total": 6,
     }
