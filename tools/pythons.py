@@ -84,7 +84,8 @@ def lowest(requirement: Requirement) -> str:
 
 def tried() -> list[dict[str, Any]]:
     """Return the rows of the table."""
-    rows: list[dict[str, Any]] = tomllib.loads(TABLE.read_text())["tried"]
+    text = TABLE.read_text() if TABLE.exists() else ""
+    rows: list[dict[str, Any]] = tomllib.loads(text).get("tried", [])
     return rows
 
 
@@ -235,21 +236,20 @@ def key(row: dict[str, Any]) -> tuple[bool, Version]:
     return row["bounds"] == "newest", Version(minor if row["bounds"] == "newest" else "0")
 
 
-def write(rows: list[dict[str, Any]]) -> None:
-    """Write the table: these rows, and those of other Pythons that it has."""
-    known = {key(row): row for row in tried()} if TABLE.exists() else {}
-    known |= {key(row): row for row in rows}
+def keep(row: dict[str, Any] | None) -> bool:
+    """Write a row to the table, among those that it has; return whether there is one."""
+    known = {key(each): each for each in [*tried(), *([row] if row else [])]}
     text = [HEAD]
-    for _, row in sorted(known.items(), key=lambda each: each[0]):
-        versions = "".join(f'{name} = "{value}"\n' for name, value in row["versions"].items())
-        text.append(
-            f'\n[[tried]]\npython = "{row["python"]}"\nbounds = "{row["bounds"]}"\n\n[tried.versions]\n{versions}'
-        )
+    for _, one in sorted(known.items(), key=lambda each: each[0]):
+        versions = "".join(f'{name} = "{value}"\n' for name, value in one["versions"].items())
+        head = f'python = "{one["python"]}"\nbounds = "{one["bounds"]}"\n'
+        text.append(f"\n[[tried]]\n{head}\n[tried.versions]\n{versions}")
     TABLE.write_text("".join(text))
+    return row is not None
 
 
 def main() -> int:
-    """Try all; return how many did not pass."""
+    """Try all; return 1 where one did not pass."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pythons", nargs="*", metavar="PYTHON")
     only = parser.add_mutually_exclusive_group()
@@ -261,9 +261,8 @@ def main() -> int:
     trials += [(named[0], True)] if named and not options.newest else []
     with tempfile.TemporaryDirectory() as folder:
         wheel = built(Path(folder))
-        rows = [trial(python, wheel, oldest=oldest) for python, oldest in trials]
-    write([row for row in rows if row is not None])
-    return min(rows.count(None), 1)
+        passed = [keep(trial(python, wheel, oldest=oldest)) for python, oldest in trials]
+    return int(not all(passed))
 
 
 if __name__ == "__main__":

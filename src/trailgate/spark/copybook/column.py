@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql.functions import arrow_udf, col
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from trailgate.cobol.records.record_bytes import records_at
 from trailgate.jobs.record_files.keywords import CopybookKeywords
 from trailgate.jobs.record_files.options import OPTIONS, CopybookOptions
 from trailgate.options import listed
 from trailgate.spark.brief_errors import brief_errors
+from trailgate.spark.expected_rows import arrow_schema
 from trailgate.storage.files.addresses import Address
 
 
@@ -29,7 +30,7 @@ def decode_copybook(
     """
     chosen = CopybookOptions.of_column({"copybook": copybook, **options})
     schema = from_arrow_schema(chosen.decoder().schema)
-    exact = to_arrow_schema(schema, timezone="UTC")
+    exact = arrow_schema(schema)
 
     @arrow_udf(schema)  # type: ignore[untyped-decorator]  # pyspark's types are not followed
     def decoded(values: pa.Array) -> pa.Array:
