@@ -49,7 +49,7 @@ def mark_tokens(source: TrailBytes, view: RecordView, records: int) -> NamedToke
         if view.marks[row] & UNDO:
             found.append((row, UNDO_TOKEN, str(source.data[at + UNDO_AT])))
         if view.marks[row] & SYSTEM_KEY:
-            key = source.data[key_at : key_at + source.data[at + SYSTEM_KEY_AT]]
+            key = source.data[key_at : key_at + int(source.data[at + SYSTEM_KEY_AT])]
             found.append((row, SYSTEM_KEY_TOKEN, key.tobytes().hex().upper()))
     if not found:
         return None
