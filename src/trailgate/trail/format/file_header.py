@@ -346,7 +346,7 @@ def _decode_group(
     for code, info, start, end in walk.inner_tokens(*span):
         field = known.get(code)
         payload = bytes(walk.view[start:end])
-        if field is None or (info == UNSET and not field.codec.unset):
+        if field is None or (info == UNSET and not _may_be_unset(group, field)):
             unknown.append(UnknownField(group.code, code, info, payload))
         elif info == UNSET:
             values[field.name] = None
@@ -356,6 +356,11 @@ def _decode_group(
             except TrailgateError as error:
                 raise error.located(offset=start, field=field.name, raw=payload) from None
     return group.kind(**values)
+
+
+def _may_be_unset(group: Group, field: HeaderField) -> bool:
+    """Return whether a field may have no value; one that must have one keeps its default, as if the file did not hold it."""
+    return bool(field.codec.unset) and group.kind.__dataclass_fields__[field.name].default is None
 
 
 def _bad(view: memoryview, offset: int, problem: str, hint: str = "") -> DecodeError:
