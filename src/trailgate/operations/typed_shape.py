@@ -68,6 +68,13 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
     return in_order(parts, [block.order for block in wanted], schema)
 
 
+def check_typed(batch: ChangeBatch) -> None:
+    """Raise DecodeError where the typed shape of a table cannot hold a value; tables that nothing defines have none."""
+    for block in batch.blocks:
+        if not block.table.guessed:
+            _typed_of(block, typed_schema(block.table))
+
+
 def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
     rows = len(block)
     images = _chosen_images(block)

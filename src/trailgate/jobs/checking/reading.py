@@ -1,7 +1,7 @@
 """Read checked records as readers do, so that a check finds whatever these refuse.
 
 ``trail.checking`` looks for what is wrong with many records at once. What remains after that is read: without
-values only their indicators and lengths are looked at, with them they are decoded.
+values only their indicators and lengths are looked at, with them they are decoded to their types.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError
 from trailgate.model.tables import Definitions
+from trailgate.operations.typed_shape import check_typed
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.inspected import Inspected
 from trailgate.trail.checking.transactions import Followed
@@ -56,7 +57,7 @@ class Reading:
         """Read records; raises TrailgateError where readers do."""
         wanted = Wanted(values=self.values, positions=False)
         state = ReaderState(tables=tables, order=source.order, charset=self.charset, wanted=wanted)
-        decode(
+        decoded = decode(
             source.buffer,
             self.definitions,
             file_number=0,
@@ -65,6 +66,8 @@ class Reading:
             finish=True,
             records=view,
         )
+        if self.values:
+            check_typed(decoded.batch)
 
 
 def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
