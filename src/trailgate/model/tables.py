@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from trailgate.errors import DefinitionError, did_you_mean
+from trailgate.model.table_patterns import NAME_PART
 from trailgate.model.types import (
     BINARY_SUB_TYPE,
     NUMBER_SUB_TYPES,
@@ -90,9 +91,24 @@ class Column:
         return self.family is Family.DATETIME and self.external_length > NANOSECONDS
 
 
+def plain_name(name: str) -> str:
+    """Return a table's name without quotes, as all names are held; a part that holds a dot or a quote keeps them."""
+    if '"' not in name:
+        return name
+    parts = NAME_PART.findall(name)
+    if ".".join(parts) != name:
+        return name  # a quote within a part means nothing
+    return ".".join(map(_plain_part, parts))
+
+
+def _plain_part(part: str) -> str:
+    inner = part[1:-1]
+    return inner if part[0] == '"' and inner and not {".", '"'} & set(inner) else part
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table definition: its name (SCHEMA.TABLE) and columns in order.
+    """One table definition: its name (SCHEMA.TABLE, without quotes that it does not need) and columns in order.
 
     ``guessed`` means that nothing defines it: its columns are numbered, their values guessed from the bytes.
     """
@@ -102,6 +118,9 @@ class Table:
     record_length: int = 0
     syskey: int = 0
     guessed: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", plain_name(self.name))
 
     def __hash__(self) -> int:
         """Return the hash of the name: what is made once a table is looked up for each batch."""
@@ -168,7 +187,7 @@ class Definitions:
 
     def get(self, name: str) -> Table | None:
         """Return the table of that name, or None."""
-        return self._by_name.get(name.casefold())
+        return self._by_name.get(plain_name(name).casefold())
 
     def table(self, name: str) -> Table:
         """Return the table of that name; raises DefinitionError that names the nearest one."""

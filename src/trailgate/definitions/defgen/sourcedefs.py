@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -24,10 +23,10 @@ from trailgate.definitions.defgen.text import (
     Word,
     python_codec,
     read_text,
-    unquoted,
 )
 from trailgate.errors import DefinitionError, EncodeError, Where
-from trailgate.model.tables import Column, Database, Definitions, Table
+from trailgate.model.table_patterns import NAME_PART
+from trailgate.model.tables import Column, Database, Definitions, Table, plain_name
 
 # capture properties §9.1: 4.0 and 3.0 are known by name only; they are read like their neighbours.
 VERSIONS: Final = ("", "1.0", "2.0", "3.0", "4.0", "5.0")
@@ -47,7 +46,6 @@ KEPT: Final = (
     8  # files whose definitions are kept: each reading of a small trail begins with the same
 )
 _MOST_COLUMNS: Final = 65535  # far above any database's limit; stops a damaged count at once
-_NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')
 
 
 @dataclass(slots=True)
@@ -152,16 +150,9 @@ def _read_table(cursor: _Cursor, name_word: Word) -> Table:
 
 
 def _table_name(word: Word, codec: str) -> str:
-    """Return a table's name without quotes; a part that holds a dot keeps them."""
-    parts, at = [], 0
-    while found := _NAME_PART.match(word.text, at):
-        part = unquoted(found.group())
-        parts.append(found.group() if "." in part or '"' in part else part)
-        at = found.end() + 1
-        if word.text[at - 1 : at] != ".":
-            break
-    name = ".".join(parts)
-    if not name or at != len(word.text) + 1 or not all(parts) or CONTROL.search(name):
+    name = plain_name(word.text)
+    parts = NAME_PART.findall(name)
+    if not name or ".".join(parts) != name or '""' in parts or CONTROL.search(name):
         raise word.error("expected a table name such as SCHEMA.TABLE", codec)
     return name
 
@@ -259,7 +250,7 @@ def _quoted(name: str, where: Where) -> str:
 
 
 def _quoted_table(name: str, where: Where) -> str:
-    parts = _NAME_PART.findall(name)
+    parts = NAME_PART.findall(name)
     if ".".join(parts) != name:
         raise EncodeError(f"table name {name!r} does not fit a line", where=where)
     return ".".join(part if part[0] == '"' else _quoted(part, where) for part in parts)

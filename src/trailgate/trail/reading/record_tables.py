@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trailgate.arrays import Longs
+from trailgate.model.tables import plain_name
 from trailgate.trail.format.record_layout import NAME_AT
 from trailgate.trail.records.metadata import TrailTable, TrailTables
 from trailgate.trail.records.record_view import RecordView, find_names
@@ -36,7 +37,7 @@ def _table(
 ) -> TrailTable:
     if isinstance(name, bytes):
         try:
-            return TrailTable(0, name[:-1].decode())
+            return TrailTable(0, plain_name(name[:-1].decode()))
         except UnicodeDecodeError:
             start = int(view.offsets[row]) + NAME_AT
             span = (start, start + len(name) - 1)

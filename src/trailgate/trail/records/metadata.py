@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.errors import EncodeError
-from trailgate.model.tables import Column, Database, Definitions, Table
+from trailgate.model.tables import Column, Database, Definitions, Table, plain_name
 from trailgate.model.types import TYPES
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.tokens import MAX_LENGTH
@@ -58,7 +58,7 @@ class TrailTables:
     def with_record(self, record: TrailRecord) -> TrailTables:
         """Return what is known with one more metadata record; others change nothing."""
         first, second = record.metadata_indexes
-        name = record.name or ""
+        name = plain_name(record.name or "")
         if record.node == MetadataKind.TABLE:
             return self._with(TrailTable(second, name, read_table(name, record), record.offset))
         if record.node == MetadataKind.TABLE_REFERENCE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trailgate.arrays import Octets
-from trailgate.model.tables import Table
+from trailgate.model.tables import Table, plain_name
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.trail.trail_file import SCAN, TrailFileReader
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
@@ -65,7 +65,7 @@ def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table
             header = reader.header if file.size else None
             if header is None or header.trail.compatibility < METADATA_LEVEL:
                 break
-            found = _defined_in(reader, name.casefold())
+            found = _defined_in(reader, plain_name(name).casefold())
             if found is not None:
                 return found
     return trail.definitions.table(name)
