@@ -25,8 +25,9 @@ from trailgate.model.tables import Column, Definitions
 from trailgate.operations.operations_table import to_operations
 from trailgate.storage.files.checkpoint import read_checkpoint
 from trailgate.storage.files.trail_files import TrailFile
-from trailgate.storage.live import recovery
+from trailgate.storage.live import disk, recovery
 from trailgate.storage.live.appender import AppendOptions, Recovery, TrailAppender
+from trailgate.storage.live.disk import Disk
 from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.storage.writing.places.local_place import LocalPlace
@@ -82,6 +83,34 @@ def test_rows_of_the_operations_table_are_taken(prefix: Path, tmp_path: Path) ->
         appender.append(changes(SOURCE))
 
     assert seen(prefix) == seen(tmp_path / "zz")
+
+
+def test_a_header_has_the_first_csn_and_time_of_its_file_and_the_last(prefix: Path) -> None:
+    batch = changes(SOURCE)
+    times = [int(t) for block in batch.blocks for t in block.op_ts]
+    with TrailAppender(prefix, DEFINITIONS) as appender:
+        appender.append(batch)
+        begun = header(prefix, 0).trail
+
+    assert (begun.first_csn, begun.first_io_time) == ("1000", min(times))
+    assert (begun.last_csn, begun.last_io_time) == (None, None)
+
+
+def test_a_new_files_name_lasts_before_its_bytes_are_promised(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(disk, "sync_folder", synced.append)
+    file = Disk().open(prefix)
+    try:
+        file.write(0, b"bytes")
+        assert not synced
+        file.sync()
+        assert synced == [prefix.parent]
+        file.sync()
+        assert synced == [prefix.parent]  # the name lasts already
+    finally:
+        file.close()
 
 
 def test_a_full_file_is_closed_by_filling_in_its_header(prefix: Path) -> None:
