@@ -23,11 +23,12 @@ from trailgate.errors import (
 from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.model.tables import Column, Definitions
 from trailgate.operations.operations_table import to_operations
-from trailgate.storage.files.checkpoint import read_checkpoint
+from trailgate.storage.files.checkpoint import TransactionMark, read_checkpoint
 from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.live import disk, recovery
 from trailgate.storage.live.appender import AppendOptions, Recovery, TrailAppender
 from trailgate.storage.live.disk import Disk
+from trailgate.storage.live.growing_file import GrowingFile
 from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.storage.writing.places.local_place import LocalPlace
@@ -85,15 +86,18 @@ def test_rows_of_the_operations_table_are_taken(prefix: Path, tmp_path: Path) ->
     assert seen(prefix) == seen(tmp_path / "zz")
 
 
-def test_a_header_has_the_first_csn_and_time_of_its_file_and_the_last(prefix: Path) -> None:
-    batch = changes(SOURCE)
-    times = [int(t) for block in batch.blocks for t in block.op_ts]
-    with TrailAppender(prefix, DEFINITIONS) as appender:
-        appender.append(batch)
-        begun = header(prefix, 0).trail
+def test_a_header_gets_the_first_csn_and_time_with_the_first_records(prefix: Path) -> None:
+    file = GrowingFile(Disk(), str(prefix), 9, FileHeader())
+    one, two = (TransactionMark("tx", csn=str(csn), io_time=csn * 1000) for csn in (5, 6))
+    file.begin(None)
+    assert header(prefix, 0).trail.first_csn is None
+    file.write(b"", (one, two))
+    assert (header(prefix, 0).trail.first_csn, header(prefix, 0).trail.first_io_time) == ("5", 5000)
+    file.finish()
 
-    assert (begun.first_csn, begun.first_io_time) == ("1000", min(times))
-    assert (begun.last_csn, begun.last_io_time) == (None, None)
+    trail = header(prefix, 0).trail
+    assert (trail.first_csn, trail.first_io_time) == ("5", 5000)
+    assert (trail.last_csn, trail.last_io_time) == ("6", 6000)
 
 
 def test_a_new_files_name_lasts_before_its_bytes_are_promised(
