@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from flipped_trails import KINDS, flipped_trails
 from laws import examples, sampled
+from trail.building import cell, record, text
 from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
 from trailgate.errors import TrailgateError
 from trailgate.jobs.checking.report import Report, check_trail
 from trailgate.jobs.salvage.job import salvage
-from trailgate.model.tables import Definitions
+from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.reading.trail.trails import read_trail
 
 OF_VALUES = ("not UTF-8", "not a date time")  # what a check without values does not look for
@@ -122,6 +123,30 @@ def test_a_changed_byte_of_a_header_gives_rows_or_our_own_error_and_findings(
             path.write_bytes(good)
 
         assert not (refused and whole), (at, refused)
+
+
+DATED = Table("S.D", (Column("ID", 64, 10, key=True), Column("AT", 192, 19)))
+
+
+def test_values_are_whole_where_the_typed_shape_takes_them(tmp_path: Path) -> None:
+    value = b"2024-01-02:03:04:05"
+    head = record(5, cell(0, text("k")) + cell(1, b"\0\0" + value), name=DATED.name)
+    (tmp_path / "ot.def").write_bytes(write_sourcedefs(Definitions((DATED,))))
+    path = tmp_path / "ot000000000"
+    first = head.index(value)
+    refused = 0
+    for at in range(first, first + len(value)):
+        for new in b"\0 19:\xff":
+            path.write_bytes(head[:at] + bytes((new,)) + head[at + 1 :])
+            try:
+                read_trail(tmp_path / "ot", table=DATED.name).read_all()
+                taken = True
+            except TrailgateError:
+                taken = False
+                refused += 1
+
+            assert check_trail(str(tmp_path / "ot"), values=True).whole == taken, (at, new)
+    assert refused > len(value)
 
 
 def test_a_value_that_is_not_text_is_found_with_values_alone(

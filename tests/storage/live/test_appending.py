@@ -23,10 +23,12 @@ from trailgate.errors import (
 from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.model.tables import Column, Definitions
 from trailgate.operations.operations_table import to_operations
-from trailgate.storage.files.checkpoint import read_checkpoint
+from trailgate.storage.files.checkpoint import TransactionMark, read_checkpoint
 from trailgate.storage.files.trail_files import TrailFile
-from trailgate.storage.live import recovery
+from trailgate.storage.live import disk, recovery
 from trailgate.storage.live.appender import AppendOptions, Recovery, TrailAppender
+from trailgate.storage.live.disk import Disk
+from trailgate.storage.live.growing_file import GrowingFile
 from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.storage.writing.places.local_place import LocalPlace
@@ -82,6 +84,37 @@ def test_rows_of_the_operations_table_are_taken(prefix: Path, tmp_path: Path) ->
         appender.append(changes(SOURCE))
 
     assert seen(prefix) == seen(tmp_path / "zz")
+
+
+def test_a_header_gets_the_first_csn_and_time_with_the_first_records(prefix: Path) -> None:
+    file = GrowingFile(Disk(), str(prefix), 9, FileHeader())
+    one, two = (TransactionMark("tx", csn=str(csn), io_time=csn * 1000) for csn in (5, 6))
+    file.begin(None)
+    assert header(prefix, 0).trail.first_csn is None
+    file.write(b"", (one, two))
+    assert (header(prefix, 0).trail.first_csn, header(prefix, 0).trail.first_io_time) == ("5", 5000)
+    file.finish()
+
+    trail = header(prefix, 0).trail
+    assert (trail.first_csn, trail.first_io_time) == ("5", 5000)
+    assert (trail.last_csn, trail.last_io_time) == ("6", 6000)
+
+
+def test_a_new_files_name_lasts_before_its_bytes_are_promised(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(disk, "sync_folder", synced.append)
+    file = Disk().open(prefix)
+    try:
+        file.write(0, b"bytes")
+        assert not synced
+        file.sync()
+        assert synced == [prefix.parent]
+        file.sync()
+        assert synced == [prefix.parent]  # the name lasts already
+    finally:
+        file.close()
 
 
 def test_a_full_file_is_closed_by_filling_in_its_header(prefix: Path) -> None:

@@ -78,6 +78,25 @@ def test_system_keys_are_read_wherever_in_a_file_they_are(tmp_path: Path) -> Non
     assert whole(tmp_path)
 
 
+def test_system_keys_of_all_records_are_tokens_wherever_they_begin(tmp_path: Path) -> None:
+    for filling in range(8):  # keys begin at every remainder of 256 among some records
+        first = record(5, KEYED + cell(2, text("f" * filling)), syskey_length=0)
+        keyed = [
+            record(
+                5,
+                bytes(7) + bytes((row,)) + KEYED,
+                syskey_length=8,
+                name=f"S.{'T' * (row % 7 + 1)}",
+            )
+            for row in range(60)
+        ]
+        found = read(tmp_path, first, *keyed, tables=None)
+
+        expected = [(bytes(7) + bytes((row,))).hex().upper() for row in range(60)]
+        assert [row["tokens"].get("SYSKEY") for row in found] == [None, *expected]
+        assert whole(tmp_path)
+
+
 def test_a_system_key_has_four_or_eight_bytes(tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match="a system key must have 4 or 8 bytes of the data"):
         read(tmp_path, record(5, KEYED, syskey_length=3))

@@ -25,8 +25,9 @@ def files_to_check(trail: FoundTrail, findings: Findings) -> tuple[TrailFile, ..
         kind = kinds.MANIFEST if fault.startswith("the manifest") else kinds.DEFINITIONS
         findings.add(Finding(kind.name, detail=fault))
     files = [file for file in map(_sized(trail, findings), trail.files) if file is not None]
+    there = {name_of(file.path) for file in trail.files}
     for name in trail.manifest or ():
-        if not trail.alone and name not in {name_of(file.path) for file in trail.files}:
+        if not trail.alone and name not in there:
             findings.add(Finding(kinds.MANIFEST.name, name, detail="the file is not there"))
     _check_numbers(files, findings)
     return tuple(files)

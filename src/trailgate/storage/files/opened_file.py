@@ -35,6 +35,11 @@ class OpenedFile:
         """Close the file."""
         self._handle.close()
 
+    def size_now(self) -> int:
+        """Return how many bytes the file has by now, which may be more than when it was found."""
+        with self._reading(self.size):
+            return int(self._handle.size())
+
     def ended(self, place: int) -> bool:
         """Return whether no byte follows a place."""
         return place >= self.size

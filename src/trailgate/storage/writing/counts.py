@@ -13,17 +13,17 @@ Counts = dict[str, dict[str, int]]
 
 def counted(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
     """Return operations [begin, stop) by table and kind, and how many transactions begin there."""
-    counts: Counts = {}
+    found: list[Counts] = []
     transactions = 0
     for block in batch.blocks:
         here = (block.order >= begin) & (block.order < stop)
         kinds = np.bincount(block.op_type[here], minlength=256)
-        found = {chr(kind): int(kinds[kind]) for kind in np.flatnonzero(kinds).tolist()}
-        if found:
-            counts = added(counts, {block.table.name: found})
+        by_kind = {chr(kind): int(kinds[kind]) for kind in np.flatnonzero(kinds).tolist()}
+        if by_kind:
+            found.append({block.table.name: by_kind})
         indicator = block.tx_ind[here]
         transactions += int(((indicator == BEGIN) | (indicator == WHOLE)).sum())
-    return counts, transactions
+    return summed(found), transactions
 
 
 def added(one: Counts, other: Counts) -> Counts:

@@ -347,17 +347,13 @@ def _decode_group(
 ) -> Any:
     # A field that the file does not hold keeps its default; one that may be unknown is None.
     values: dict[str, Any] = {}
-    known, optional = _FIELDS[group.code], _OPTIONAL[group.code]
+    known = _FIELDS[group.code]
     for code, info, start, end in walk.inner_tokens(*span):
         field = known.get(code)
         payload = bytes(walk.view[start:end])
-        if field is None or (info == UNSET and not field.codec.unset):
+        if field is None or (info == UNSET and not _may_be_unset(group, field)):
             unknown.append(UnknownField(group.code, code, info, payload))
         elif info == UNSET:
-            if field.name not in optional:
-                problem = "info FF states that there is no value, which this field always has"
-                where = Where(offset=start, field=field.name, raw=payload)
-                raise DecodeError(problem, where=where)
             values[field.name] = None
         else:
             try:
@@ -365,6 +361,11 @@ def _decode_group(
             except TrailgateError as error:
                 raise error.located(offset=start, field=field.name, raw=payload) from None
     return group.kind(**values)
+
+
+def _may_be_unset(group: Group, field: HeaderField) -> bool:
+    """Return whether a field may have no value; one that must have one keeps its default, as if the file did not hold it."""
+    return bool(field.codec.unset) and field.name in _OPTIONAL[group.code]
 
 
 def _bad(view: memoryview, offset: int, problem: str, hint: str = "") -> DecodeError:

@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 from trailgate.errors import masked
-from trailgate.storage.files.trail_files import TrailFile
+from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.writing.trail_format import RELEASES
 
@@ -22,6 +22,7 @@ HELD: Final = (
 )
 UNFINISHED: Final = "%s, byte %d: the file ends inside a record, which is left out: it is still being written, or the file was cut"
 CUT: Final = "%s: the header states %d bytes, and the file has %d: its end is missing (trailgate check lists what is whole)"
+UNBEGUN: Final = "%s: the file ends at byte %d, inside its header: it is still being written, or the file was cut"
 UNPAIRED: Final = "%s, byte %d: the last update is left out: its after image is not written yet"
 NEWER: Final = "%s: the trail is of level %d, and levels up to %d are known: what is new in it may be read wrongly"
 UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
@@ -40,15 +41,17 @@ class Notices:
             self._given.add(text)
             LOG.warning(text, *(masked(v) if isinstance(v, str) else v for v in values))
 
-    def of_header(self, file: TrailFile, header: FileHeader | None) -> None:
+    def of_header(self, reader: TrailFileReader) -> None:
         """Log where a file is of a level that is not known, or shorter than its header states."""
+        file, header = reader.file, reader.header
         if header is None:
             return
         if is_newer(header):
             self.once(NEWER, file.path, header.trail.compatibility, HIGHEST_LEVEL)
         stated = header.trail.file_size
-        if stated is not None and stated > file.size:
-            self.once(CUT, file.path, stated, file.size)
+        # The header may have been written after the file was listed: then it states what the file has by now.
+        if stated is not None and stated > file.size and stated > (size := reader.size_now()):
+            self.once(CUT, file.path, stated, size)
 
     def of_undefined(self, path: str, names: list[str]) -> None:
         """Log where nothing defines tables."""

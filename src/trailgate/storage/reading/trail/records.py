@@ -9,7 +9,7 @@ import pyarrow as pa
 from trailgate.arrays import PORTION
 from trailgate.errors import TruncatedError
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
-from trailgate.storage.reading.trail.notices import UNFINISHED, Notices
+from trailgate.storage.reading.trail.notices import UNBEGUN, UNFINISHED, Notices
 from trailgate.storage.reading.trail.splits import TrailSplit
 from trailgate.storage.reading.trail.trail_file import TrailFileReader
 from trailgate.storage.reading.trail.transaction_spans import record_begin
@@ -32,7 +32,7 @@ def read_records(
         with TrailFileReader(file) as reader:
             limit, may_grow = _limit(file, split.end), trail.may_grow(file)
             for batch in _records(reader, start, limit, may_grow, notices):
-                notices.of_header(file, reader.header)
+                notices.of_header(reader)
                 yield batch
 
 
@@ -47,6 +47,7 @@ def _records(
         place = max(start, reader.begin)
     except TruncatedError:
         if may_grow:
+            notices.once(UNBEGUN, reader.file.path, reader.file.size)
             return
         raise
     header = reader.header

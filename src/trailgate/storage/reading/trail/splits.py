@@ -20,7 +20,14 @@ from trailgate.model.operations_schema import undatable
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_cuts import even_cuts
 from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPlace
-from trailgate.storage.reading.trail.notices import HELD, UNDATABLE, UNFINISHED, UNPAIRED, Notices
+from trailgate.storage.reading.trail.notices import (
+    HELD,
+    UNBEGUN,
+    UNDATABLE,
+    UNFINISHED,
+    UNPAIRED,
+    Notices,
+)
 from trailgate.storage.reading.trail.restarts import Restarts
 from trailgate.storage.reading.trail.tables import EarlierTables
 from trailgate.storage.reading.trail.trail_file import LONGEST, TrailFileReader, usual_charset
@@ -148,7 +155,7 @@ class SplitReader:
         place = self._place(reader, begin)
         if place is None:
             return True
-        self._notices.of_header(file, reader.header)
+        self._notices.of_header(reader)
         earlier = EarlierTables(reader, place)
         charset = self._charset or usual_charset(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
@@ -198,6 +205,7 @@ class SplitReader:
             return max(begin.offset if file.number == begin.number else 0, reader.begin)
         except TruncatedError:
             if self._trail.may_grow(file):
+                self._notices.once(UNBEGUN, file.path, file.size)
                 return None
             raise
 

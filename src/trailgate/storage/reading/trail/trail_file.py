@@ -52,6 +52,10 @@ class TrailFileReader:
         """Close the file."""
         self._opened.close()
 
+    def size_now(self) -> int:
+        """Return how many bytes the file has by now; ``file.size`` is what it had when it was listed."""
+        return self._opened.size_now()
+
     def read(self, place: int, size: int) -> Octets:
         """Return the bytes from a place on, no more than the file is to have."""
         return octets(self._opened.read(place, size))
