@@ -78,7 +78,7 @@ def value_of(column: str, node: Any, field: dict[str, Any] | None, properties: s
         "op": "c",
     }
     if field is not None:
-        columns = [{"type": "int32", "field": "ID"}] * (column != "ID")
+        columns: list[dict[str, Any]] = [{"type": "int32", "field": "ID"}] * (column != "ID")
         columns.append({"optional": True, "field": column, **field})
         row = {"type": "struct", "fields": columns, "field": "after"}
         event = {"schema": {"type": "struct", "fields": [row]}, "payload": event}
