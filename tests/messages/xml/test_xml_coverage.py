@@ -59,3 +59,50 @@ def test_rules_below_one_that_never_matches_are_not_named() -> None:
 def test_rules_are_not_named_where_no_message_can_be_read() -> None:
     assert said(["<Orders><order id='x'/></Orders>"]) == set()
     assert said([]) == set()
+
+
+IMAGES = """xml.rules=op
+op.type=op
+op.match=//o
+op.schemaandtable="OGG.FIVE"
+op.optype=@t
+op.txowner=@usr
+op.subrules=col
+col.type=col
+col.match=./c
+col.name=@n
+col.before.value=./before/text()
+col.after.value=./after/text()
+"""
+
+
+def said_of_images(*messages: str) -> set[str]:
+    capture = xml_capture(IMAGES)
+    return set(capture.said(capture.parse(messages_from(messages)).notes))
+
+
+def test_paths_that_never_find_a_value_are_named_with_names_that_occur() -> None:
+    key = "<c n='C1'><beforevalue>1</beforevalue><after>1</after></c>"
+
+    found = said_of_images(f"<o t='I' user='x'>{key}<c n='C2'><aftervalue>2</aftervalue></c></o>")
+
+    assert found == {
+        "op.txowner never found anything: ./@usr; the messages have user",
+        "col.before.value never found anything: ./before/text(); the messages have beforevalue",
+    }
+
+
+def test_an_image_that_messages_do_not_have_is_not_named() -> None:
+    key = "<c n='C1'><after>1</after></c>"
+
+    assert said_of_images(f"<o t='I' usr='x'>{key}</o>") == set()
+    assert said_of_images(f"<o t='U' usr='x'>{key}<c n='C2'><before/></c></o>") == set()
+
+
+def test_a_rule_whose_paths_find_nothing_is_named() -> None:
+    rules = RULES.replace("./Nam", "./Name").replace("name.value=./text()", "name.value=./x/text()")
+    capture = xml_capture(rules.replace("op,other", "op").partition("other.type")[0])
+
+    notes = capture.parse(messages_from([GOOD])).notes
+
+    assert set(capture.said(notes)) == {"name.value never found anything: ./x/text()"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from laws import examples
 from trailgate.errors import DecodeError
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.messages.capture import Capture, TransactionState
+from trailgate.messages.xml.cutting import cutter
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.tree.documents import parse_document
 from xml_files import xml_capture
@@ -83,11 +85,13 @@ def cut(capture: Capture, body: bytes, size: int) -> list[pa.RecordBatch]:
     return cut_of(capture, chunks_of(body, size))
 
 
-def cut_of(capture: Capture, chunks: Callable[[], Iterator[bytes]]) -> list[pa.RecordBatch]:
+def cut_of(
+    capture: Capture, chunks: Callable[[], Iterator[bytes]], longest: int = 1 << 20
+) -> list[pa.RecordBatch]:
     assert capture.cutter is not None
     assert capture.cutter.why_not() == ""
     found, state = [], TransactionState()
-    for batch in capture.cutter.cut(chunks, 0, 1 << 20):
+    for batch in capture.cutter.cut(chunks, 0, longest):
         parsed = capture.parse(batch, state)
         assert not parsed.problems, parsed.problems[0].error
         state = parsed.state
@@ -99,12 +103,46 @@ def rows(batches: list[pa.RecordBatch]) -> list[dict[str, object]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-@given(DOCUMENTS, st.integers(1, 300))
+@given(DOCUMENTS, st.integers(1, 300), st.sampled_from([0, 20, cutter.BETWEEN]))
 @settings(deadline=None)
-def test_a_message_that_is_cut_gives_the_operations_of_the_whole(text: str, size: int) -> None:
+def test_a_message_that_is_cut_gives_the_operations_of_the_whole(
+    text: str, size: int, between: int
+) -> None:
     capture = xml_capture(RULES)
 
-    assert rows(cut(capture, text.encode(), size)) == rows([whole(capture, text.encode())])
+    with patch.object(cutter, "BETWEEN", between):
+        found = rows(cut(capture, text.encode(), size))
+
+    assert found == rows([whole(capture, text.encode())])
+
+
+FILLED = {
+    "comment": "<!--{}-->",
+    "tag": "<x a='>'{}/>",
+    "CDATA section": "<![CDATA[{}]]>",
+    "processing instruction": "<?x {}?>",
+    "siblings": "{}",
+}
+
+
+@pytest.mark.parametrize("what", FILLED)
+def test_what_is_long_between_transactions_is_read(what: str) -> None:
+    inner = "<x>1</x>" * 150_000 if what == "siblings" else " " * 1_500_000
+    text = f"<batch><g n='1'>{FILLED[what].format(inner)}<t a='1'><op k='I'><c>x</c></op></t></g></batch>"
+    capture = xml_capture(RULES)
+    longest = 1 << 20 if what == "siblings" else 1 << 22
+
+    found = rows(cut_of(capture, chunks_of(text.encode(), 1 << 16), longest))
+
+    assert found == rows([whole(capture, text.encode())])
+
+
+@pytest.mark.parametrize("what", [what for what in FILLED if what != "siblings"])
+def test_what_is_too_long_is_named(what: str) -> None:
+    text = f"<batch>{FILLED[what].format(' ' * 1_500_000)}</batch>"
+
+    with pytest.raises(DecodeError, match=f"a {what} is longer than 1048576 bytes .*byte 7"):
+        cut_of(xml_capture(RULES), chunks_of(text.encode(), 1 << 16))
 
 
 # A portion ends in a start tag at the depth of an element that ended after the last cut.

@@ -83,7 +83,8 @@ class MetadataValues:
         if source is None:
             return None
         if source.kind is SourceKind.FIELD:
-            return self.records.text(source.name)
+            values, mine = self.records.text(source.name), self.records.generated(source.name)
+            return values if mine is None else pc.if_else(pa.array(mine), generated, values)
         if source.kind is SourceKind.LITERAL:
             return pa.repeat(pa.scalar(source.name, pa.string()), len(self.records.message))
         if source.kind in (SourceKind.HEADER, SourceKind.MESSAGE_ID):
@@ -107,10 +108,7 @@ class MetadataValues:
         """Return each record's commit time in microseconds since 1970 UTC."""
         source = self.options.timestamp
         if source.kind is SourceKind.TIMESTAMP:
-            message, received = self.records.message, self.records.messages.received
-            if received is None:
-                return np.full(len(message), self.now, np.int64)
-            return received[message]
+            return self._received()
         known = self.records.times()
         if known is not None:
             return known
@@ -118,13 +116,23 @@ class MetadataValues:
         times = self._shared_times(source) if formats is None else None
         if times is not None:
             return times
-        values = self.text(source, None, "timestamp")
-        if formats is None:
+        generated = self.records.generated(source.name)
+        values = self.text(source, pa.scalar("", pa.string()), "timestamp")
+        if formats is None and generated is None:
             rows = np.arange(len(values))
             return self._formatted(values, rows, self.options.timestamp_format)
-        times = np.empty(len(values), np.int64)
-        for rows, given in formats:
-            times[rows] = self._formatted(values.take(pa.array(rows)), rows, given)
+        times = self._received()
+        for rows, given in formats or [(np.arange(len(values)), self.options.timestamp_format)]:
+            read = rows if generated is None else rows[~generated[rows]]
+            times[read] = self._formatted(values.take(pa.array(read)), read, given)
+        return times
+
+    def _received(self) -> Longs:
+        """Return when each record's message was received, or when it is read."""
+        message, received = self.records.message, self.records.messages.received
+        if received is None:
+            return np.full(len(message), self.now, np.int64)
+        times: Longs = received[message]
         return times
 
     def _shared_times(self, source: ValueSource) -> Longs | None:

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.grouping import grouped
 from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError, DefinitionError, TrailgateError
@@ -139,10 +139,13 @@ class MessageParser:
                 left_out,
             )
         message, marks, tx_id, csn, left_out = operations
-        generated = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
+        generated: bool | Mask = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
         by_id, segments = self.options.by_id, records.segments()
         borders = records.borders(csn) if by_id else None
+        own = records.generated(txid.name) if txid.kind is SourceKind.FIELD else None
+        if own is not None:
+            generated = own if len(own) == len(message) else own[rows]
         return RawOperations(
             blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments, borders
         )

@@ -52,6 +52,11 @@ class Records(ABC):
         """Return the records of each format of timestamps, or None where all have that of the options."""
         return None
 
+    def generated(self, name: str) -> Mask | None:
+        """Return the records whose value of a header field is generated, as the field's source states for each; None where it is for none."""
+        del name
+        return None
+
     def segments(self) -> Longs | None:
         """Return the number, from 1 on, of each record's message in its transaction, 0 for none; None where the format has no such numbers."""
         return None

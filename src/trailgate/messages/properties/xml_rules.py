@@ -59,7 +59,7 @@ VALUES: Final[tuple[RuleProperty, ...]] = (
         RuleProperty(f"{image}{name}", (_COL,), sources, doc.format(what))
         for image, what in (("", ""), ("before.", "before "), ("after.", "after "))
         for name, sources, doc in (
-            ("value", (_LITERAL,), "{}value of the column; NULL where the path finds nothing"),
+            ("value", (_LITERAL,), "{}value of the column"),
             ("isnull", (), "the {}value is NULL where the path finds anything"),
             ("ismissing", (), "the {}value is missing where the path finds anything"),
         )

@@ -196,12 +196,13 @@ def _of_begin(values: pa.Array, rows: Longs) -> pa.Array:
 
 def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> None:
     """Note each message whose operations do not agree on their transaction."""
-    if raw.tx_ids_generated:
+    if raw.tx_ids_generated is True:
         return
     own, opened = raw.tx_id, _of_begin(raw.tx_id, begin)
     if own is opened:
         return
-    for i in np.flatnonzero(~np.asarray(pc.equal(own, opened))).tolist():
+    differs = ~np.asarray(pc.equal(own, opened)) & ~np.asarray(raw.tx_ids_generated)
+    for i in np.flatnonzero(differs).tolist():
         error = TransactionError(
             f"transaction {own[i].as_py()} within transaction {opened[i].as_py()}",
             hint=INTERLEAVED
@@ -290,11 +291,12 @@ def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
 
 
 def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
-    if raw.tx_ids_generated:
+    if raw.tx_ids_generated is True:
         return
     if raw.tx_id is tx_id:
         return
     differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
+    differs &= ~np.asarray(raw.tx_ids_generated)
     for i in np.flatnonzero(differs).tolist():
         error = TransactionError(
             f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",

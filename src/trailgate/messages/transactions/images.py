@@ -117,13 +117,15 @@ def _differs(before: StateColumn, after: StateColumn, rows: int) -> Mask:
     """Return the rows where a column changed; one that is missing on one side counts as changed."""
     if before.values is None or after.values is None:
         return np.full(rows, after.values is not None or before.values is not None)
+    given: Mask = before.is_missing(rows) != after.is_missing(rows)
     if pa.types.is_string(before.values.type) and pa.types.is_string(after.values.type):
-        return differing(before.values, after.values)
+        return np.logical_or(differing(before.values, after.values), given)
     same = pc.equal(before.values, after.values)
     equal = np.asarray(pc.fill_null(same, False) if same.null_count else same)
     if same.null_count:
         equal = equal | (np.asarray(before.values.is_null()) & np.asarray(after.values.is_null()))
-    return ~equal
+    differs: Mask = ~equal | given
+    return differs
 
 
 def _masked(image: Image, kept: list[Mask | None]) -> Image:

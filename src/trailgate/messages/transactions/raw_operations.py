@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.messages.transactions.borders import Borders
 from trailgate.model.changes import ChangeBlock
 
@@ -24,7 +24,7 @@ class RawOperations:
     be set. An operation that is not captured is in no block. With ``by_id`` operations of one transaction follow one another and have
     one ``seq_id``, that of the transaction; of ``tx_ind`` only the ends count. ``excluded`` is 1 for those of users and
     transactions that are left out, -1 for those that have
-    no name of their own. ``notes`` are what a run notes once about its messages.
+    no name of their own. ``tx_ids_generated`` is one value for all operations, or one for each. ``notes`` are what a run notes once about its messages.
     ``segments`` is the number of an operation's message in its transaction, from 1 on, where messages have one.
     """
 
@@ -33,7 +33,7 @@ class RawOperations:
     tx_ind: Octets | None
     tx_id: pa.Array
     seq_id: pa.Array
-    tx_ids_generated: bool
+    tx_ids_generated: bool | Mask
     excluded: Longs | None = None
     notes: frozenset[str] = frozenset()
     by_id: bool = False
@@ -68,10 +68,16 @@ class RawOperations:
             np.concatenate(marks) if marks else None,
             pa.concat_arrays([raw.tx_id for raw in parts]),
             pa.concat_arrays([raw.seq_id for raw in parts]),
-            parts[0].tx_ids_generated,
+            _generated([raw.tx_ids_generated for raw in parts]),
             np.concatenate(excluded) if excluded else None,
             frozenset().union(*(raw.notes for raw in parts)),
             parts[0].by_id,
             np.concatenate(segments) if segments else None,
             Borders.joined(borders) if borders else None,
         )
+
+
+def _generated(parts: Sequence[bool | Mask]) -> bool | Mask:
+    """Return whether ids are generated, of parts that come after one another."""
+    masks = [part for part in parts if not isinstance(part, bool)]
+    return np.concatenate(masks) if masks else parts[0]

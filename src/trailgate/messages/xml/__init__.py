@@ -1,1 +1,1 @@
-"""XML messages: so far the tables that their properties define."""
+"""XML messages: rules with paths find transactions, operations and columns in any document (capture properties §7)."""

@@ -142,6 +142,8 @@ class _Actions:
     def add(self, rule: Rule, above: _Placed) -> None:
         """Add the actions of a rule and of those below it."""
         own = _steps(rule)
+        if rule.match is not None and rule.match.up:
+            raise NotForScannerError("a match that begins with ..")
         placed = _Placed(above.pattern + own, {})
         self._check(own)
         if not placed.pattern and {OPERATIONS, COLUMNS} & set(_kinds(rule)):

@@ -11,6 +11,7 @@ from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError, did_you_mean
 from trailgate.messages.parsing.record_groups import RecordGroup
 from trailgate.messages.xml.kernels import cells as kernels
+from trailgate.messages.xml.kernels.layout import ABSENT
 from trailgate.messages.xml.records import XmlRecords
 from trailgate.model.tables import Table
 
@@ -50,9 +51,14 @@ class CellColumns:
         own = plan.reshape(-1, kernels.PLAN)[rows[:, 0]]
         which = np.arange(len(rows))
         for side in range(*sides):
-            value, _, missing = own[:, side * kernels.SIDE : (side + 1) * kernels.SIDE].T
-            is_missing = (missing >= 0) & (rows[which, missing + 1] >= 0)
-            kept = np.flatnonzero((value != kernels.NO_FIELD) & ~is_missing & (self.column >= 0))
+            value, null, missing, absent = own[:, side * kernels.SIDE :][:, : kernels.SIDE].T
+            lengths = (
+                np.where(at >= 0, rows[which, at + 1], ABSENT) for at in (value, null, missing)
+            )
+            found, is_null, is_missing = lengths
+            given = (found != ABSENT) | (is_null >= 0) | (absent != kernels.MISSING)
+            given &= (value != kernels.NO_FIELD) & (is_missing < 0)
+            kept = np.flatnonzero(given & (self.column >= 0))
             place = self.column[kept] * max(1, len(self.group.rows)) + self.row[kept]
             again = np.setdiff1d(np.arange(len(place)), np.unique(place, return_index=True)[1])
             self._refuse(kept[again], self._twice)

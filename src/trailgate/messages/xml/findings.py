@@ -20,7 +20,7 @@ from trailgate.messages.xml.kernels.cells import copy_values, measure_values
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where values are; a length below 0 is a value that was not found."""
+    """Where values are; a length below 0 is a value that was not found, ``EMPTY`` where its element has no content."""
 
     starts: Longs
     lengths: Longs

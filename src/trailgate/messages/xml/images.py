@@ -17,7 +17,7 @@ from trailgate.messages.xml.kernels import cells as kernels
 from trailgate.messages.xml.options import XmlOptions
 from trailgate.messages.xml.records import XmlRecords
 from trailgate.messages.xml.rules import Rule
-from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
+from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Image
 from trailgate.model.tables import Table
 from trailgate.operations.values import bytes_unchecked, parser_for
 
@@ -34,7 +34,7 @@ class XmlImageReader:
         self._indexed = any("index" in rule.values for rule in self._rules)
         self._converters: dict[str, tuple[CellConverter, ...]] = {}
         self._fields: Mapping[str, int] = {}
-        self._plans: dict[tuple[str, bool], Longs] = {}
+        self._plans: dict[tuple[str, int], Longs] = {}
 
     def images(
         self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
@@ -45,7 +45,7 @@ class XmlImageReader:
             return absent, absent
         first, last = _SIDES.get(kind, (0, 2))
         group = _XmlGroup(records, table, rows, errors)
-        plan = self._plan(records.findings.columns, table, deletes=kind == DELETE)
+        plan = self._plan(records.findings.columns, table, kind)
         placed = group.placed(plan, (first, last), indexed=self._indexed)
         group.check_keys(placed, 0 if kind == DELETE else last - first - 1)
         columns = group.columns(
@@ -63,16 +63,16 @@ class XmlImageReader:
             )
         return self._converters[table.name]
 
-    def _plan(self, found: Found, table: Table, *, deletes: bool) -> Longs:
+    def _plan(self, found: Found, table: Table, kind: int) -> Longs:
         """Return what each rule gives, as ``place_cells`` takes it."""
         if self._fields is not found.fields:
             self._fields, self._plans = found.fields, {}
-        plan = self._plans.get((table.name, deletes))
+        plan = self._plans.get((table.name, kind))
         if plan is None:
             known = columns_by_name(table)
-            rows = [_planned(rule, found.fields, known, deletes=deletes) for rule in self._rules]
+            rows = [_planned(rule, found.fields, known, kind) for rule in self._rules]
             plan = np.array(rows, np.int64).reshape(-1)
-            self._plans[table.name, deletes] = plan
+            self._plans[table.name, kind] = plan
         return plan
 
 
@@ -111,23 +111,32 @@ class _XmlGroup(CellGroup[XmlRecords]):
 
 
 def _planned(
-    rule: Rule, fields: Mapping[str, int], columns: Mapping[str, int], *, deletes: bool
+    rule: Rule, fields: Mapping[str, int], columns: Mapping[str, int], kind: int
 ) -> list[int]:
-    """Return what a rule gives: fields for each image, and the column that it names itself.
+    """Return what a rule gives operations of a type, as ``place_cells`` takes it.
 
     What has no prefix is of the before image of deletes, and of the after image of others; conditions without one are of both.
+    Where ``before.value``, or ``after.value`` of an update, finds no element, the column is missing: others are NULL (decision 0047).
     """
 
-    def field(names: Sequence[str], never_found: int) -> int:
-        own = next((name for name in names if name in rule.values), None)
-        return kernels.NO_FIELD if own is None else fields.get(own, never_found)
+    def field(names: Sequence[str]) -> int:
+        own = next((name for name in names if name in rule.values), "")
+        return fields.get(own, kernels.NO_FIELD)
 
     found = []
     for image in (_BEFORE, _AFTER):
-        names = (image + "value", "value") if (image == _BEFORE) == deletes else (image + "value",)
-        found.append(field(names, kernels.NEVER_FOUND))
+        shared = "value" in rule.values and (image == _BEFORE) == (kind == DELETE)
+        own = image + "value" in rule.values or (not shared and image + "isnull" in rule.values)
+        value = kernels.NO_FIELD
+        if own or shared:
+            value = fields.get(image + "value" if own else "value", kernels.NEVER_FOUND)
         conditions = ((image + what, what) for what in ("isnull", "ismissing"))
-        found += [field(names, kernels.NO_FIELD) for names in conditions]
+        optional = own and (image == _BEFORE or kind == UPDATE)
+        found += [
+            value,
+            *(field(names) for names in conditions),
+            kernels.MISSING if optional else kernels.NULL,
+        ]
     name = rule.values.get("name")
     written = (
         columns.get(name.name.casefold(), UNNAMED) if isinstance(name, ValueSource) else UNNAMED

@@ -15,15 +15,15 @@ from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
 from trailgate.messages.properties.xml_rules import RuleType
 from trailgate.messages.xml.paths import Path
-from trailgate.messages.xml.rules import Rule, Value, read_rules
+from trailgate.messages.xml.rules import GENERATED, Rule, Value, read_rules
 from trailgate.messages.xml.tables import xml_definitions
 from trailgate.messages.xml.tree.document_encodings import DECLARED, is_known
 from trailgate.messages.xml.tree.documents import Limits
 from trailgate.model.tables import Definitions
 
 _LETTERS: Final = {"optype": "IUDT", "txind": "BMEW"}
-_GENERATED: Final = (SourceKind.TIMESTAMP, SourceKind.TX_ID, SourceKind.SEQ_ID)
 _MESSAGE_ID: Final = ValueSource(SourceKind.MESSAGE_ID)
+_WORDS: Final = {"txid": "*txid", "timestamp": "*ts"}
 _POSITIONS: Final = {"seqid": SourceKind.SEQ_ID, "txid": SourceKind.TX_ID}
 Chain = tuple[Rule, ...]
 
@@ -74,7 +74,7 @@ def xml_options(properties: Properties) -> XmlOptions:
         sources.check_operation(chain)
     namespaces = _namespaces(properties)
     _check_prefixes(properties, rules, namespaces)
-    txid = sources.common("txid", ValueSource(SourceKind.TX_ID))
+    txid = sources.common("txid", ValueSource(SourceKind.TX_ID), mixes=True)
     if txid.kind is SourceKind.TX_ID and sources.read("seqid"):
         txid = ValueSource(SourceKind.SEQ_ID)
     return XmlOptions(
@@ -83,7 +83,7 @@ def xml_options(properties: Properties) -> XmlOptions:
         encoding=_encoding(read),
         limits=Limits(_count(read, "maxdepth"), _count(read, "maxattributes")),
         seqid=sources.common("seqid", ValueSource(SourceKind.SEQ_ID)),
-        timestamp=sources.common("timestamp", ValueSource(SourceKind.TIMESTAMP)),
+        timestamp=sources.common("timestamp", ValueSource(SourceKind.TIMESTAMP), mixes=True),
         timestamp_format=sources.time_format(),
         txid=txid,
         txowner=sources.optional("txowner"),
@@ -147,17 +147,19 @@ class _Sources:
             not _generated(value) for chain in self.chains for _, value in self.given(chain, name)
         )
 
-    def common(self, name: str, generated: ValueSource) -> ValueSource:
-        """Return the source of a value that all operations have.
+    def common(self, name: str, generated: ValueSource, *, mixes: bool = False) -> ValueSource:
+        """Return the source of a value that all operations have; where it ``mixes`` rules may generate it for some.
 
-        Raises OptionError where it is generated for some operations and read for others.
+        Raises OptionError where it is read for some operations, and the rules of others do not give it.
         """
         if not self.read(name):
             return generated
         for chain in self.chains:
             found = self.given(chain, name)
-            if not found or any(_generated(value) for _, value in found):
+            if not found or (not mixes and any(_generated(value) for _, value in found)):
                 hint = f"Give {name} in all rules, or in none: it is generated then"
+                if mixes:
+                    hint += f". Where it is to be generated for these alone, give {_WORDS[name]}"
                 problem = f"operations of {chain[-1].name} have no {name} from the message, and others have"
                 raise self.properties.error(problem, hint=hint)
         return _field(name)
@@ -197,7 +199,7 @@ class _Sources:
 
 
 def _generated(value: Value) -> bool:
-    return isinstance(value, ValueSource) and value.kind in _GENERATED
+    return isinstance(value, ValueSource) and value.kind in GENERATED
 
 
 def _namespaces(properties: Properties) -> Lookup[str, str]:

@@ -23,7 +23,7 @@ from trailgate.messages.xml.findings import Findings, Found
 from trailgate.messages.xml.kernels.cells import cell_bounds
 from trailgate.messages.xml.names import numbered_words
 from trailgate.messages.xml.options import XmlOptions
-from trailgate.messages.xml.rules import Rule
+from trailgate.messages.xml.rules import GENERATED, Rule
 
 _SHOWN: Final = 4096  # bytes of an element that an error may need
 _MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # by begins * 2 + ends
@@ -207,6 +207,12 @@ class XmlRecords(Records):
             for one in found
         ]
 
+    def generated(self, name: str) -> Mask | None:
+        """Return the operations for which a rule generates a value; None where no rule does."""
+        written = self.values.written.get(name, ())
+        mine = [number for number, source in written if source.kind in GENERATED]
+        return np.isin(self._resolved(name)[1], mine) if mine else None
+
     def _resolved(self, name: str) -> tuple[pa.Array, Longs]:
         """Return each operation's value of a property and the number of the rule that gives it."""
         (values, rule), *above = self._levels(name)
@@ -263,6 +269,8 @@ class XmlRecords(Records):
         """Return a value that is not in the document."""
         if source.kind is SourceKind.LITERAL:
             return pa.scalar(source.name, pa.string())
+        if source.kind in GENERATED:
+            return pa.scalar("", pa.string())  # ``generated`` has these operations
         if source.kind is SourceKind.MESSAGE_ID:
             values = message_ids(self.messages, self.options.message_id)
         else:
@@ -330,11 +338,12 @@ class XmlRecords(Records):
 
     def _indicators(self) -> pa.Array:
         """Return indicators: those that rules read, else the bounds of the transactions found."""
-        if "txind" in self.values.given:
-            return self._letters("txind")
         begins = self._begins()
         marks: Octets = _MARKS[begins * 2 + np.append(begins[1:], True)]
-        return strings_of(marks.reshape(-1, 1))
+        found = strings_of(marks.reshape(-1, 1))
+        if "txind" not in self.values.given:
+            return found
+        return pc.if_else(pa.array(self.findings.transaction >= 0), found, self._letters("txind"))
 
     def _begins(self) -> Mask:
         """Return the operations that begin another transaction, or a message, than the one before."""

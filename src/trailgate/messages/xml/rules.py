@@ -30,6 +30,7 @@ from trailgate.messages.properties.xml_rules import (
 from trailgate.messages.xml.paths import Path, parse_path
 
 _PREFIXES: Final = ("xmlparser.rules.", "xml.")  # capture properties §7.2
+GENERATED: Final = (SourceKind.TIMESTAMP, SourceKind.TX_ID, SourceKind.SEQ_ID)
 _SYSTEM: Final = ("*ts", "*txid", "*seqid")
 _PROPERTIES: Final = {row.name: row for row in VALUES}
 
@@ -40,7 +41,7 @@ Value = Path | ValueSource
 class Rule:
     """One rule with its subrules. ``number`` counts the rules of all messages, each before its subrules.
 
-    ``match`` is None where the rule is applied to its parent's element; a subrule's begins there.
+    ``match`` is None where the rule is applied to its parent's element; a subrule's begins there, or above with ``..``.
     ``codes`` are the values of operation types and indicators, by ``optype`` and ``txind``.
     """
 
@@ -144,7 +145,7 @@ class _RuleReader:
         self.count += 1
         match = self._path(own["match"], value=False) if "match" in own else None
         if match is not None:
-            self._check_match(own["match"], match)
+            self._check_match(own["match"], match, parent)
             if parent is not None:
                 match = replace(match, absolute=False)
         return Rule(
@@ -183,10 +184,10 @@ class _RuleReader:
             if not entry.value:
                 raise self.properties.error(f"{entry.written} has no value", entry)
 
-    def _check_match(self, entry: Entry, match: Path) -> None:
-        if match.up:
-            hint = "A match goes down from the element of the rule above"
-            raise self.properties.error("a match cannot begin with ..", entry, hint)
+    def _check_match(self, entry: Entry, match: Path, parent: RuleType | None) -> None:
+        if match.up and parent is None:
+            hint = "There is nothing above the message"
+            raise self.properties.error("this match cannot begin with ..", entry, hint)
 
     def _path(self, entry: Entry, *, value: bool) -> Path:
         try:
@@ -253,7 +254,7 @@ class _RuleReader:
         return Lookup(tuple(found.items()))
 
     def _check_indicators(self, tops: list[Rule], entry: Entry) -> None:
-        """Raise OptionError where an indicator is below a transaction rule, or only some rules have one."""
+        """Raise OptionError where an indicator is below a transaction rule, or only some of the other rules have one."""
         below = [rule for top in tops if top.type is RuleType.TRANSACTION for rule in top.all()]
         for rule in below:
             if "txind" in rule.values:
@@ -262,8 +263,12 @@ class _RuleReader:
                 problem = f"{rule.name} is below a transaction rule and cannot have txind"
                 raise self.properties.error(problem, own, hint)
         with_it = [any("txind" in rule.values for rule in top.all()) for top in tops]
-        if any(with_it) and not all(with_it):
-            without = tops[with_it.index(False)].name
-            problem = f"some rules have txind, and {without} has none"
-            hint = "With txind all operations must have it: transactions may span messages"
+        without = [
+            top.name
+            for top, own in zip(tops, with_it, strict=True)
+            if top.type is not RuleType.TRANSACTION and not own
+        ]
+        if any(with_it) and without:
+            problem = f"some rules have txind, and {without[0]} has none"
+            hint = "With txind all operations must have it, but those of transaction rules: transactions may span messages"
             raise self.properties.error(problem, entry, hint)

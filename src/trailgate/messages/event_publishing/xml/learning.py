@@ -18,7 +18,7 @@ from trailgate.messages.xml.tree.documents import Limits, parse_document
 from trailgate.model.tables import Table
 
 _WORDS: Final = tuple(word.encode() for word in DEFINING)
-_LIMITS: Final = Limits()
+_LIMITS: Final = Limits(settable=False)
 
 
 def described_tables(messages: MessageBatch, page: str | None) -> Iterator[Table]:

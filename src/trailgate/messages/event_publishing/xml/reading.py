@@ -35,7 +35,7 @@ class PublicationReader:
     """
 
     def __init__(self, words: Mapping[str, str], definitions: Definitions | None = None) -> None:
-        limits = Limits()
+        limits = Limits(settable=False)
         self._words = words
         self.rules = RuleReader(RULES, limits)
         self._controls = Controls(limits, definitions)

@@ -6,6 +6,7 @@ Each is a document, with the same transaction, the same operations and the same 
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Octets
-from trailgate.errors import DecodeError
+from trailgate.errors import DecodeError, Where
 from trailgate.messages.parsing.cutting import Chunks
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.messages.xml.automaton import Automaton
@@ -24,6 +25,7 @@ from trailgate.messages.xml.kernels.layout import (
     CUT,
     CUT_AT,
     CUT_DEPTH,
+    CUT_INSIDE,
     CUT_WRITTEN,
     DECODED,
     DONE,
@@ -31,9 +33,12 @@ from trailgate.messages.xml.kernels.layout import (
     FULL,
     INNER,
     LITERALS,
+    MANY_NAMES,
+    NAME_SIZE,
     NEEDS_MORE,
     NOW,
     OPENED,
+    REFUSED,
     SPARE,
     TAG_START,
     TEXT,
@@ -46,6 +51,15 @@ from trailgate.messages.xml.tree.checking import check_document, utf8_of, with_l
 _CUTS: Final = 1 << 16  # numbers: some thousand places
 _HEAD: Final = 1024  # bytes that a declaration is within
 _TOKEN: Final = 1 << 20  # bytes after which a token that is not taken is checked by expat
+BETWEEN: Final = 1 << 20  # bytes between transactions that are kept
+_BEGIN: Final = re.compile(rb"<")
+# Whole tokens by how they begin, and what they are called.
+_TOKENS: Final = (
+    (b"<!--", re.compile(rb"-->"), "comment"),
+    (b"<![CDATA[", re.compile(rb"\]\]>"), "CDATA section"),
+    (b"<?", re.compile(rb"\?>"), "processing instruction"),
+    (b"<", re.compile(rb"(?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>"), "tag"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +118,12 @@ class _Cutting:
         self.base, self.begin = 0, 0
         self.open, self.rows = _Open(), list[int]()
         self.refused = -1  # where in the message the token is that was not taken
+        self.wanted = 0  # bytes that the next portion has at least
 
     def batches(self) -> Iterator[MessageBatch]:
         """Yield the transactions."""
         begun = False
-        for data, last in with_last(utf8_of(self.chunks(), self.encoding)):
+        for data, last in self._portions():
             self._append(data)
             if not begun:
                 self._begin()
@@ -118,10 +133,53 @@ class _Cutting:
                 code = self._run(last=last)
                 if self.now[CUT_WRITTEN]:
                     yield self._cut()
-            if code in {DONE, NEEDS_MORE} and not (last and code == NEEDS_MORE):
-                self._check_length()
-            elif last or self._is_refused_again():
-                self._refuse()
+            if last and code != DONE:
+                self._refuse(code)
+            self._leave_out()
+            self.wanted = 0
+            if code not in {DONE, NEEDS_MORE}:
+                self._wait(code)
+            self._check_length()
+
+    def _portions(self) -> Iterator[tuple[bytes, bool]]:
+        """Yield the message as UTF-8, at least ``wanted`` bytes at once, and whether they are the last."""
+        parts, size = list[bytes](), 0
+        for data, last in with_last(utf8_of(self.chunks(), self.encoding)):
+            parts.append(data)
+            size += len(data)
+            if last or size >= self.wanted:
+                yield b"".join(parts), last
+                parts, size = [], 0
+
+    def _leave_out(self) -> None:
+        """Remove what was read between transactions, where it is much: no rule is for it."""
+        at = int(self.now[CUT_AT])
+        if self.now[CUT_INSIDE] == 0 and at - self.begin > min(BETWEEN, self.longest // 2):
+            frames = self.room.frames.reshape(-1, FRAME)
+            rows = frames[1 : int(self.now[CUT_DEPTH]) + 1, [TAG_START, INNER, NAME_SIZE]]
+            self._keep(at, self._opened(rows.reshape(-1).tolist()))
+
+    def _wait(self, code: int) -> None:
+        """Wait for the rest of a token that is not whole; each time for as much again, so that reading it takes linear time."""
+        what = self._unfinished() if code == REFUSED else ""
+        left = self.size - int(self.now[CUT_AT])
+        if what and left > self.longest:
+            where = Where(offset=self.base + int(self.now[CUT_AT]))
+            raise DecodeError(f"a {what} is longer than {self.longest} bytes", where=where)
+        if not what and (code != REFUSED or self._is_refused_again()):
+            self._refuse(code)
+        self.wanted = min(left, self.longest + 1 - left) if what else 0
+
+    def _unfinished(self) -> str:
+        """Return what the token is that has not ended, empty where it has."""
+        text = memoryview(pa.py_buffer(self.text))[: self.size]
+        found = _BEGIN.search(text, int(self.now[CUT_AT]))
+        at = self.size if found is None else found.start()
+        for begin, whole, name in _TOKENS:
+            if text[at : at + len(begin)] == begin:
+                find = whole.match if name == "tag" else whole.search
+                return "" if find(text, at + len(begin)) else name
+        return ""
 
     def _append(self, data: bytes) -> None:
         """Add bytes after the text; raises DecodeError for characters that no document has."""
@@ -179,12 +237,11 @@ class _Cutting:
         self.refused = at
         return bool(again)
 
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, code: int = REFUSED) -> NoReturn:
         """Raise the error of the message, which is read again for it."""
         check_document(self.chunks(), self.limits, self.encoding)
-        problem = (
-            "the message has what is read in whole messages alone: very many names, or rare ones"
-        )
+        what = "very many different names" if code == MANY_NAMES else "rare names or characters"
+        problem = f"the message has {what}, which are read in whole messages alone"
         raise DecodeError(problem, hint="It is too long for that")
 
     def _cut(self) -> MessageBatch:

@@ -45,8 +45,10 @@ def _check(rule: Rule, depth: int) -> None:
         if path.up == depth and not path.steps and not path.absolute:
             _check_accessor(f"{rule.name}.{name}", path, (Part.POSITION,))
     for subrule in rule.subrules:
-        steps = () if subrule.match is None else subrule.match.steps
-        _check(subrule, depth + len(steps))
+        up, steps = (0, ()) if subrule.match is None else (subrule.match.up, subrule.match.steps)
+        if up > depth:
+            raise NotCuttableError(f"the match of {subrule.name} leads out of the rule at the top")
+        _check(subrule, depth - up + len(steps))
 
 
 def _paths(rule: Rule) -> Iterator[tuple[str, Path]]:

@@ -10,20 +10,20 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.gather import MAX_INT32, OUTSIDE, TOO_MANY
 from trailgate.columnar.kernels.words import copy_value
-from trailgate.messages.xml.kernels.layout import NAMES, RULE
+from trailgate.messages.xml.kernels.layout import ABSENT, EMPTY, NAMES, RULE
 from trailgate.messages.xml.kernels.names import NO_ROOM, find_name, insert_name
 
 NO_WORD: Final = -1
 MISSING: Final = -1  # lengths of cells that are not values
-NULL: Final = -2
+NULL: Final = EMPTY
 
-# What a rule gives, in a plan: the fields of the value, of what makes it NULL and of what makes it missing, of the before image and of the
-# after image; and the column that the rule names, -1 where the cell does.
+# What a rule gives, in a plan, for the before image and for the after image: the fields of the value, of what makes it NULL and of what
+# makes it missing, and what it is where its path finds no element. Then the column that the rule names, -1 where the cell does.
 NO_FIELD: Final = -1
 NEVER_FOUND: Final = -2  # the rule has a value, and no record has one
-PLAN: Final = 7
-SIDE: Final = 3
-COLUMN: Final = 6
+PLAN: Final = 9
+SIDE: Final = 4
+COLUMN: Final = 8
 
 # Of a column of values: their bytes, how many are null (and missing, among them), where its bytes begin, and how many the longest value has.
 TOTALS: Final = 5
@@ -159,12 +159,14 @@ def place_value(
     """Write where a cell's value of one image is; return 1 where another cell is there already, else 0."""
     if plan[own] == NO_FIELD:
         return 0
-    start, length = np.int32(0), np.int32(NULL)
+    start, length = np.int32(0), np.int32(ABSENT)
     if plan[own] >= 0:
         start, length = records[record + plan[own]], records[record + plan[own] + 1]
-    if length < 0 or (plan[own + 1] >= 0 and records[record + plan[own + 1] + 1] >= 0):
+    if length == ABSENT:
+        length = np.int32(plan[own + 3])
+    if plan[own + 1] >= 0 and records[record + plan[own + 1] + 1] >= 0:
         length = np.int32(NULL)
-    if plan[own + 2] >= 0 and records[record + plan[own + 2] + 1] >= 0:
+    if length == MISSING or (plan[own + 2] >= 0 and records[record + plan[own + 2] + 1] >= 0):
         return 0
     if lengths[place] != MISSING:
         return 1

@@ -23,6 +23,10 @@ COUNT: Final = 3
 WIDTH: Final = 4
 LINE: Final = 8
 
+# The length of a value that a record does not have: its path finds no element, or one without content.
+ABSENT: Final = -1
+EMPTY: Final = -2
+
 # Fields of a record; those of columns have the first two alone. After them are its pointers to anchors, then start and length of each slot.
 RULE: Final = 0
 OWNER: Final = 1

@@ -11,6 +11,7 @@ from trailgate.messages.xml.kernels.layout import (
     CHILDREN,
     COLUMNS,
     COUNT,
+    EMPTY,
     END,
     FIELD,
     FIRST,
@@ -81,7 +82,7 @@ def record_of(actions: Longs, row: int, depth: int, instances: Longs, width: int
 
 @inner
 def store(records: Offsets, place: int, start: int, size: int) -> None:
-    """Store the place of a value in a slot; the first one counts."""
+    """Store the place of a value in a slot, or that it is ``EMPTY``; the first value counts."""
     if records[place + 1] < 0:
         records[place], records[place + 1] = start, size
 
@@ -251,15 +252,15 @@ def end_element(
         what = actions[row]
         record = record_of(actions, row, depth, instances, width)
         if what == TEXTUAL:
-            if kind != NOTHING:
-                store(records, record + actions[row + FIELD], start, end - start)
+            size = end - start if kind != NOTHING else EMPTY
+            store(records, record + actions[row + FIELD], start, size)
         elif what == EXACT:
             size = exact_end - exact if kind != NOTHING else 0
             store(records, record + actions[row + FIELD], exact if size else 0, size)
         elif what == CONTENT:
             within = frames[frame + INNER]
-            if tag > within:
-                store(records, record + actions[row + FIELD], within, tag - within)
+            size = tag - within if tag > within else EMPTY
+            store(records, record + actions[row + FIELD], within, size)
         else:
             records[record + END] = place
     return side

@@ -62,7 +62,9 @@ def explain(options: XmlOptions, body: bytes) -> Explanation:
     missed = [rule for rule in _reached(options.rules, seen) if rule.number not in seen]
     return Explanation(
         tuple(_explained(match, document) for match in found),
-        tuple(Unmatched(rule.name, str(rule.match or "."), like(rule, names)) for rule in missed),
+        tuple(
+            Unmatched(rule.name, str(rule.match or "."), like(rule.match, names)) for rule in missed
+        ),
     )
 
 

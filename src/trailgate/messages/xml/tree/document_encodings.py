@@ -17,6 +17,10 @@ DECLARED: Final = "auto"  # instead of an encoding that is given for all
 UTF8: Final = frozenset({"utf-8", "utf8", "utf-8-sig"})
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # it begins as that of UTF-16 does
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    ("<?".encode("utf-32-le"), "utf-32-le"),
+    ("<?".encode("utf-32-be"), "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
     ("<?".encode("utf-16-le"), "utf-16-le"),
@@ -25,9 +29,9 @@ _MARKS: Final = (
 _DECLARATION: Final = re.compile(
     rb"<\?xml\s[^>]*?encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)')"
 )
-# Codecs of Python that are not encodings of documents: in some of them a backslash is not a character.
-_OF_PYTHON: Final = frozenset(
-    {"charmap", "idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
+# Codecs of Python that documents may not have: in some of them a backslash is not a character, and in UTF-7 plain ASCII may be tags.
+_REFUSED: Final = frozenset(
+    {"charmap", "idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
 )
 _ALL_MARKS: Final = tuple(mark for mark, _ in _MARKS)
 _BEGIN: Final = "<?xml"
@@ -56,11 +60,11 @@ def declared_in(head: bytes) -> str | None:
 def is_known(encoding: str) -> bool:
     """Return whether documents may have an encoding."""
     try:
-        (b" " * 4).decode(encoding)
+        " ".encode(encoding).decode(encoding)
         name = codecs.lookup(encoding).name
     except (LookupError, UnicodeError):
         return False
-    return name.replace("_", "-") not in _OF_PYTHON
+    return name.replace("_", "-") not in _REFUSED
 
 
 def decoded(body: bytes, given: str = DECLARED) -> tuple[str, str]:

@@ -24,10 +24,18 @@ BLANKS: Final = " \t\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a part of a document may be; ``depth`` in elements, ``attributes`` of one element."""
+    """How large a part of a document may be; ``depth`` in elements, ``attributes`` of one element.
+
+    ``settable`` states that properties set them, which errors name then.
+    """
 
     depth: int = 256
     attributes: int = 10_000
+    settable: bool = True
+
+    def hint(self, name: str) -> str:
+        """Return which property sets a limit, empty where none does."""
+        return f"xml.{name} sets the limit" if self.settable else ""
 
 
 @dataclass(slots=True, eq=False)
@@ -135,13 +143,13 @@ def _as_utf8(body: bytes, encoding: str) -> bytes:
 
 def too_deep(limits: Limits) -> tuple[str, str]:
     """Return the problem of elements that are nested too deep, and a hint."""
-    return f"elements are nested deeper than {limits.depth}", "xml.maxdepth sets the limit"
+    return f"elements are nested deeper than {limits.depth}", limits.hint("maxdepth")
 
 
 def too_many_attributes(limits: Limits) -> tuple[str, str]:
     """Return the problem of an element with too many attributes, and a hint."""
     problem = f"an element has more than {limits.attributes} attributes"
-    return problem, "xml.maxattributes sets the limit"
+    return problem, limits.hint("maxattributes")
 
 
 def with_document_type() -> tuple[str, str]:

@@ -41,6 +41,11 @@ class Matcher:
                 return value
         return None
 
+    def finds_empty(self, path: Path, here: Element) -> bool:
+        """Return whether a path without a value leads to an element, which then has no content."""
+        contents = path.accessor is not None and path.accessor.part in {Part.TEXT, Part.CONTENT}
+        return contents and bool(self.elements(path, here))
+
     def _stepped(self, step: Step, found: list[Element]) -> list[Element]:
         reached: dict[int, Element] = {}
         for parent in self._parents(step, found):

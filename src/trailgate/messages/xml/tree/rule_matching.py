@@ -9,7 +9,7 @@ import numpy as np
 
 from trailgate.messages.properties.xml_rules import RuleType
 from trailgate.messages.xml.findings import Findings, Found
-from trailgate.messages.xml.kernels.layout import SPARE
+from trailgate.messages.xml.kernels.layout import EMPTY, SPARE
 from trailgate.messages.xml.paths import Path
 from trailgate.messages.xml.rules import Rule
 from trailgate.messages.xml.tree.documents import Document, Element
@@ -20,11 +20,15 @@ Values = dict[str, str]
 
 @dataclass(slots=True, eq=False)
 class Match:
-    """A rule and an element that it matched, with the values found and the matches of its subrules."""
+    """A rule and an element that it matched, with the values found and the matches of its subrules.
+
+    ``empty`` are the properties whose paths find elements without content.
+    """
 
     rule: Rule
     element: Element
     values: Values = field(default_factory=dict)
+    empty: list[str] = field(default_factory=list)
     below: list[Match] = field(default_factory=list)
 
     @property
@@ -53,6 +57,8 @@ class RuleMatcher:
                     value = self.matcher.value(path, element, document)
                     if value is not None:
                         match.values[name] = value
+                    elif self.matcher.finds_empty(path, element):
+                        match.empty.append(name)
                 elif name.endswith("value"):
                     match.values[name] = path.name
             for subrule in rule.subrules:
@@ -138,6 +144,8 @@ class _Records:
             data = value.encode()
             self.places.setdefault(name, []).append((number, len(text), len(data)))
             text += data
+        for name in match.empty:
+            self.places.setdefault(name, []).append((number, 0, EMPTY))
         return number
 
     def found(self) -> Found:
