@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 def arrow_schema(schema: StructType, zone: str = "UTC") -> Any:
     """Return a schema of Spark as Arrow's.
 
-    PySpark 4.1 expects all timestamps in UTC. Later releases expect the session's zone where rows pass through a DataFrame, and are told which one.
+    PySpark 4.1 expects all timestamps in UTC. Later releases expect the session's zone where rows pass through a DataFrame.
     """
     if "timezone" in signature(to_arrow_schema).parameters:
         return to_arrow_schema(schema, timezone=zone)
