@@ -20,6 +20,7 @@ BENCHMARKS: Final = (
     "capture_job",
     "trail_spark",
     "trail_limits",
+    "many",
     "memory",
     "logdump",
     "check",
