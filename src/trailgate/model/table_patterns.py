@@ -1,4 +1,4 @@
-"""Names of tables with GoldenGate's wildcards, as in ``HR.*, SALES.ORD?``."""
+"""Names of tables: their parts, the one form in which they are kept, and GoldenGate's wildcards, as in ``HR.*, SALES.ORD?``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,38 @@ from functools import cache
 from typing import Final, Self
 
 from trailgate.errors import OptionError
-from trailgate.model.tables import NAME_PART, unquoted
 
 _WILDCARDS: Final = {"*": ".*", "?": "."}  # within one part of a name
+NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')  # of a table's name
 EVERY: Final = "*"  # alone: every table, however many parts its name has
+
+
+def name_parts(name: str) -> list[str]:
+    """Return the parts of a table's name as they are written; none where it is not a name of parts with points between them."""
+    parts = NAME_PART.findall(name)
+    return parts if ".".join(parts) == name and all(map(unquoted, parts)) else []
+
+
+def table_name(name: str) -> str:
+    """Return a table's name in the one form in which names are compared and kept: only a part that has a point or a quote is quoted.
+
+    Trails, definitions files and users write ``S."A B"`` and ``S.A B`` for the same table.
+    """
+    if '"' not in name:
+        return name
+    return ".".join(map(_part, name_parts(name))) or name
+
+
+def _part(written: str) -> str:
+    plain = unquoted(written)
+    return written if "." in plain or '"' in plain else plain
+
+
+def unquoted(written: str) -> str:
+    """Return a name without its quotes."""
+    if len(written) >= 2 and written[0] == written[-1] == '"':
+        return written[1:-1].replace('""', '"')
+    return written
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from trailgate.errors import DefinitionError, did_you_mean
+from trailgate.model.table_patterns import table_name
 from trailgate.model.types import (
     BINARY_SUB_TYPE,
     NUMBER_SUB_TYPES,
@@ -20,36 +20,7 @@ from trailgate.model.types import (
 )
 
 TABLES: Final = 256  # of which is kept what is made once a table
-NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')  # of a table's name
 NANOSECONDS: Final = 29  # characters of a date time with nine digits of fraction
-
-
-def name_parts(name: str) -> list[str]:
-    """Return the parts of a table's name as they are written; none where it is not a name of parts with points between them."""
-    parts = NAME_PART.findall(name)
-    return parts if ".".join(parts) == name and all(map(unquoted, parts)) else []
-
-
-def table_name(name: str) -> str:
-    """Return a table's name in the one form in which names are compared and kept: only a part that has a point or a quote is quoted.
-
-    Trails, definitions files and users write ``S."A B"`` and ``S.A B`` for the same table.
-    """
-    if '"' not in name:
-        return name
-    return ".".join(map(_part, name_parts(name))) or name
-
-
-def _part(written: str) -> str:
-    plain = unquoted(written)
-    return written if "." in plain or '"' in plain else plain
-
-
-def unquoted(written: str) -> str:
-    """Return a name without its quotes."""
-    if len(written) >= 2 and written[0] == written[-1] == '"':
-        return written[1:-1].replace('""', '"')
-    return written
 
 
 @dataclass(frozen=True, slots=True)

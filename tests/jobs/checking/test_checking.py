@@ -26,6 +26,7 @@ from damaged_trails import (
     update,
     write_files,
 )
+from laws import sampled
 from sample_trail import Op, write_trail
 from trailgate.errors import StorageError
 from trailgate.jobs.capture.loading import load_capture
@@ -262,6 +263,21 @@ def test_portions_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     assert report.files == expected.files
     assert sorted(found(report)) == sorted(found(expected))
+
+
+def test_damage_in_a_transaction_that_is_continued_is_found_in_portions_of_any_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_files(tmp_path / "ot", sample())[1]
+    good = path.read_bytes()
+    begin = int.from_bytes(good[2:4], "big")
+    for at in sampled(range(begin, len(good)), 60, "portions"):
+        path.write_bytes(good[:at] + bytes((good[at] ^ 4,)) + good[at + 1 :])
+        whole = check_trail(str(tmp_path / "ot")).whole
+        with monkeypatch.context() as patch:
+            patch.setattr("trailgate.jobs.checking.file_walk.PORTION", 300)
+
+            assert check_trail(str(tmp_path / "ot")).whole == whole, at
 
 
 def test_an_operation_may_be_longer_than_several_portions(

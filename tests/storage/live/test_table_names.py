@@ -12,7 +12,8 @@ from trail.building import cell, record, text
 from trailgate.definitions.defgen.sourcedefs import read_sourcedefs, write_sourcedefs
 from trailgate.jobs.checking.report import check_trail
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.tables import Column, Definitions, Table, table_name
+from trailgate.model.table_patterns import table_name
+from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.live.appender import AppendOptions, TrailAppender
 from trailgate.storage.reading.trail.trails import read_trail
 from trailgate.trail.writing.trail_format import TrailFormat

@@ -11,7 +11,8 @@ from trail.building import BIG, cell, record, text
 from trailgate.definitions.defgen.sourcedefs import read_sourcedefs, write_sourcedefs
 from trailgate.errors import EncodeError
 from trailgate.jobs.checking.report import check_trail
-from trailgate.model.tables import Column, Definitions, Table, table_name
+from trailgate.model.table_patterns import table_name
+from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.options import AppendOptions
 from trailgate.storage.reading.trail.trails import read_trail

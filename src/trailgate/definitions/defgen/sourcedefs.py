@@ -25,14 +25,8 @@ from trailgate.definitions.defgen.text import (
     read_text,
 )
 from trailgate.errors import DefinitionError, EncodeError, Where
-from trailgate.model.tables import (
-    Column,
-    Database,
-    Definitions,
-    Table,
-    name_parts,
-    table_name,
-)
+from trailgate.model.table_patterns import name_parts, table_name
+from trailgate.model.tables import Column, Database, Definitions, Table
 
 # capture properties §9.1: 4.0 and 3.0 are known by name only; they are read like their neighbours.
 VERSIONS: Final = ("", "1.0", "2.0", "3.0", "4.0", "5.0")

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.errors import DefinitionError, Where
-from trailgate.model.tables import unquoted
+from trailgate.model.table_patterns import unquoted
 
 DEFAULT_ENCODING: Final = "UTF-8"
 

@@ -72,12 +72,12 @@ class Reading:
 
 
 def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
-    """Return the group of each record to be read, -1 for others.
+    """Return the group of each record to be read, -1 for others; 0 is the group that the records before these began.
 
     Not read are groups with a bad record, which is found already, and what a restart undid, with the restart.
     """
-    group = np.cumsum(followed.starts) - 1
-    skipped = np.zeros(len(followed.starts) + 1, bool)
+    group = np.cumsum(followed.starts)
+    skipped = np.zeros(len(group) + 1, bool)
     rows = followed.rows
     known = found.bad | (found.view.problems & REFUSED != 0)
     skipped[group[known[rows]]] = True

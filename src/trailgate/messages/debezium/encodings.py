@@ -41,7 +41,11 @@ def as_text(values: Values) -> pa.Array:
 
 
 def _plain(_: FieldType) -> Decode:
-    return as_text
+    def decode(values: Values) -> pa.Array:
+        values.refuse_nested()
+        return values.texts
+
+    return decode
 
 
 def dates(values: Values) -> pa.Array:

@@ -47,7 +47,7 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
-from trailgate.model.tables import name_parts, unquoted
+from trailgate.model.table_patterns import name_parts, unquoted
 from trailgate.model.types import Family
 
 LETTERS: Final[Mapping[int, str]] = MappingProxyType(

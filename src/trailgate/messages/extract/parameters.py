@@ -14,7 +14,7 @@ from trailgate.messages.extract.parameter_reasons import NOTED, REFUSED, TRANSAC
 from trailgate.messages.extract.rules import ALL, CaptureRules, TableRule
 from trailgate.messages.extract.table_clauses import read_table
 from trailgate.messages.extract.trail_options import read_trail_options
-from trailgate.model.tables import NAME_PART
+from trailgate.model.table_patterns import NAME_PART
 from trailgate.operations.expressions.values import Surroundings
 
 _PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)

@@ -55,8 +55,7 @@ def check_ends(
         _refuse_surplus(group, plan.size, blank)
         return
     missing = [reader.slot for reader in plan.readers[count:]]
-    marked = group.table.marked_keys  # without any, all columns are the key
-    key = next((slot.column.name for slot in missing if slot.column.key or not marked), None)
+    key = next((slot.column.name for slot in missing if slot.column.key), None)
     if key is None:
         _refuse_parts(group, missing[0])
     else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.model.tables import table_name
+from trailgate.model.table_patterns import table_name
 from trailgate.trail.format.record_layout import NAME_AT
 from trailgate.trail.records.metadata import TrailTable, TrailTables
 from trailgate.trail.records.record_view import RecordView, find_names

@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 
 from trailgate.errors import EncodeError
-from trailgate.model.tables import Column, Database, Definitions, Table, table_name
+from trailgate.model.table_patterns import table_name
+from trailgate.model.tables import Column, Database, Definitions, Table
 from trailgate.model.types import TYPES
 from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.tokens import MAX_LENGTH

@@ -25,6 +25,8 @@ from trailgate.storage.stores.hdfs.tree import HdfsTree
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.object_store import Range
 
+pytestmark = pytest.mark.servers
+
 
 def test_a_put_that_is_killed_anywhere_holds_up_nobody(hdfs_bucket: Bucket) -> None:
     store = hdfs_bucket.store

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trailgate.arrays import Octets
-from trailgate.model.tables import Table, table_name
+from trailgate.model.table_patterns import table_name
+from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.trail.trail_file import SCAN, TrailFileReader
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
