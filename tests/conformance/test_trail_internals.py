@@ -23,7 +23,10 @@ from trailgate.trail.format.file_header import (
     decode_header,
     encode_header,
 )
+from trailgate.trail.format.times import JULIAN_EPOCH
 from trailgate.trail.records.record import TrailRecord, decode_record, encode_record
+from trailgate.trail.writing.file_beginning import metadata_records
+from trailgate.trail.writing.restart import restart_record
 from trailgate.trail.writing.trail_format import LEVEL_3
 
 PRINTED: dict[str, dict[str, object]] = {
@@ -187,6 +190,27 @@ def test_a_trail_without_records_is_read_as_one_without_operations(tmp_path: Pat
 @pytest.mark.parametrize("field", PRINTED_FIELDS)
 def test_a_byte_of_the_printed_record_header_has_its_meaning(field: str) -> None:
     assert getattr(printed_record(), field) == PRINTED_FIELDS[field]
+
+
+def test_the_node_is_ff_in_records_of_data_alone() -> None:
+    tables = Definitions((Table("US01.T8", (Column("ID", 64, 10, key=True),)),))
+    restart = decode_record(restart_record("ABC", 0, abandoned=False))
+
+    assert decode_record(encode_record(PRINTED_RECORD)).node == 0xFF
+    assert restart.node == 0
+    assert [record.node for record in metadata_records(tables, LEVEL_3, 0)] == [1, 2]
+
+
+def test_the_time_of_the_last_record_is_zeros_until_the_file_is_closed() -> None:
+    closed, _ = decode_header(case_bytes())
+    closed = replace(closed, trail=replace(closed.trail, last_io_time=1362655718000000))
+    opened = replace(closed, trail=replace(closed.trail, last_io_time=None))
+
+    fields = [encode_header(header) for header in (opened, closed)]
+
+    start = fields[1].index((1362655718000000 + JULIAN_EPOCH).to_bytes(8, "big"))
+    assert fields[1][start - 4] == 0x3D
+    assert fields[0][start - 4 : start + 8] == bytes.fromhex("3DFF0008 0000000000000000")
 
 
 def test_a_key_is_preceded_by_its_length() -> None:

@@ -236,6 +236,7 @@ def _by_indicator(
     tx_id = _from_begin(raw.tx_id, walk.begin, state.tx_id)
     csn = _from_begin(raw.seq_id, walk.begin, state.csn)
     _check_members(raw, tx_id, bad)
+    _check_contiguous(raw, walk.opens, bad)
     _check_ends(raw, walk, unit, bad, state)
     before = replace(state, id_length=length)
     after = TransactionState(id_length=length)
@@ -301,6 +302,25 @@ def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem])
         error = TransactionError(
             f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",
             hint=INTERLEAVED,
+        )
+        note(bad, int(raw.message[i]), error)
+
+
+def _check_contiguous(raw: RawOperations, opens: Mask, bad: dict[int, Problem]) -> None:
+    """Note each message in which a transaction's id comes again after that of another one."""
+    begun = np.flatnonzero(opens)
+    own = raw.message[begun]
+    if raw.tx_ids_generated is True or not (own[2:] == own[:-2]).any():
+        return
+    codes = np.asarray(pc.fill_null(raw.tx_id.take(begun).dictionary_encode().indices, -1))
+    order = np.lexsort((codes, own))  # of one id in its order within the message
+    before, after = order[:-1], order[1:]
+    again = (own[before] == own[after]) & (codes[before] == codes[after]) & (after - before > 1)
+    again &= codes[after] >= 0
+    written = np.broadcast_to(~np.asarray(raw.tx_ids_generated), opens.shape)[begun]
+    for i in np.sort(begun[after[again & written[after]]]).tolist():
+        error = TransactionError(
+            f"transaction {raw.tx_id[i].as_py()} comes again after another one", hint=INTERLEAVED
         )
         note(bad, int(raw.message[i]), error)
 
