@@ -12,6 +12,7 @@ FIRST := spark,cli,jre
 EXTRAS := dev,docs,connect,kafka,s3,azure,gs,hdfs,sql
 # What only tests on servers need; the library for AMQP is compiled where it is installed.
 SERVER_EXTRAS := amqp
+EXAMPLES := half
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-servers test-all test-fast test-kernels test-pythons check fix conformance docs bench clean
@@ -27,12 +28,13 @@ demo: $(MADE) ## capture the sample messages into a trail and show it
 
 test: $(READY) ## all tests that start no server, the ones on a real Spark too
 	@$(BIN)/trailgate warm
-	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m "not servers"
+	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m "not servers" --hypothesis-profile $(EXAMPLES)
 
 test-servers: $(SERVERS) ## the tests with brokers, stores, HDFS and clusters, and kills by the dozen
 	@$(BIN)/trailgate warm
 	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m servers
 
+test-all: EXAMPLES = full
 test-all: export TRAILGATE_EVERY = 1
 test-all: export TRAILGATE_KILLS = 20
 test-all: test test-servers ## all tests, with faults at every place in place of some (an hour)

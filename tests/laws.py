@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 from hypothesis import settings
 
 FULL: Final = 100
+HALF: Final = 50
 FAST: Final = 10
 WHOLE: Final = "TRAILGATE_EVERY" in os.environ
 DAY: Final = 86_400
