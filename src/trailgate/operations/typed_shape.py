@@ -14,8 +14,9 @@ from trailgate.errors import DecodeError, DefinitionError
 from trailgate.model.changes import DELETE, ChangeBatch, ChangeBlock, Image
 from trailgate.model.operations_schema import TYPED_FIELDS
 from trailgate.model.tables import TABLES, Table
+from trailgate.model.types import Family
 from trailgate.operations.block_rows import commit_times, image_of, in_order, letters
-from trailgate.operations.values import Convert, typed_for
+from trailgate.operations.values import Convert, parser_for, typed_for
 
 _NAMES: Final = pa.list_(pa.string())
 _NO_NAME: Final = pa.array([], pa.string())
@@ -71,20 +72,30 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
 
 
 def check_types(block: ChangeBlock) -> None:
-    """Raise DecodeError where a value of either image cannot be in its column's type; columns of undefined tables have none."""
+    """Raise DecodeError where a value of either image is not one of its column's type; columns of undefined tables have none.
+
+    Times may have more digits than the typed shape holds.
+    """
     if block.table.guessed:
         return
-    for number in range(len(block.table.columns)):
+    for number, column in enumerate(block.table.columns):
+        convert = parser_for(column) if column.family is Family.DATETIME else typed_for(column)[1]
         for image in (block.before, block.after):
-            _typed_column(block, number, image)
+            _converted(block, number, image, convert)
 
 
 def _typed_column(block: ChangeBlock, number: int, image: Image) -> pa.Array:
-    """Return a column of an image in its type; raises DecodeError with the field and the operation's place in the trail."""
+    """Return a column of an image in its type."""
     kind, convert = _typed(block.table).columns[number]
+    found = _converted(block, number, image, convert)
+    return pa.nulls(len(block), kind) if found is None else found
+
+
+def _converted(block: ChangeBlock, number: int, image: Image, convert: Convert) -> pa.Array | None:
+    """Return a column of an image converted, None without values; raises DecodeError with the field and the operation's place in the trail."""
     values = image[number].values
     if values is None:
-        return pa.nulls(len(block), kind)
+        return None
     try:
         return convert(values)
     except DecodeError as error:
