@@ -20,8 +20,8 @@ PARSER: Final = "debezium"
 OPERATIONS: Final = Lookup(((b"c", "I"), (b"r", "I"), (b"u", "U"), (b"d", "D"), (b"t", "T")))
 
 _UNDEFINED: Final = (
-    "Give definitions (debezium.sourcedefs, debezium.userdefs.tables), or capture events that are written with their schemas "
-    "(value.converter.schemas.enable=true): these describe their tables"
+    "Give definitions (debezium.sourcedefs or debezium.userdefs.tables). A capture of files into a trail needs none where events are "
+    "written with their schemas (value.converter.schemas.enable=true)"
 )
 
 

@@ -15,7 +15,7 @@ from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.model.tables import Definitions, Table
 
 T = TypeVar("T")
-_HINT: Final = "Capture the messages before the change apart from those after it, into two trails"
+_HINT: Final = "Give definitions, or capture the messages before the change apart from those after it, into two trails"
 
 
 class TableLearner(Protocol):
