@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from trailgate.messages.parsing.cutting import MessageCutter
+from trailgate.messages.parsing.learning import TableLearner
 from trailgate.messages.parsing.parser import MessageFormat
 from trailgate.messages.properties.definition_files import DefinitionFiles
 from trailgate.messages.properties.file import Properties
@@ -17,7 +18,8 @@ class ParserType(NamedTuple):
     """One parser: its options, what makes these of properties and the files they name, and its format.
 
     Each is ``module:name`` below this package, so that only the parser in use is imported. ``tables_at`` gives the definitions
-    alone, where they do not need the other properties. ``cutter_at`` gives what cuts messages that are too long for memory.
+    alone, where they do not need the other properties. ``cutter_at`` gives what cuts messages that are too long for memory,
+    ``learner_at`` what learns the tables of messages that describe them.
     """
 
     name: str
@@ -26,6 +28,7 @@ class ParserType(NamedTuple):
     format_at: str
     tables_at: str = ""
     cutter_at: str = ""
+    learner_at: str = ""
 
     def setup(
         self, properties: Properties, files: DefinitionFiles
@@ -49,6 +52,11 @@ class ParserType(NamedTuple):
     def cutter(self, options: MetadataOptions) -> MessageCutter | None:
         """Return what cuts messages that are too long for memory, None where there are none such."""
         found: MessageCutter | None = imported(self.cutter_at)(options) if self.cutter_at else None
+        return found
+
+    def learner(self, options: MetadataOptions) -> TableLearner:
+        """Return what learns the tables of messages, for options that say so."""
+        found: TableLearner = imported(self.learner_at)(options)
         return found
 
 
@@ -92,12 +100,14 @@ PARSERS: Final = (
         "debezium.options:debezium_setup",
         "debezium.format:DebeziumFormat",
         "debezium.options:debezium_tables",
+        learner_at="debezium.learning:LearntTables",
     ),
     ParserType(
         "event_publishing",
         "event_publishing.options:EventPublishingOptions",
         "event_publishing.options:event_publishing_setup",
         "event_publishing.format:EventPublishingFormat",
+        learner_at="event_publishing.learning:LearntTables",
     ),
 )
 _NAMES: Final = ", ".join(row.name for row in PARSERS)

@@ -11,13 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from json_messages import messages_of
 from laws import examples
 from operations_for_messages import capturable, captured, said
 from trail.batches import batch_of
 from trail.operation_strategies import DEFINITIONS, KEYLESS, NARROW
 from trailgate.errors import EncodeError, OptionError
+from trailgate.messages.debezium.learning import LearntTables
+from trailgate.messages.debezium.options import debezium_options
 from trailgate.messages.debezium.writer import DebeziumWriter
 from trailgate.messages.debezium.writer_options import DebeziumPublishOptions
+from trailgate.messages.properties.file import parse_properties
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions, Table
 
@@ -62,6 +66,36 @@ def test_operations_are_read_again(
     assert list(map(said, found)) == list(map(said, operations))
     assert [op["tx_ind"] for op in found] == [op["tx_ind"] for op in operations]
     assert [op["tx_id"] for op in found] == [op["tx_id"] for op in operations]
+
+
+@MODEST
+@given(capturable().map(_renamed), st.integers(0, 9))
+def test_operations_are_read_again_with_the_tables_that_their_schemas_describe(
+    operations: list[Operation], cut: int
+) -> None:
+    options = DebeziumPublishOptions(schemas=True, missing="omit", key_updates="update")
+    bodies = DebeziumWriter(options).write(batch_of(TABLES, operations)).bodies.to_pylist()
+    properties = "parser.type=debezium\n"
+    tables = LearntTables(debezium_options(parse_properties(properties.encode())))
+    for part in (bodies[:cut], bodies[cut:]):
+        tables.add(messages_of(part))
+
+    found = captured(properties, bodies, tables.definitions())
+    assert [_texts(said(op)) for op in found] == [_texts(said(op)) for op in operations]
+
+
+def _texts(operation: Operation) -> Operation:
+    """Return an operation with texts for its values; times to the second are learnt with nine digits more."""
+
+    def text(value: Any) -> Any:
+        return None if value is None else str(value)
+
+    images = {side: operation[side] or {} for side in ("before", "after")}
+    found = {side: {c: text(v) for c, v in image.items()} for side, image in images.items()}
+    for image in found.values():
+        if image.get("SECOND"):
+            image["SECOND"] = image["SECOND"].removesuffix(".000000000")
+    return operation | found
 
 
 @MODEST

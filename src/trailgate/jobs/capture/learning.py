@@ -18,23 +18,12 @@ def learnt(capture: Capture, source: MessageFiles, known: Definitions | None = N
     table whose records have different numbers of columns, or that is described in two ways.
     """
     options = capture.options
-    if row_of(options).name != "event_publishing":
+    if not options.learns:
         return capture
-    from trailgate.messages.event_publishing.learning import (  # noqa: PLC0415  of this parser alone
-        LearntTables,
-    )
-    from trailgate.messages.event_publishing.options import (  # noqa: PLC0415  of this parser alone
-        EventPublishingOptions,
-    )
-
-    if not isinstance(options, EventPublishingOptions) or not options.learns:
-        return capture
-    tables = LearntTables(options)
+    tables = row_of(options).learner(options)
     for read in read_messages(source):
         tables.add(read.messages)
     own = tables.definitions()
     before = (table for table in known or () if own.get(table.name) is None)
     found = capture.rules.defined(own.merged(before))
-    return replace(
-        capture, options=replace(options, definitions=found, learns=False), definitions=found
-    )
+    return replace(capture, options=options.with_tables(found), definitions=found)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.brokers.address import BrokerAddress, Family
-from trailgate.errors import TrailgateError
+from trailgate.errors import OptionError, TrailgateError
 from trailgate.jobs.receive.feeds.ahead import ReceivingAhead
 from trailgate.jobs.receive.feeds.feed import Feed
 from trailgate.jobs.receive.feeds.journal_feed import JournalFeed
@@ -54,8 +54,15 @@ def opened(
 ) -> Iterator[LiveCapture]:
     """Yield a live capture; the broker is asked for messages when it runs.
 
-    Raises StorageError where another run holds the trail, or the trail is not one that was received from this kind of source.
+    Raises StorageError where another run holds the trail, or the trail is not one that was received from this kind of source, and
+    OptionError where no table is defined: messages cannot be read before they are captured.
     """
+    if capture.options.learns:
+        problem = "no table is defined, and messages of a broker are not read before their capture"
+        hint = (
+            capture.options.undefined_hint or "Name a definitions file by the property sourcedefs"
+        )
+        raise OptionError(problem, hint=hint)
     if capture.options.needs_message_ids:
         header = message_id_kind(capture.options.message_id).header
         options = replace(options, needed_header=header if header == JMS_MESSAGE_ID else None)

@@ -30,9 +30,9 @@ Decode = Callable[[Values], pa.Array]
 Encoding = Callable[[FieldType], Decode]
 
 DAY: Final = 86_400_000_000  # microseconds
-_CONNECT: Final = "org.apache.kafka.connect.data."
-_TIME: Final = "io.debezium.time."
-_DATA: Final = "io.debezium.data."
+CONNECT: Final = "org.apache.kafka.connect.data."
+TIME: Final = "io.debezium.time."
+DATA: Final = "io.debezium.data."
 
 
 def as_text(values: Values) -> pa.Array:
@@ -251,28 +251,28 @@ ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType(
         "boolean": _true_or_false,
         "string": _string,
         "bytes": _bytes,
-        _CONNECT + "Decimal": _decimals,
-        _CONNECT + "Date": _days,
-        _CONNECT + "Time": _times_of_day(1),
-        _CONNECT + "Timestamp": _stamps(1),
-        _TIME + "Date": _days,
-        _TIME + "Time": _times_of_day(1),
-        _TIME + "MicroTime": _times_of_day(1000),
-        _TIME + "NanoTime": _times_of_day(1_000_000),
-        _TIME + "Timestamp": _stamps(1),
-        _TIME + "MicroTimestamp": _stamps(1000),
-        _TIME + "NanoTimestamp": _stamps(1_000_000),
-        _TIME + "ZonedTimestamp": _iso,
-        _TIME + "IsoDate": _iso,
-        _TIME + "IsoTimestamp": _iso,
-        _TIME + "IsoTime": _plain,
-        _TIME + "ZonedTime": _plain,
-        _TIME + "Year": _plain,
-        _TIME + "Interval": _plain,
-        _TIME + "MicroDuration": _plain,
-        _DATA + "VariableScaleDecimal": _variable,
+        CONNECT + "Decimal": _decimals,
+        CONNECT + "Date": _days,
+        CONNECT + "Time": _times_of_day(1),
+        CONNECT + "Timestamp": _stamps(1),
+        TIME + "Date": _days,
+        TIME + "Time": _times_of_day(1),
+        TIME + "MicroTime": _times_of_day(1000),
+        TIME + "NanoTime": _times_of_day(1_000_000),
+        TIME + "Timestamp": _stamps(1),
+        TIME + "MicroTimestamp": _stamps(1000),
+        TIME + "NanoTimestamp": _stamps(1_000_000),
+        TIME + "ZonedTimestamp": _iso,
+        TIME + "IsoDate": _iso,
+        TIME + "IsoTimestamp": _iso,
+        TIME + "IsoTime": _plain,
+        TIME + "ZonedTime": _plain,
+        TIME + "Year": _plain,
+        TIME + "Interval": _plain,
+        TIME + "MicroDuration": _plain,
+        DATA + "VariableScaleDecimal": _variable,
         **dict.fromkeys(
-            (_DATA + name for name in ("Json", "Xml", "Uuid", "Enum", "EnumSet", "Ltree")), _plain
+            (DATA + name for name in ("Json", "Xml", "Uuid", "Enum", "EnumSet", "Ltree")), _plain
         ),
     }
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from trailgate.messages.json_text.definitions import json_definitions
 from trailgate.messages.json_text.member_paths import MemberPaths
-from trailgate.messages.properties.definition_files import DefinitionFiles
+from trailgate.messages.properties.definition_files import DefinitionFiles, with_userdefs
 from trailgate.messages.properties.file import Properties
 from trailgate.messages.properties.metadata import MetadataOptions
 from trailgate.messages.properties.reader import PropertyReader
@@ -18,6 +18,11 @@ from trailgate.model.tables import Definitions
 PARSER: Final = "debezium"
 # Debezium, change events: r is a row of a snapshot, which exists already.
 OPERATIONS: Final = Lookup(((b"c", "I"), (b"r", "I"), (b"u", "U"), (b"d", "D"), (b"t", "T")))
+
+_UNDEFINED: Final = (
+    "Give definitions (debezium.sourcedefs or debezium.userdefs.tables). A capture of files into a trail needs none where events are "
+    "written with their schemas (value.converter.schemas.enable=true)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +56,19 @@ class DebeziumOptions(MetadataOptions):
 def debezium_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[DebeziumOptions, Definitions]:
-    """Return the options, and the tables of the files and properties."""
-    return debezium_options(properties), debezium_tables(properties, files)
+    """Return the options, and the tables of the files and properties; none where events may describe theirs."""
+    read, entry = PropertyReader(properties, PARSER), properties.get(f"{PARSER}.sourcedefs")
+    path = "" if entry is None else entry.value
+    definitions = with_userdefs(read, files, path, read.userdefs())
+    options = debezium_options(properties)
+    if not len(definitions):
+        options = replace(options, learns=True, undefined_hint=_UNDEFINED)
+    return options, definitions
 
 
 def debezium_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
     """Return the tables that the properties define; raises OptionError where they define none."""
-    return json_definitions(properties, files, PARSER)
+    return json_definitions(properties, files, PARSER, _UNDEFINED)
 
 
 def debezium_options(properties: Properties) -> DebeziumOptions:

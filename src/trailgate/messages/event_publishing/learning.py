@@ -17,8 +17,8 @@ from trailgate.messages.event_publishing.format import EventPublishingFormat
 from trailgate.messages.event_publishing.kinds import looks_delimited
 from trailgate.messages.event_publishing.options import EventPublishingOptions
 from trailgate.messages.event_publishing.xml.format import page_of
-from trailgate.messages.event_publishing.xml.learning import described_tables, united
-from trailgate.messages.parsing.bad_messages import BadMessagesError
+from trailgate.messages.event_publishing.xml.learning import described_tables
+from trailgate.messages.parsing.learning import read_of, united
 from trailgate.messages.parsing.messages import MessageBatch
 from trailgate.model.tables import Column, Definitions, Table
 
@@ -45,16 +45,9 @@ class LearntTables:
             for table in described_tables(messages, self._page):
                 self._described[table.name] = united(self._described, table)
             return
-        left = np.arange(len(messages))
-        while len(left):
-            try:
-                records = self._format.records(messages.only(left))
-            except BadMessagesError as bad:
-                left = np.delete(left, list(bad.errors))
-            else:
-                if isinstance(records, PublicationRecords):
-                    self._learn(records)
-                return
+        records = read_of(messages, self._format.records)
+        if isinstance(records, PublicationRecords):
+            self._learn(records)
 
     def _learn(self, records: PublicationRecords) -> None:
         owners, owner_names = records.codes("table_owner")

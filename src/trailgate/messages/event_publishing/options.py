@@ -37,7 +37,7 @@ class EventPublishingOptions(MetadataOptions):
     """How event publications are read; see ``docs/properties.md`` for each property.
 
     ``delimited`` is what the delimited engine is given. Metadata comes from the fields that both kinds of messages have, named as in
-    ``TRANSACTION`` and the others above; ``learns``: no tables are defined.
+    ``TRANSACTION`` and the others above.
     """
 
     codepage: str
@@ -46,8 +46,11 @@ class EventPublishingOptions(MetadataOptions):
     content: str
     decimal_point: str
     delimited: DelimitedOptions
-    learns: bool = False
     definitions: Definitions | None = None
+
+    def with_tables(self, definitions: Definitions) -> EventPublishingOptions:
+        """Return the options with the tables that were learnt."""
+        return replace(self, definitions=definitions, learns=False)
 
     @property
     def by_id(self) -> bool:

@@ -201,7 +201,7 @@ class MessageParser:
             try:
                 tables.append(self.definitions.table(name))
             except DefinitionError as missing:
-                unknown[code] = missing.hint
+                unknown[code] = self.options.undefined_hint or missing.hint
         if unknown:
             records, bad = sources.records, np.isin(codes, list(unknown))
 

@@ -19,7 +19,10 @@ _INFERRED: Final = "inferred from `fixed.userdefs`, capture properties §5.3"
 
 DEBEZIUM: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
-        "debezium.sourcedefs", ValueKind.PATH, "source definitions file of the tables", _OWN
+        "debezium.sourcedefs",
+        ValueKind.PATH,
+        "source definitions file of the tables; not needed for files of events with schemas",
+        _OWN,
     ),
     PropertyRow(
         "debezium.userdefs.tables",

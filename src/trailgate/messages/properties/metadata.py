@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from trailgate.columnar.datetime_formats import DateFormat
 from trailgate.messages.properties.reader import PropertyReader
 from trailgate.messages.properties.rows import SourceKind
 from trailgate.messages.properties.values import Lookup, ValueSource
+from trailgate.model.tables import Definitions
 
 OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
 TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
@@ -22,7 +23,8 @@ class MetadataOptions:
     """How the metadata of operations is read; capture properties §4.
 
     The table is named by ``schemaandtable``, or by the sources of ``table`` put together, with the
-    schema before it.
+    schema before it. ``learns``: no tables are defined, and messages may describe them; ``undefined_hint`` is what to try for one that
+    nothing defines, empty: the names of those that are.
     """
 
     seqid: ValueSource
@@ -39,6 +41,12 @@ class MetadataOptions:
     txind: ValueSource | None
     txind_values: Lookup[bytes, str]
     message_id: str | None
+    learns: bool = False
+    undefined_hint: str = ""
+
+    def with_tables(self, definitions: Definitions) -> MetadataOptions:  # noqa: ARG002  for parsers that look at them
+        """Return the options with the tables that were learnt."""
+        return replace(self, learns=False)
 
     @property
     def notes(self) -> frozenset[str]:

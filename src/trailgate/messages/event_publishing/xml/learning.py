@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Final
 
-from trailgate.definitions.defgen.record_layout import complete
-from trailgate.errors import DecodeError, DefinitionError
+from trailgate.errors import DecodeError
 from trailgate.messages.event_publishing.kinds import XML, kind_of
 from trailgate.messages.event_publishing.xml.bodies import as_utf8
 from trailgate.messages.event_publishing.xml.schemas import table_of
@@ -55,26 +53,3 @@ def _with_words(messages: MessageBatch, page: str | None) -> Iterator[bytes]:
             body = whole[start:end]
             if any(word in body for word in _WORDS):
                 yield body
-
-
-def united(known: Mapping[str, Table], table: Table) -> Table:
-    """Return a table with the columns that it has been described with so far, in their order, and new ones after them.
-
-    Raises DefinitionError where a column differs.
-    """
-    before = known.get(table.name)
-    if before is None:
-        return table
-    own = {column.name.casefold(): column for column in before.columns}
-    for column in table.columns:
-        earlier = own.setdefault(column.name.casefold(), column)
-        if replace(earlier, fetch_offset=0) != replace(column, fetch_offset=0):
-            problem = (
-                f"column {column.name} of {table.name} is described in two ways by schema messages"
-            )
-            hint = (
-                "Capture the messages before the change apart from those after it, into two trails"
-            )
-            raise DefinitionError(problem, hint=hint)
-    columns = tuple(replace(column, fetch_offset=0) for column in own.values())
-    return complete(Table(table.name, columns))
