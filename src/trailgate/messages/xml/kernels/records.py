@@ -252,8 +252,9 @@ def end_element(
         what = actions[row]
         record = record_of(actions, row, depth, instances, width)
         if what == TEXTUAL:
+            # Where there is no text, where it starts was never written.
             size = end - start if kind != NOTHING else EMPTY
-            store(records, record + actions[row + FIELD], start, size)
+            store(records, record + actions[row + FIELD], start if size != EMPTY else 0, size)
         elif what == EXACT:
             size = exact_end - exact if kind != NOTHING else 0
             store(records, record + actions[row + FIELD], exact if size else 0, size)
