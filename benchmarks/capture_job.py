@@ -17,12 +17,11 @@ from benchmarks.delimited import (
 from benchmarks.report import Figure, Target, fastest
 from pyspark.sql import SparkSession, functions
 
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureJob, prepare
+from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.spark import session
-from trailgate.spark.jobs.capture import run_capture
+from trailgate.spark.jobs import run_capture
 
 TARGET: Final = Target(3)
 RUNS: Final = 3

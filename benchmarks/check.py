@@ -8,9 +8,9 @@ from pathlib import Path
 from benchmarks.report import Figure, Target, fastest
 from benchmarks.trail_codec import DEFINITIONS, sample
 
-from trailgate.columnar.views import octets
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.jobs.checking.report import check_trail
+from trailgate.columnar.rows import octets
+from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.jobs.checking import check_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.records.record import decode_record

@@ -22,10 +22,10 @@ from benchmarks.report import Figure, Target, fastest
 from pyspark.sql import SparkSession
 
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.jobs.record_files.options import CopybookOptions
-from trailgate.jobs.record_files.parquet import prepare_parquet
+from trailgate.jobs.parquet import prepare_parquet
+from trailgate.jobs.record_files import CopybookOptions
 from trailgate.spark import session
-from trailgate.spark.jobs.parquet import run_parquet
+from trailgate.spark.jobs import run_parquet
 
 ENVIRONMENT: Final = Path(__file__).parent / ".cobrix"
 SPARK: Final = "pyspark==3.5.3"

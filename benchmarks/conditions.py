@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from benchmarks.report import Figure, figure_of
 
 from trailgate.columnar.numbers import parse_integers
+from trailgate.expressions.evaluation import no_rows, selected
+from trailgate.expressions.parser import parse_condition
 from trailgate.model.changes import INSERT, ChangeBlock, StateColumn
 from trailgate.model.tables import Column, Table
-from trailgate.operations.expressions.evaluation import no_rows, selected
-from trailgate.operations.expressions.parser import parse_condition
 
 ROWS: Final = 1 << 20
 TABLE: Final = Table(

@@ -17,12 +17,13 @@ from benchmarks.report import Act, Figure, Target, fastest
 from pyarrow import csv
 
 from trailgate.arrays import PORTION
+from trailgate.capture.capture import Capture
 from trailgate.columnar.delimited import Dialect, find_all, index_fields
-from trailgate.columnar.views import octets
-from trailgate.messages.capture import Capture, MessageBatch
-from trailgate.messages.delimited.field_values import FieldValues
-from trailgate.messages.delimited.options import DelimitedOptions, delimited_options
-from trailgate.messages.properties.file import parse_properties
+from trailgate.columnar.rows import octets
+from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
+from trailgate.formats.delimited.reader import FieldValues
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Column, Definitions, Table
 
 ROWS: Final = 64_000

@@ -19,8 +19,8 @@ from trailgate.cobol.copybook.layouts import Field, Layout, Usage
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder, framed
+from trailgate.cobol.records.fields import RecordBytes, records_of_length
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
-from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 
 BYTES: Final = 500 << 20  # what is decoded, from records that are repeated
 SAMPLE_ROWS: Final = 5_000

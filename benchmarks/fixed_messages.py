@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from fixed_files import fixed_capture
 from oracles.fixed_naive import Cell, images, signed, text, whole
-from trailgate.messages.capture import Capture, MessageBatch
+from trailgate.capture.capture import Capture
+from trailgate.messages.messages import MessageBatch
 
 ROWS: Final = 400_000
 PORTION: Final = 1 << 20  # bytes parsed at once

@@ -12,17 +12,16 @@ import orjson
 import pyarrow as pa
 from benchmarks.report import Figure, Target
 
-from trailgate.messages.capture import Capture, MessageBatch
-from trailgate.messages.debezium.options import debezium_options
-from trailgate.messages.debezium.writer import DebeziumWriter
-from trailgate.messages.debezium.writer_options import DebeziumPublishOptions
-from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.json_operations.options import json_options
-from trailgate.messages.json_operations.writer import JsonWriter
-from trailgate.messages.json_operations.writer_options import JsonPublishOptions
-from trailgate.messages.json_text.scanner import Scanner
-from trailgate.messages.properties.file import parse_properties
-from trailgate.messages.publishing.messages import MessageWriter
+from trailgate.capture.capture import Capture
+from trailgate.formats.debezium.options import DebeziumPublishOptions, debezium_options
+from trailgate.formats.debezium.writer import DebeziumWriter
+from trailgate.formats.json.documents import Scanner
+from trailgate.formats.json.options import JsonPublishOptions, json_options
+from trailgate.formats.json.writer import JsonWriter
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.publishing import MessageWriter
+from trailgate.messages.selection import CaptureRules
 from trailgate.model.changes import WHOLE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 

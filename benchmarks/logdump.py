@@ -12,8 +12,8 @@ from benchmarks.report import Figure, Target, fastest
 from benchmarks.trail_codec import sample
 
 from trailgate.logdump.commands.table import COMMANDS
-from trailgate.logdump.session.results import Counts, Failure
-from trailgate.logdump.session.session import Session
+from trailgate.logdump.results import Counts, Failure
+from trailgate.logdump.session import Session
 from trailgate.trail.format.file_header import FileHeader, encode_header
 from trailgate.trail.writing.writer import encode
 

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 from benchmarks.delimited import DEFINITIONS, QUOTED, parsed, quoted_lines
 from benchmarks.report import Act, Figure, Target
 
+from trailgate.capture.capture import Capture, Parsed
+from trailgate.capture.formats import parser_of, publish_options, writer_for
+from trailgate.formats.delimited.options import delimited_options
 from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.capture import Capture, Parsed, TransactionState
-from trailgate.messages.delimited.options import delimited_options
-from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.parsers import parser_of
-from trailgate.messages.properties.file import parse_properties
-from trailgate.messages.publications import publish_options, writer_for
+from trailgate.messages.bounds import TransactionState
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.selection import CaptureRules
 from trailgate.model.changes import ChangeBatch
 
 ROWS: Final = 64_000

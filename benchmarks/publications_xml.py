@@ -11,11 +11,12 @@ from benchmarks.report import Figure, Target, fastest
 from benchmarks.xml_messages import batches_of
 from lxml import etree
 
-from trailgate.messages.capture import Capture, MessageBatch, TransactionState
-from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.parsers import parser_of
-from trailgate.messages.properties.file import parse_properties
-from trailgate.messages.publications import publish_options, writer_for
+from trailgate.capture.capture import Capture
+from trailgate.capture.formats import parser_of, publish_options, writer_for
+from trailgate.messages.bounds import TransactionState
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.selection import CaptureRules
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 

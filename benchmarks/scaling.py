@@ -20,13 +20,12 @@ from benchmarks.delimited import DEFINITIONS, DEFINITIONS_NAME, PLAIN
 from benchmarks.memory import peak
 from benchmarks.report import Figure, Target
 
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureJob, prepare
+from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.jobs.capture.range_run import RangeReport
 from trailgate.jobs.capture.running import publish
-from trailgate.storage.reading.messages.files import SPLIT_BYTES
+from trailgate.storage.reading.message_files import SPLIT_BYTES
 from trailgate.storage.writing.segments import Segment
 
 T = TypeVar("T")

@@ -21,11 +21,10 @@ from benchmarks.delimited import PLAIN
 from benchmarks.memory import peak
 from benchmarks.report import Figure, Target
 
-from trailgate.jobs.capture.job import prepare
+from trailgate.jobs.capture.job import CaptureOptions, prepare
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.jobs.capture.running import run_local
-from trailgate.storage.stores.s3_client import S3Bucket
+from trailgate.storage.stores.s3 import S3Bucket
 
 FLAT: Final = Target(1.2, at_most=True)
 BUCKET: Final = "benchmark"

@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from brokers.live_place import LivePlace, row
 from trailgate import capture_files
-from trailgate.messages.received import RECEIVED
+from trailgate.messages.messages import RECEIVED
 from trailgate.spark import capture_runner, session
-from trailgate.storage.files.journal.journal import Journal
 from trailgate.storage.files.manifest import read_manifest
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.journal.journal import Journal
+from trailgate.storage.reading.trails import read_trail
 
 MESSAGES: Final = 400_000
 QUICK: Final = 10

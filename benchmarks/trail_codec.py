@@ -13,7 +13,7 @@ from benchmarks.report import Figure, Target, fastest, figure_of
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from oracles import trail_naive as naive
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.model.changes import (
     ABSENT,
     BEGIN,
@@ -25,11 +25,10 @@ from trailgate.model.changes import (
     StateColumn,
 )
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.framing import find_records
-from trailgate.trail.records.growing_map import GrowingMap
-from trailgate.trail.records.metadata import METADATA_LEVEL, TrailTable, TrailTables
+from trailgate.trail.records.metadata import METADATA_LEVEL, GrowingMap, TrailTable, TrailTables
 from trailgate.trail.writing.trail_format import TrailFormat
 from trailgate.trail.writing.writer import encode
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 from benchmarks.report import Figure, Target, fastest
 from benchmarks.trail_codec import DEFINITIONS, TABLE, sample
 
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.model.changes import ABSENT, UPDATE, WHOLE, ChangeBatch, StateColumn
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode
 

@@ -18,7 +18,7 @@ from benchmarks.memory import peak
 from benchmarks.report import Figure, Target
 from benchmarks.trail_codec import DEFINITIONS, sample
 
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.model.changes import BEGIN, END, MIDDLE, ChangeBatch
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 from trailgate.trail.writing.writer import encode
@@ -129,7 +129,9 @@ def _write(folder: str, number: int, bodies: list[bytes]) -> None:
 
 def main(prefix: str) -> None:
     """Read in this process, in splits as tasks do, and print what it took."""
-    from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split  # noqa: PLC0415
+    from trailgate.storage.files.trail_files import find_trail  # noqa: PLC0415
+    from trailgate.storage.reading.splits import plan_splits  # noqa: PLC0415
+    from trailgate.storage.reading.trails import read_split  # noqa: PLC0415
 
     begin = time.perf_counter()
     trail = find_trail(prefix)

@@ -14,7 +14,7 @@ from benchmarks.report import Figure, Target, fastest
 from benchmarks.trail_codec import DEFINITIONS, TABLE, sample
 
 import trailgate
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 from trailgate.trail.writing.writer import encode
 

@@ -10,9 +10,9 @@ from benchmarks.report import Figure, fastest
 from benchmarks.trail_codec import DEFINITIONS, TABLE, sample
 from pyspark.sql import DataFrame
 
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.spark import session
-from trailgate.spark.arrow_frames import read_trail
+from trailgate.spark.frames import read_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 from trailgate.trail.writing.writer import encode
 

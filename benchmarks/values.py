@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from benchmarks.report import Figure, figure_of
 
+from trailgate.columnar.digits import format_positions
 from trailgate.columnar.maps import columns_from_map, state_map
 from trailgate.columnar.numbers import format_integers, parse_integers
-from trailgate.columnar.positions import format_positions
 from trailgate.columnar.temporal import DEFAULT_FORMAT, parse_datetimes, parse_timestamps
 
 ROWS = 16_384

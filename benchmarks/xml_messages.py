@@ -16,12 +16,13 @@ import pyarrow as pa
 from benchmarks.report import Figure, Target, fastest
 from lxml import etree
 
-from trailgate.messages.capture import Capture, MessageBatch
-from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.properties.file import parse_properties
-from trailgate.messages.xml.automaton import compile_rules
-from trailgate.messages.xml.options import XmlOptions, xml_options
-from trailgate.messages.xml.scanner import Scanner
+from trailgate.capture.capture import Capture
+from trailgate.formats.xml.automaton import compile_rules
+from trailgate.formats.xml.options import XmlOptions, xml_options
+from trailgate.formats.xml.scanner import Scanner
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.selection import CaptureRules
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.writing.writer import encode
 

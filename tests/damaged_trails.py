@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from sample_trail import DEFINITIONS, NOTES, START
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.metadata import table_data
 from trailgate.trail.records.record import Token, TrailRecord, encode_record
 

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from trailgate.storage.live.disk import Disk, WrittenFile
+from trailgate.storage.live.growing_file import Disk, WrittenFile
 
 
 class KilledError(Exception):

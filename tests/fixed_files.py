@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trailgate.cobol.copybook.dialect import Dialect
-from trailgate.cobol.copybook.layouts import Layout
+from trailgate.capture.capture import Capture
+from trailgate.capture.formats import parser_of
+from trailgate.cobol.copybook.layouts import Dialect, Layout
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
-from trailgate.messages.capture import Capture
-from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.parsers import parser_of
-from trailgate.messages.properties.file import parse_properties
+from trailgate.definitions.defgen import read_sourcedefs
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.selection import CaptureRules
 from trailgate.model.tables import Definitions
 
 ALL_COLUMNS = CaptureRules(compress_updates=False, compress_deletes=False)

@@ -8,11 +8,11 @@ from typing import Any
 from damaged_trails import sample, write_files
 from trail.batches import batch_of
 from trail.written_formats import LARGE
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader, TrailInfo
-from trailgate.trail.writing.file_beginning import file_begin
+from trailgate.trail.format.tokens import ByteOrder
+from trailgate.trail.writing.file_headers import file_begin
 from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from trailgate.messages.received import RECEIVED
+from trailgate.messages.messages import RECEIVED
 from trailgate.model.changes import ChangeBatch
 from trailgate.operations.operations_table import to_operations
-from trailgate.storage.files.journal.journal import Journal
+from trailgate.storage.journal.journal import Journal
 
 
 def stored(journal: Journal, first: int, bodies: list[str]) -> None:

@@ -14,12 +14,14 @@ from typing import Literal
 import numpy as np
 
 from sample_trail import DEFINITIONS, NOTES, Op, Transaction, changes
-from trailgate.definitions.defgen.record_layout import complete
+from trailgate.definitions.defgen import complete
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
-from trailgate.storage.live.appender import AppendOptions, Recovered, Recovery, TrailAppender
-from trailgate.storage.live.disk import Disk
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.storage.live.appender import TrailAppender
+from trailgate.storage.live.growing_file import Disk
+from trailgate.storage.live.live_trail import AppendOptions, Recovery
+from trailgate.storage.live.recovery import Recovered
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trailgate.messages.capture import Capture, MessageBatch, Parsed
+from trailgate.capture.capture import Capture, Parsed
+from trailgate.messages.messages import MessageBatch
 from trailgate.operations.operations_table import to_operations
 
 NOW = 1_577_836_800_000_000  # 2020-01-01

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from json_messages import messages_of
 from trail.batches import operations_of
 from trail.operation_strategies import DEFINITIONS, runs
-from trailgate.messages.capture import Capture
-from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.parsers import parser_of
-from trailgate.messages.properties.file import parse_properties
+from trailgate.capture.capture import Capture
+from trailgate.capture.formats import parser_of
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.selection import CaptureRules
 from trailgate.model.tables import Definitions
 
 ALL: Final = CaptureRules(compress_updates=False, compress_deletes=False, update_befores=True)

@@ -11,12 +11,14 @@ import numpy as np
 
 from fixed_files import HeldFiles
 from message_cases import Case, rows_of
-from trailgate.definitions.defgen.record_layout import complete
-from trailgate.messages.capture import Capture, MessageBatch, TransactionState
-from trailgate.messages.event_publishing.options import EventPublishingOptions
-from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.parsers import parser_of
-from trailgate.messages.properties.file import parse_properties
+from trailgate.capture.capture import Capture
+from trailgate.capture.formats import parser_of
+from trailgate.definitions.defgen import complete
+from trailgate.formats.publications.options import EventPublishingOptions
+from trailgate.messages.bounds import TransactionState
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.selection import CaptureRules
 from trailgate.model.tables import Column, Definitions, Table
 
 EVERYTHING: Final = CaptureRules(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from trailgate.capture.capture import Capture, Parsed
+from trailgate.capture.formats import parser_of
 from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.capture import Capture, Parsed, TransactionState
-from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.parsers import parser_of
-from trailgate.messages.properties.file import parse_properties
+from trailgate.messages.bounds import TransactionState
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.selection import CaptureRules
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.operations.operations_table import to_operations

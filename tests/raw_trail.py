@@ -8,10 +8,9 @@ from typing import Any
 
 from sample_trail import DEFINITIONS, ORDERS, Op, changes
 from trail.building import ABEND, RESTART_OK, cell, record, table_record, text
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
-from trailgate.trail.format.tokens import LOGCSN, TRANID
+from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
 from trailgate.trail.writing.writer import encode
 
 BIG, LITTLE = ByteOrder.BIG, ByteOrder.LITTLE

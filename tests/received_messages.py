@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.brokers.receiver import Window
-from trailgate.jobs.receive.feeds.feed import Link, Part
-from trailgate.messages.capture import MessageBatch
-from trailgate.messages.received import RECEIVED, as_messages
+from trailgate.jobs.receive.feed import Link, Part
+from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 
 NOW = 1_767_225_600_000_000  # 2026-01-01 UTC
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header

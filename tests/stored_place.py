@@ -12,10 +12,10 @@ import pytest
 from capture_place import Place
 from store_servers.bucket import SENDERS, Bucket
 from trailgate.errors import StorageError
-from trailgate.jobs.capture.job import CaptureJob, prepare
-from trailgate.jobs.capture.options import CaptureOptions
-from trailgate.storage.reading.trail.trails import read_trail
-from trailgate.storage.stores import azure, parted_upload, s3
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
+from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.stores import azure, s3
+from trailgate.storage.stores import object_store as parted_upload
 from trailgate.trail.format.file_header import decode_header
 
 HIDDEN = "dirdat/.ot."

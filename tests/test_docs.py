@@ -76,7 +76,7 @@ def test_every_decision_is_listed() -> None:
 
 
 def test_the_operations_table_is_documented_whole() -> None:
-    from trailgate.model.operations_schema import OPERATIONS_SCHEMA, TYPED_COLUMNS  # noqa: PLC0415
+    from trailgate.model.changes import OPERATIONS_SCHEMA, TYPED_COLUMNS  # noqa: PLC0415
 
     text = (ROOT / "README.md").read_text()
 

@@ -16,10 +16,10 @@ import pytest
 
 import trailgate
 from trailgate import errors
-from trailgate.jobs.record_files.keywords import RecordKeywords
-from trailgate.jobs.record_files.options import OPTIONS as RECORD_OPTIONS
+from trailgate.jobs.record_files import OPTIONS as RECORD_OPTIONS
+from trailgate.jobs.record_files import RecordKeywords
 from trailgate.options import Options
-from trailgate.storage.reading.trail.options import OPTIONS as TRAIL_OPTIONS
+from trailgate.storage.reading.options import OPTIONS as TRAIL_OPTIONS
 
 SOURCE = Path(__file__).parents[1] / "src"
 HEAVY = ("numpy", "pyarrow", "numba", "pyspark", "pandas", "typer", "rich", "lxml")

@@ -7,10 +7,10 @@ from typing import Final
 
 from fixed_files import ALL_COLUMNS, HeldFiles
 from message_cases import NOW
-from trailgate.messages.capture import Capture
-from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.parsers import parser_of
-from trailgate.messages.properties.file import parse_properties
+from trailgate.capture.capture import Capture
+from trailgate.capture.formats import parser_of
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.selection import CaptureRules
 
 DEFINITIONS: Final = Path(__file__).parent / "messages" / "delimited" / "cases" / "shop.def"
 

@@ -24,8 +24,8 @@ from benchmarks.report import Figure
 from brokers.artemis import Artemis
 from brokers.live_place import LivePlace
 from trailgate.arrays import Longs
-from trailgate.storage.reading.trail import notices
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading import splits as notices
+from trailgate.storage.reading.trails import read_trail
 
 SECONDS: Final = 20
 QUICK_SECONDS: Final = 5

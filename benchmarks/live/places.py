@@ -21,7 +21,7 @@ from brokers.stomp_sender import Sender
 from trailgate.brokers.address import parse_address
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.receive.job import opened
-from trailgate.jobs.receive.options import ReceiveOptions
+from trailgate.jobs.receive.run import ReceiveOptions
 
 SENT_AT_ONCE: Final = 1000
 

@@ -27,22 +27,24 @@ from trailgate.errors import (
 )
 
 if TYPE_CHECKING:
-    from trailgate.jobs.capture.files import capture_files
+    from trailgate.capture.capture import Capture, Parsed
+    from trailgate.jobs.capture.job import CaptureSummary
     from trailgate.jobs.capture.loading import load_capture, messages_from
-    from trailgate.jobs.capture.options import CaptureSummary
-    from trailgate.jobs.publishing.job import publish_trail
-    from trailgate.jobs.publishing.options import PublishSummary
-    from trailgate.jobs.querying.sql import query
-    from trailgate.jobs.record_files.reading import read_records
-    from trailgate.jobs.record_files.writing import write_records
-    from trailgate.messages.capture import Capture, MessageBatch, Parsed, Problem, TransactionState
-    from trailgate.messages.extract.rules import CaptureRules
+    from trailgate.jobs.capture.running import capture_files
+    from trailgate.jobs.publishing import PublishSummary, publish_trail
+    from trailgate.jobs.query import query
+    from trailgate.jobs.record_files import read_records, write_records
+    from trailgate.messages.bounds import Problem, TransactionState
+    from trailgate.messages.messages import MessageBatch
+    from trailgate.messages.selection import CaptureRules
     from trailgate.model.changes import ChangeBatch
     from trailgate.model.tables import Column, Definitions, Table
     from trailgate.storage.files.trail_files import TrailFiles, find_trail
-    from trailgate.storage.live.appender import AppendOptions, Recovered, Recovery, TrailAppender
-    from trailgate.storage.reading.trail.trails import read_trail
-    from trailgate.trail.format.byte_order import ByteOrder
+    from trailgate.storage.live.appender import TrailAppender
+    from trailgate.storage.live.live_trail import AppendOptions, Recovery
+    from trailgate.storage.live.recovery import Recovered
+    from trailgate.storage.reading.trails import read_trail
+    from trailgate.trail.format.tokens import ByteOrder
     from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 
 __version__ = "0.1.0"
@@ -96,34 +98,34 @@ __all__ = [
 _MODULES = MappingProxyType(
     {
         "AppendOptions": "trailgate.storage.live.appender",
-        "ByteOrder": "trailgate.trail.format.byte_order",
-        "Capture": "trailgate.messages.capture",
-        "CaptureRules": "trailgate.messages.extract.rules",
-        "CaptureSummary": "trailgate.jobs.capture.options",
+        "ByteOrder": "trailgate.trail.format.tokens",
+        "Capture": "trailgate.capture.capture",
+        "CaptureRules": "trailgate.messages.selection",
+        "CaptureSummary": "trailgate.jobs.capture.job",
         "ChangeBatch": "trailgate.model.changes",
         "Column": "trailgate.model.tables",
         "Definitions": "trailgate.model.tables",
-        "MessageBatch": "trailgate.messages.capture",
-        "Parsed": "trailgate.messages.capture",
-        "Problem": "trailgate.messages.capture",
-        "PublishSummary": "trailgate.jobs.publishing.options",
+        "MessageBatch": "trailgate.capture.capture",
+        "Parsed": "trailgate.capture.capture",
+        "Problem": "trailgate.capture.capture",
+        "PublishSummary": "trailgate.jobs.publishing",
         "Recovered": "trailgate.storage.live.appender",
         "Recovery": "trailgate.storage.live.appender",
         "Table": "trailgate.model.tables",
         "TrailAppender": "trailgate.storage.live.appender",
         "TrailFiles": "trailgate.storage.files.trail_files",
         "TrailFormat": "trailgate.trail.writing.trail_format",
-        "TransactionState": "trailgate.messages.capture",
+        "TransactionState": "trailgate.capture.capture",
         "UpdateFormat": "trailgate.trail.writing.trail_format",
-        "capture_files": "trailgate.jobs.capture.files",
+        "capture_files": "trailgate.jobs.capture.running",
         "find_trail": "trailgate.storage.files.trail_files",
         "load_capture": "trailgate.jobs.capture.loading",
         "messages_from": "trailgate.jobs.capture.loading",
-        "publish_trail": "trailgate.jobs.publishing.job",
-        "query": "trailgate.jobs.querying.sql",
-        "read_records": "trailgate.jobs.record_files.reading",
-        "write_records": "trailgate.jobs.record_files.writing",
-        "read_trail": "trailgate.storage.reading.trail.trails",
+        "publish_trail": "trailgate.jobs.publishing",
+        "query": "trailgate.jobs.query",
+        "read_records": "trailgate.jobs.record_files",
+        "write_records": "trailgate.jobs.record_files",
+        "read_trail": "trailgate.storage.reading.trails",
     }
 )
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from brokers.receivers import PATIENCE
 from capture_place import DEFINITIONS, PROPERTIES
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 
 ROOT = Path(__file__).parents[2]
 LARGEST = 50  # operations of a transaction

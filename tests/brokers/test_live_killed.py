@@ -25,7 +25,7 @@ from brokers.live_place import LivePlace, messages, transactions
 from brokers.small_disk import LimitedFiles, MountedDisk, small_disk
 from brokers.stomp_sender import Sender
 from laws import WHOLE, chance, kills
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 
 ROUNDS: Final = kills(5)
 MESSAGES: Final = 10_000 if WHOLE else 4_000  # of one round

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.frame_strategies import HEADERS, Frame, frames, naive_frames
+from trailgate.brokers.stomp import kernels
 from trailgate.brokers.stomp.frames import FrameReader, encode_frame, unescaped
-from trailgate.brokers.stomp.kernels import frames as kernels
 from trailgate.errors import BrokerError
 
 KINDS = {

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from capture_place import Place
 from received_messages import ListFeed
-from trailgate.cli.live_output import LOG, LiveOutput, print_live
-from trailgate.jobs.receive.feeds.feed import Part
-from trailgate.jobs.receive.options import ReceiveOptions
-from trailgate.jobs.receive.run import LiveCapture
-from trailgate.jobs.receive.watching.reports import ReportOptions
+from trailgate.cli.live import LOG, LiveOutput, print_live
+from trailgate.jobs.receive.feed import Part
+from trailgate.jobs.receive.metrics import ReportOptions
+from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
 

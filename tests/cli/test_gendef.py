@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from trailgate.cli.main import run
-from trailgate.definitions.defgen.record_layout import layout_fault
-from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
+from trailgate.definitions.defgen import layout_fault, read_sourcedefs
 
 COPYBOOK = """
  01 HEADER.

@@ -17,8 +17,8 @@ import pytest
 
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS, run
-from trailgate.messages.received import RECEIVED
-from trailgate.storage.files.journal.journal import Journal
+from trailgate.messages.messages import RECEIVED
+from trailgate.storage.journal.journal import Journal
 
 typer = pytest.importorskip("typer")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from trailgate.capture.formats import PARSERS, imported
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS
-from trailgate.messages.parsers import PARSERS, imported
 
 HEAVY = ("pandas", "numba", "llvmlite", "numpy", "pyarrow", "pyspark", "duckdb", "lxml")
 MOST_MODULES = 330
@@ -56,5 +56,5 @@ def test_a_capture_of_delimited_messages_imports_no_other_parser(tmp_path: Path)
 
     modules = [name for name in done.stdout.decode().splitlines() if name.startswith("trailgate")]
     others = [row.format_at.partition(":")[0] for row in PARSERS if row.name != "delim"]
-    assert not {f"trailgate.messages.{module}" for module in others} & set(modules)
+    assert not {f"trailgate.formats.{module}" for module in others} & set(modules)
     assert len(modules) < MOST_MODULES

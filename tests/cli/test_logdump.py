@@ -23,7 +23,7 @@ from prompt_toolkit.output import DummyOutput
 from trailgate.cli.commands import logdump
 from trailgate.cli.logdump_completion import completer
 from trailgate.logdump.conversation import Conversation
-from trailgate.logdump.syntax.times import EPOCH
+from trailgate.logdump.syntax import EPOCH
 
 
 @pytest.fixture

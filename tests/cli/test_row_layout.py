@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trailgate.cli.row_layout import Part, RowLayout, Shown, flowed, width_of
+from trailgate.cli.rows import Part, RowLayout, Shown, flowed, width_of
 
 TEXTS = st.text(st.sampled_from("abcXYZ=:.é漢字"), min_size=1, max_size=60)
 PARTS = st.lists(TEXTS, min_size=1, max_size=8).map(lambda texts: [Part(t, t) for t in texts])

@@ -17,7 +17,7 @@ import pytest
 
 from sample_trail import NOTES, Op, write_trail
 from trailgate.cli.main import run
-from trailgate.model.operations_schema import OPERATIONS_SCHEMA
+from trailgate.model.changes import OPERATIONS_SCHEMA
 
 FILES = [
     [[Op("I", 1, "a,b")], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],

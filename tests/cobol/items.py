@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trailgate.cobol.copybook.dialect import BinarySizes, Dialect, Endian, FloatFormat, Signs
-from trailgate.cobol.copybook.layouts import Field, Layout
+from trailgate.cobol.copybook.layouts import (
+    BinarySizes,
+    Dialect,
+    Endian,
+    Field,
+    FloatFormat,
+    Layout,
+    Signs,
+)
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.cobol.values.options import Blank, Integers, RawForm, ValueOptions
+from trailgate.cobol.values.codec import Blank, Integers, RawForm, ValueOptions
 
 KINDS = {
     "signs": Signs,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from laws import examples
 from trailgate.columnar.gather import fixed_rows, gather
-from trailgate.columnar.views import octets, rows_at, words
+from trailgate.columnar.rows import octets, rows_at, words
 from trailgate.errors import DecodeError
 
 DATA = bytes(range(65, 91))

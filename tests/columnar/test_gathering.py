@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.gathering import gathered
+from trailgate.columnar.gather import gathered
 
 
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 12), st.integers(1, 200))

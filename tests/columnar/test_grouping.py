@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from trailgate.columnar.delimited import find_all
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.grouping import FEW, grouped
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import FEW, grouped, octets
 
 
 @given(keys=st.lists(st.integers(-3, 2 * FEW), max_size=200))

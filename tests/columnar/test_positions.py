@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.positions import format_positions, parse_position
+from trailgate.columnar.digits import format_positions, parse_position
 from trailgate.errors import OptionError
 
 parts = st.integers(0, 10**10 - 1)

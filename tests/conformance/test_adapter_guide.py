@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trailgate.cli.main import run
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.file_header import decode_header
 
 PROPERTIES = """parser.type=delim

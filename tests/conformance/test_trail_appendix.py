@@ -14,13 +14,13 @@ from logdump.sessions import answers, opened
 from logdump.trails import TRAILS, dml
 from sample_trail import Op
 from trailgate.cli.main import run
-from trailgate.logdump.printing.result_text import text_lines
+from trailgate.logdump.printing.results import text_lines
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.checkpoint import read_checkpoint
-from trailgate.storage.live.appender import AppendOptions
+from trailgate.storage.files.manifest import read_checkpoint
+from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, encode_header
 from trailgate.trail.records.record import encode_record
-from trailgate.trail.writing.file_beginning import file_begin
+from trailgate.trail.writing.file_headers import file_begin
 from trailgate.trail.writing.trail_format import TrailFormat
 
 # Table H-2: the numbers, and the names that Logdump has for them.

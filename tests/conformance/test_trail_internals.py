@@ -11,11 +11,11 @@ from raw_trail import write_files
 from trail.building import cell, text
 from trail.format.test_trail_header import case_bytes
 from trail.written_formats import read_again, records_of, written
-from trailgate.columnar.views import octets
-from trailgate.jobs.checking.report import check_trail
+from trailgate.columnar.rows import octets
+from trailgate.jobs.checking import check_trail
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.storage.reading.trail.trails import read_trail
-from trailgate.trail.annotation.listing import lines
+from trailgate.storage.reading.trails import read_trail
+from trailgate.trail.annotation.elements import lines
 from trailgate.trail.annotation.walk import analyze
 from trailgate.trail.format.file_header import (
     DatabaseInfo,
@@ -23,11 +23,10 @@ from trailgate.trail.format.file_header import (
     decode_header,
     encode_header,
 )
-from trailgate.trail.format.times import JULIAN_EPOCH
+from trailgate.trail.format.record_layout import JULIAN_EPOCH
 from trailgate.trail.records.record import TrailRecord, decode_record, encode_record
-from trailgate.trail.writing.file_beginning import metadata_records
-from trailgate.trail.writing.restart import restart_record
-from trailgate.trail.writing.trail_format import LEVEL_3
+from trailgate.trail.writing.file_headers import metadata_records
+from trailgate.trail.writing.trail_format import LEVEL_3, restart_record
 
 PRINTED: dict[str, dict[str, object]] = {
     "trail": {

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from trailgate.cobol.copybook.flat_columns import flat_columns
+from trailgate.cobol.copybook.items import flat_columns
 from trailgate.cobol.copybook.layouts import Layout
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.definitions.copybook_tables import table_of
-from trailgate.definitions.defgen.record_layout import layout_fault
-from trailgate.definitions.defgen.sourcedefs import read_sourcedefs, write_sourcedefs
+from trailgate.definitions.defgen import layout_fault, read_sourcedefs, write_sourcedefs
+from trailgate.definitions.gendef import table_of
 from trailgate.errors import DefinitionError
 from trailgate.model.tables import Definitions
 

@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.definitions.defgen.record_layout import complete, layout, layout_fault
-from trailgate.definitions.defgen.sourcedefs import read_sourcedefs, write_sourcedefs
+from trailgate.definitions.defgen import (
+    complete,
+    layout,
+    layout_fault,
+    read_sourcedefs,
+    write_sourcedefs,
+)
 from trailgate.errors import DefinitionError, EncodeError, TrailgateError
 from trailgate.model.tables import Column, Database, Definitions, Table
 from trailgate.model.types import TYPES

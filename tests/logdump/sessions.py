@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trailgate.logdump.commands.table import COMMANDS
-from trailgate.logdump.session.results import Result, ShownRecord
-from trailgate.logdump.session.session import Session
+from trailgate.logdump.results import Result, ShownRecord
+from trailgate.logdump.session import Session
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ import pytest
 
 from logdump.sessions import answers, session_in
 from trailgate.logdump.commands.table import COMMANDS, ROWS
-from trailgate.logdump.filters.options import OPTIONS, FilterOption
-from trailgate.logdump.session.results import Failure, Lines, Listing
-from trailgate.logdump.session.session import Command
+from trailgate.logdump.filter_options import OPTIONS, FilterOption
+from trailgate.logdump.results import Failure, Lines, Listing
+from trailgate.logdump.session import Command
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
 ROOT = Path(__file__).parents[2]

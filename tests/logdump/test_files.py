@@ -9,9 +9,9 @@ import pytest
 from logdump.sessions import answers, offsets, opened, session_in
 from logdump.trails import TRAILS, order_records
 from trailgate.logdump.conversation import Conversation
-from trailgate.logdump.session.results import Counts, Failure, Listing, Note, Result, ShownHeader
+from trailgate.logdump.results import Counts, Failure, Listing, Note, Result, ShownHeader
 from trailgate.storage.files.listing import stored_file
-from trailgate.storage.reading.trail.trail_file import TrailFileReader
+from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.records.record import encode_record
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS
-from trailgate.logdump.filters.options import OPTIONS, OPTIONS_BY_NAME
-from trailgate.logdump.session.results import Failure
+from trailgate.logdump.filter_options import OPTIONS, OPTIONS_BY_NAME
+from trailgate.logdump.results import Failure
 
 RECORDS = [583, 630, 783, 873, 959, 1036, 1146, 1258, 1352, 1446, 1535, 1610, 1743]
 FIRST = RECORDS[1:5]  # the transaction of LOGCSN 100

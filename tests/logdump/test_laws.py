@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from laws import examples
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS, order_records
+from trailgate.logdump import open_trail
 from trailgate.logdump.commands.table import COMMANDS
-from trailgate.logdump.filters.options import OPTIONS_BY_NAME
-from trailgate.logdump.printing.result_json import json_values
-from trailgate.logdump.printing.result_text import text_lines
-from trailgate.logdump.records import open_trail
-from trailgate.logdump.records.transaction_numbers import number_transactions
-from trailgate.logdump.session.results import Counts, Failure, Note
+from trailgate.logdump.filter_options import OPTIONS_BY_NAME
+from trailgate.logdump.portions import number_transactions
+from trailgate.logdump.printing.json import json_values
+from trailgate.logdump.printing.results import text_lines
+from trailgate.logdump.results import Counts, Failure, Note
 from trailgate.trail.format.file_header import FileHeader, encode_header
 from trailgate.trail.records.record import TrailRecord, encode_record
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS
-from trailgate.logdump.session.results import Failure
-from trailgate.logdump.session.session import Session
+from trailgate.logdump.results import Failure
+from trailgate.logdump.session import Session
 
 WHOLE = TRAILS["orders"]()
 

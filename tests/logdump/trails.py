@@ -7,9 +7,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.model.tables import Column, Table
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader, ProducerInfo, TrailInfo, encode_header
-from trailgate.trail.format.tokens import LOGCSN, ORAROWID, TRANID
+from trailgate.trail.format.tokens import LOGCSN, ORAROWID, TRANID, ByteOrder
 from trailgate.trail.records.metadata import table_data
 from trailgate.trail.records.record import Token, TrailRecord, encode_record
 

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 
 from laws import examples
 from oracles.delimited_naive import images, split
+from trailgate.capture.capture import Capture, Parsed
 from trailgate.columnar.delimited import Dialect
 from trailgate.errors import TrailgateError
-from trailgate.messages.capture import Capture, MessageBatch, Parsed, TransactionState
-from trailgate.messages.delimited.options import DelimitedOptions, delimited_options
-from trailgate.messages.extract.rules import CaptureRules, TableRule
-from trailgate.messages.parsing.parser import MessageParser
-from trailgate.messages.properties.file import parse_properties
-from trailgate.messages.transactions.raw_operations import RawOperations
+from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
+from trailgate.messages.bounds import RawOperations, TransactionState
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.parser import MessageParser
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.selection import CaptureRules, TableRule
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.operations.operations_table import to_operations
 

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from trailgate.messages.capture import Capture, MessageBatch
-from trailgate.messages.delimited.options import delimited_options
-from trailgate.messages.properties.file import parse_properties
+from trailgate.capture.capture import Capture
+from trailgate.formats.delimited.options import delimited_options
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.operations.operations_table import to_operations
 

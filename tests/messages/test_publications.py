@@ -13,10 +13,9 @@ from full_operations import TABLE, transactions
 from laws import examples
 from operations_for_messages import captured, said
 from trail.batches import batch_of, operations_of
+from trailgate.capture.formats import PARSERS, PUBLICATIONS, publish_options, writer_for
 from trailgate.errors import EncodeError
-from trailgate.messages.parsers import PARSERS
-from trailgate.messages.publications import PUBLICATIONS, publish_options, writer_for
-from trailgate.model.operations_schema import OPERATIONS_SCHEMA
+from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.tables import Definitions, Table
 from trailgate.operations.operations_table import from_operations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trailgate.columnar.rows import isolated
 from trailgate.errors import DecodeError
-from trailgate.model.isolating import isolated
 
 
 @given(st.integers(0, 40), st.sets(st.integers(0, 39)))

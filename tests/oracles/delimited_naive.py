@@ -7,7 +7,7 @@ escaped quote is a quote. Of two delimiters that begin at one byte the longer on
 from __future__ import annotations
 
 from trailgate.columnar.delimited import Dialect
-from trailgate.messages.delimited.options import DelimitedOptions
+from trailgate.formats.delimited.options import DelimitedOptions
 
 
 class MalformedError(Exception):

@@ -22,12 +22,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from laws import sampled
 from sample_trail import DEFINITIONS, NOTES, Op, changes
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking.report import check_trail
+from trailgate.jobs.checking import check_trail
 from trailgate.operations.operations_table import to_operations
-from trailgate.spark.trail.stream_sink import TrailStreamWriter, trail_stream_writer
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.spark.trail_sink import TrailStreamWriter, trail_stream_writer
+from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.writing.segments import SegmentWriter
 
 AUDITED: Final = frozenset(

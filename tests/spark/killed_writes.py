@@ -28,14 +28,20 @@ from pyspark.sql.types import StructType
 
 from laws import one_of
 from sample_trail import NOTES, Op, Transaction, write_trail
-from trailgate.jobs.checking.report import check_trail
+from trailgate.jobs.checking import check_trail
 from trailgate.spark.local_session import session
-from trailgate.spark.trail.sink import TrailWriter, Written, trail_writer
-from trailgate.spark.trail.source import TrailSource
-from trailgate.spark.trail.stream_sink import TrailStreamWriter, WrittenBatch, trail_stream_writer
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.spark.trail import TrailSource
+from trailgate.spark.trail_sink import (
+    TrailStreamWriter,
+    TrailWriter,
+    Written,
+    WrittenBatch,
+    trail_stream_writer,
+    trail_writer,
+)
+from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.stores.kinds import writable_store
-from trailgate.storage.stores.s3_client import S3Bucket
+from trailgate.storage.stores.s3 import S3Bucket
 from trailgate.storage.writing.table_writing import NEEDED
 
 Rows = Iterator[pa.RecordBatch]

@@ -16,10 +16,10 @@ from spark.test_message_source import LINES, PROPERTIES, wrote
 from trailgate.errors import OptionError
 from trailgate.options import Options
 from trailgate.spark import capture
-from trailgate.spark.arrow_frames import read_messages, read_records, read_trail
-from trailgate.spark.copybook.source import ON_SPARK
-from trailgate.spark.messages.options import OPTIONS as MESSAGES
-from trailgate.spark.trail.options import READING
+from trailgate.spark.copybook import ON_SPARK
+from trailgate.spark.frames import read_messages, read_records, read_trail
+from trailgate.spark.messages import OPTIONS as MESSAGES
+from trailgate.spark.trail import READING
 
 FILES = [
     [[Op("I", 1)], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],

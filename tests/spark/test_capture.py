@@ -12,13 +12,12 @@ from pyspark.sql import SparkSession
 
 from spark.test_message_source import INDICATED, LINES, PROPERTIES, indicated, wrote
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.jobs.capture.job import CaptureJob, prepare
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.jobs.capture.running import run_local
-from trailgate.spark.jobs.capture import run_capture
-from trailgate.spark.messages.captured_frame import capture
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.spark.jobs import run_capture
+from trailgate.spark.message_frames import capture
+from trailgate.storage.reading.trails import read_trail
 
 
 def job_over(

@@ -11,10 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from trailgate.errors import DecodeError, OptionError
-from trailgate.jobs.record_files.options import CopybookOptions
-from trailgate.jobs.record_files.parquet import prepare_parquet
+from trailgate.jobs.parquet import prepare_parquet
+from trailgate.jobs.record_files import CopybookOptions
 from trailgate.spark import decode_copybook
-from trailgate.spark.jobs.parquet import run_parquet
+from trailgate.spark.jobs import run_parquet
 
 COPYBOOK = """
        01  ACCOUNT.

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType, TimestampType
 
-from trailgate.spark import expected_rows
-from trailgate.spark.expected_rows import arrow_schema
+from trailgate.spark import errors as expected_rows
+from trailgate.spark.errors import arrow_schema
 
 SCHEMA = StructType().add("at", TimestampType())
 

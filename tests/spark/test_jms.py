@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from capture_place import Place
 from journal_messages import line, stored
 from spark.test_message_source import LINES, PROPERTIES, wrote
-from trailgate.messages.received import RECEIVED
+from trailgate.messages.messages import RECEIVED
 from trailgate.spark import capture
-from trailgate.storage.files.journal.journal import Journal, JournalOptions
+from trailgate.storage.journal.journal import Journal, JournalOptions
 
 
 def messages(*numbers: int) -> pa.RecordBatch:

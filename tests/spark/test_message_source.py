@@ -10,15 +10,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sample_trail import DEFINITIONS
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.capture.capture import Capture
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.jobs.capture.loading import load_capture, messages_from
-from trailgate.messages.capture import Capture
 from trailgate.model.changes import ChangeBatch
 from trailgate.operations.operations_table import to_operations
-from trailgate.operations.typed_shape import to_typed
-from trailgate.spark.messages.partitions import owned_changes
-from trailgate.storage.reading.messages.batches import read_messages
-from trailgate.storage.reading.messages.files import find_messages, plan_ranges
+from trailgate.operations.shapes import to_typed
+from trailgate.spark.messages import owned_changes
+from trailgate.storage.reading.message_files import find_messages, plan_ranges, read_messages
 
 PROPERTIES = """\
 parser.type=delim

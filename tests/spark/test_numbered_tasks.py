@@ -7,7 +7,7 @@ import os
 
 from pyspark.sql import SparkSession
 
-from trailgate.spark.jobs.numbered_tasks import run_numbered
+from trailgate.spark.jobs import run_numbered
 
 COUNT = 8
 

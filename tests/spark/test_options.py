@@ -12,15 +12,13 @@ from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
 from trailgate.options import Options
-from trailgate.spark.copybook.source import ON_SPARK as COPYBOOK
-from trailgate.spark.copybook.source import CopybookSource
-from trailgate.spark.jms.options import OPTIONS as BROKERS
-from trailgate.spark.messages.options import OPTIONS as MESSAGES
-from trailgate.spark.messages.source import MessageCaptureSource
-from trailgate.spark.trail.options import READING
-from trailgate.spark.trail.sink import trail_writer
-from trailgate.spark.trail.source import TrailSource
-from trailgate.spark.trail.stream_sink import STREAMING, trail_stream_writer
+from trailgate.spark.copybook import ON_SPARK as COPYBOOK
+from trailgate.spark.copybook import CopybookSource
+from trailgate.spark.jms import OPTIONS as BROKERS
+from trailgate.spark.messages import OPTIONS as MESSAGES
+from trailgate.spark.messages import MessageCaptureSource
+from trailgate.spark.trail import READING, TrailSource
+from trailgate.spark.trail_sink import STREAMING, trail_stream_writer, trail_writer
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -10,10 +10,10 @@ import pytest
 
 from capture_place import Place, row
 from raw_trail import inserts, write_files
-from trailgate.spark.messages.source import MessageCaptureSource
-from trailgate.spark.messages.stream import MessageTail
-from trailgate.spark.trail.source import TrailSource
-from trailgate.storage.reading.messages.stream import BEGIN
+from trailgate.spark.message_stream import MessageTail
+from trailgate.spark.messages import MessageCaptureSource
+from trailgate.spark.trail import TrailSource
+from trailgate.storage.reading.message_stream import BEGIN
 
 COUNT = 12  # files
 LIMIT = 600  # bytes of a partition, wherever the files are

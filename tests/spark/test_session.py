@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.spark import jre
+from trailgate.spark import local_session as jre
 from trailgate.spark.local_session import session
 
 ROOT = Path(__file__).parents[2]

@@ -17,15 +17,15 @@ from sample_trail import DEFINITIONS
 from spark.failing_batches import ROWS, SCHEMA, parts_of, task
 from store_servers.bucket import Bucket
 from stored_place import KilledError
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking.report import check_trail
-from trailgate.spark.trail.sink import trail_writer
-from trailgate.spark.trail.stream_sink import trail_stream_writer
-from trailgate.storage.reading.trail.trails import read_trail
-from trailgate.storage.stores import parted_upload, s3
-from trailgate.storage.stores.s3_client import S3Bucket
-from trailgate.storage.writing.places import deciding
+from trailgate.jobs.checking import check_trail
+from trailgate.spark.trail_sink import trail_stream_writer, trail_writer
+from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.stores import object_store as parted_upload
+from trailgate.storage.stores import s3
+from trailgate.storage.stores.s3 import S3Bucket
+from trailgate.storage.writing import deciding
 from trailgate.storage.writing.table_writing import NEEDED
 
 # A process that is gone, a request that fails, one that is done and whose answer is lost, and a store that is gone until the batch is given again.

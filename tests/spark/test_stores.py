@@ -15,10 +15,10 @@ from laws import one_of
 from store_servers.bucket import KINDS, Bucket
 from stored_place import KilledError, killed_after, requests
 from trailgate.cli.main import run
-from trailgate.jobs.record_files.options import CopybookOptions
-from trailgate.jobs.record_files.parquet import prepare_parquet
+from trailgate.jobs.parquet import prepare_parquet
+from trailgate.jobs.record_files import CopybookOptions
 from trailgate.spark import capture_runner, register
-from trailgate.spark.jobs.parquet import run_parquet
+from trailgate.spark.jobs import run_parquet
 from trailgate.storage.files.addresses import locate
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]

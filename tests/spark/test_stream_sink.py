@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from spark.test_message_source import INDICATED, LINES, PROPERTIES, wrote
-from trailgate.jobs.checking.report import check_trail
+from trailgate.jobs.checking import check_trail
 from trailgate.spark import capture
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 
 
 def line(number: int) -> str:

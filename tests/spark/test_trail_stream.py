@@ -15,9 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import StructType
 
 from raw_trail import abend, inserts, write_files
-from trailgate.spark.trail.options import TrailOptions
-from trailgate.spark.trail.source import TrailSource
-from trailgate.spark.trail.stream import UnboundedTail
+from trailgate.spark.trail import TrailOptions, TrailSource, UnboundedTail
 
 TRANSACTIONS = [inserts([10 * tx + i for i in range(1 + tx % 4)], tx=tx) for tx in range(60)]
 

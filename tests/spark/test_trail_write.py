@@ -12,8 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sample_trail import NOTES, Op, write_trail
-from trailgate.jobs.checking.report import check_trail
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.jobs.checking import check_trail
+from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.file_header import decode_header
 
 FILES = [

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import trailgate
 import trailgate.spark
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 
 PROPERTIES = """parser.type=xml
 xml.userdefs.tables=S.ROW

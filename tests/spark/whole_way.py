@@ -18,8 +18,7 @@ from pyspark.sql import SparkSession
 import trailgate
 from laws import WHOLE, chance
 from trailgate.spark import capture_runner, read_messages, read_records, read_trail, register
-from trailgate.spark.jre import spark_java_home
-from trailgate.spark.local_session import session
+from trailgate.spark.local_session import session, spark_java_home
 
 
 def on_cluster() -> SparkSession:

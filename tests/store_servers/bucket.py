@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from store_servers.hdfs import Below
 from trailgate.errors import StorageError
-from trailgate.storage.stores.azure_client import AzureContainer
-from trailgate.storage.stores.google_client import GoogleBucket
-from trailgate.storage.stores.hdfs.tree import HdfsTree
+from trailgate.storage.stores.azure import AzureContainer
+from trailgate.storage.stores.google import GoogleBucket
+from trailgate.storage.stores.hdfs import HdfsTree
 from trailgate.storage.stores.kinds import writable_store
-from trailgate.storage.stores.s3_client import S3Bucket
+from trailgate.storage.stores.s3 import S3Bucket
 
 KINDS = ("s3", "azure", "gs", "hdfs")
 NUMBERS = itertools.count(1)

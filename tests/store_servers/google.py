@@ -11,8 +11,7 @@ from typing import Any, Final
 import pytest
 
 from brokers.real_brokers import Process, answers, free_ports, run, unpacked
-from trailgate.storage.stores.google_client import Asked
-from trailgate.storage.stores.google_parts import UPLOADS
+from trailgate.storage.stores.google import UPLOADS, Asked
 
 MODULE: Final = (
     "github.com/fsouza/fake-gcs-server@v1.56.1"  # earlier ones ignore conditions of some uploads

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from brokers.real_brokers import Process, copied_jars, free_ports, run
-from trailgate.storage.stores.hdfs.names import is_hidden, key_of
+from trailgate.storage.stores.hdfs import is_hidden, key_of
 from trailgate.storage.stores.object_store import Pending, Range
 
 JARS: Final = (

@@ -9,9 +9,9 @@ from typing import Any
 from oracles import trail_naive as naive
 from trail.batches import by_index
 from trailgate.model.tables import Table
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_layout import BEFORE_IMAGE, BY_TABLE, FIELD_COMP
 from trailgate.trail.format.record_types import ROLE_OF, Role
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.metadata import table_data
 from trailgate.trail.records.record import Token, TrailRecord, encode_record
 

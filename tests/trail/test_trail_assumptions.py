@@ -10,14 +10,13 @@ from damaged_trails import change, row
 from sample_trail import DEFINITIONS
 from trail.batches import operations_of
 from trail.format.test_trail_header import case_bytes
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import FileHeader, decode_header, encode_header
 from trailgate.trail.format.record_layout import redo_address
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.records.framing import find_records
+from trailgate.trail.records.framing import find_records, trail_bytes
 from trailgate.trail.records.record import TrailRecord, decode_record, encode_record
 from trailgate.trail.records.record_view import view_records
-from trailgate.trail.records.trail_bytes import trail_bytes
 
 pytestmark = pytest.mark.assumed
 TRANS_INDS = "BMEW"

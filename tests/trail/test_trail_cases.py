@@ -13,12 +13,12 @@ import pytest
 
 from trail.batches import batch_of, operations_of
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import Family
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.records.trail_bytes import TrailBytes
+from trailgate.trail.records.framing import TrailBytes
 from trailgate.trail.values.codec import Cells, RecordValues, TargetColumn
 from trailgate.trail.values.codecs import codec_of
 from trailgate.trail.writing.writer import encode

@@ -11,16 +11,14 @@ import pytest
 from trail.batches import operations_of
 from trail.building import INSERT, record
 from trail.test_trail_cases import cases
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.tokens import DATA, HEADER, outer_object, token
+from trailgate.trail.format.tokens import DATA, HEADER, ByteOrder, outer_object, token
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.records.framing import RecordPlaces
+from trailgate.trail.records.framing import RecordPlaces, trail_bytes
 from trailgate.trail.records.record import decode_record, encode_header_area
 from trailgate.trail.records.record_view import find_names, require_sound, view_records
-from trailgate.trail.records.trail_bytes import trail_bytes
 
 
 def read(body: bytes, order: ByteOrder, definitions: Definitions) -> list[dict[str, Any]]:

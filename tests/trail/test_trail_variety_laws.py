@@ -32,7 +32,7 @@ from trail.operation_strategies import DEFINITIONS, runs
 from trailgate.errors import TrailgateError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.operations.operations_table import to_operations
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 
 MODEST = settings(

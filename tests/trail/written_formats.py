@@ -11,10 +11,10 @@ from trail.batches import batch_of, operations_of
 from trail.operation_strategies import DEFINITIONS as PLAIN
 from trail.operation_strategies import TEXT, runs
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.record import TrailRecord, decode_record
-from trailgate.trail.writing.file_beginning import metadata_bytes
+from trailgate.trail.writing.file_headers import metadata_bytes
 from trailgate.trail.writing.trail_format import NEWER_LEVEL, TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import Encoded, encode
 

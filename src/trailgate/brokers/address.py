@@ -1,15 +1,19 @@
-"""Addresses of queues and topics: ``PROTOCOL://USER:PASSWORD@HOST:PORT/DESTINATION?OPTION=VALUE``."""
+"""Addresses of queues and topics: ``PROTOCOL://USER:PASSWORD@HOST:PORT/DESTINATION?OPTION=VALUE``.
+
+The files of certificates that an address names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from trailgate.errors import OptionError, did_you_mean
+from trailgate.errors import OptionError, Where, did_you_mean
 
 
 class Family(Enum):
@@ -201,3 +205,23 @@ def _options(text: str, parts: SplitResult) -> Mapping[str, str]:
             raise OptionError(f"{_shown(text)}: {name} is {value!r}, not a number from {lowest} on")
         found[name] = value
     return found
+
+
+FILES: Final = ("ca", "cert", "key")
+
+
+def check_tls_files(address: BrokerAddress) -> None:
+    """Raise OptionError for a file that cannot be opened, or that is for an encrypted connection, which this is not."""
+    for name in FILES:
+        path = address.options.get(name)
+        if path is None:
+            continue
+        where = Where(source=str(address), field=name)
+        if not address.tls:
+            problem = f"{path} is for an encrypted connection, and {address.protocol} is not"
+            raise OptionError(problem, where=where)
+        try:
+            with Path(path).open("rb"):
+                pass
+        except OSError as error:
+            raise OptionError(f"cannot open {path}: {error.strerror}", where=where) from None

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from trailgate.cli.output import as_cells, console, plain_table, printable, say
 
 if TYPE_CHECKING:
+    from trailgate.jobs.capture.job import CaptureSummary
     from trailgate.jobs.capture.loading import Loaded
-    from trailgate.jobs.capture.options import CaptureSummary
 
 KINDS: Final = {
     "I": "inserts",

@@ -9,8 +9,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion, Path
 from prompt_toolkit.document import Document
 
 from trailgate.errors import OptionError
-from trailgate.logdump.session.offered_words import offered_words
-from trailgate.logdump.session.session import Session
+from trailgate.logdump.conversation import offered_words
+from trailgate.logdump.session import Session
 
 FILES = frozenset(("OPEN", "OBEY", "SAVE", "CD", "VOLUME", "LOG", "FILES"))
 

@@ -7,11 +7,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.cli.columns.operations import operation_columns
+from trailgate.cli.columns import operation_columns
 from trailgate.cli.output import printable
-from trailgate.cli.row_layout import Part, Shown
-from trailgate.cli.row_output import Paint, Row, RowForm, short_time, value_text
-from trailgate.columnar.positions import short_position
+from trailgate.cli.rows import Paint, Part, Row, RowForm, Shown, short_time, value_text
+from trailgate.columnar.digits import short_position
 
 ROWS: Final = 100  # that a table shows by default
 DATA_SHOWN: Final = 24  # hexadecimal digits of a record's data

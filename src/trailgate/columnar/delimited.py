@@ -14,7 +14,7 @@ from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.kernels import delimited as kernels
 from trailgate.columnar.kernels import regular_fields
 from trailgate.columnar.kernels.gather import MAX_INT32
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, Where
 
 SHOWN: Final = 24  # bytes of context in an error

@@ -1,8 +1,12 @@
-"""Copy values that lie scattered in a buffer into an Arrow column."""
+"""Copy values that lie scattered in a buffer into an Arrow column.
+
+Small record batches as larger ones: what a batch costs, whatever it holds, is paid less often.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +14,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels import gather as kernels
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import text_view
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets, text_view
 from trailgate.errors import DecodeError, Where
 
 NO_NULLS = np.zeros(0, np.bool_)
@@ -123,3 +126,27 @@ def fixed_rows(matrix: Octets) -> pa.Array:
     count, width = matrix.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
     return column(offsets, np.ascontiguousarray(matrix).reshape(-1), NO_NULLS, text=False)
+
+
+ROWS: Final = 8192
+SIZE: Final = 8 << 20  # bytes of buffers, about
+
+
+def gathered(
+    batches: Iterable[pa.RecordBatch], rows: int = ROWS, size: int = SIZE
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches in their order, joined up to so many rows and bytes; a larger batch stays as it is."""
+    held: list[pa.RecordBatch] = []
+    count = total = 0
+    for batch in batches:
+        count, total = count + len(batch), total + batch.get_total_buffer_size()
+        if held and (count > rows or total > size or batch.schema != held[0].schema):
+            yield _joined(held)
+            held, count, total = [], len(batch), batch.get_total_buffer_size()
+        held.append(batch)
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return held[0] if len(held) == 1 else pa.concat_batches(held)

@@ -9,16 +9,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.kernels import numbers as kernels
+from trailgate.columnar.kernels import dates as kernels
 from trailgate.columnar.rows import (
     byte_view,
     failing_row,
+    octets,
     over_nulls,
     row_error,
     text_view,
     trimmed,
 )
-from trailgate.columnar.views import octets
 from trailgate.errors import DecodeError
 
 MOST: Final = 2**63 - 1

@@ -1,19 +1,29 @@
-"""Rows of a string column: which one fails, their bytes and offsets, rows without nulls."""
+"""Rows of a string column: which one fails, their bytes and offsets, rows without nulls.
+
+Words at any byte offset of a buffer, through overlapping views; nothing is copied.
+
+``words(data, "u4")[offsets]`` reads the big-endian 32-bit words that begin at those offsets.
+
+Rows grouped by a key, each group's rows in their order.
+
+The bad rows among many: what fails as a whole is tried in halves, until each bad row is alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.kernels import comparing as kernels
+from trailgate.columnar.kernels import rows as kernels
 from trailgate.columnar.kernels.gather import longest, pair_values, unmarked
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.errors import DecodeError, Where
+from trailgate.errors import DecodeError, TrailgateError, Where
 
 BLANKS: Final = " \t\r\n"
 _ALL_VALID: Final = np.zeros(0, np.uint8)
@@ -162,3 +172,78 @@ def distinct(values: pa.Array) -> tuple[Longs, list[str]]:
     """Return each row's number among the different values, and those values; null is one too."""
     coded = values.dictionary_encode("encode")
     return np.asarray(coded.indices), coded.dictionary.to_pylist()
+
+
+BIG_ENDIAN: Final = ">"
+LITTLE_ENDIAN: Final = "<"
+
+
+def octets(data: Any) -> Octets:
+    """Return the bytes of anything with a buffer as a flat array that shares them."""
+    if isinstance(data, np.ndarray):
+        return data
+    return np.frombuffer(data, np.uint8)
+
+
+def words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:
+    """Return one word for every byte offset at which a whole word lies.
+
+    ``kind`` is a numpy kind and width in bytes ("u2", "u4", "i8", ...). Data shorter than one
+    word give an empty view. ``data`` must be contiguous.
+    """
+    dtype = np.dtype(order + kind)
+    count = max(0, len(data) - dtype.itemsize + 1)
+    return np.ndarray((count,), dtype, data if count else b"", strides=(1,))
+
+
+def windows(data: Octets, width: int) -> npt.NDArray[np.void]:
+    """Return the ``width`` bytes at every offset, as one opaque item each."""
+    count = max(0, len(data) - width + 1)
+    return np.ndarray((count,), f"V{width}", data if count else b"", strides=(1,))
+
+
+def rows_at(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
+    """Return a matrix with the ``width`` bytes at each start; a fresh copy, one row a start."""
+    if not len(starts) or not width:
+        return np.zeros((len(starts), width), np.uint8)
+    return windows(data, width)[starts].view(np.uint8).reshape(len(starts), width)
+
+
+FEW: Final = 64  # keys up to which comparing with each is faster than sorting
+
+
+def grouped(keys: Longs) -> Iterator[tuple[int, Longs]]:
+    """Yield each key and its rows, by ascending key."""
+    codes = np.empty(len(keys), np.int64)
+    known, sizes = np.empty(FEW, np.int64), np.empty(FEW, np.int64)
+    count = kernels.code_keys(keys, codes, known, sizes)
+    if count == kernels.FULL:
+        known, codes, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+        count = len(known)
+    ends = np.cumsum(sizes[:count])
+    rows = np.empty(len(keys), np.int64)
+    kernels.order_rows(codes, ends - sizes[:count], rows)
+    for code in np.argsort(known[:count]).tolist():
+        yield int(known[code]), rows[ends[code] - sizes[code] : ends[code]]
+
+
+def isolated(count: int, act: Callable[[range], object]) -> dict[int, TrailgateError]:
+    """Call ``act`` with the rows 0 to ``count`` - 1 in as few parts as have no bad row; return the error of each bad row.
+
+    ``act`` raises TrailgateError where one of its rows is bad. Parts are tried in ascending order.
+    """
+    errors: dict[int, TrailgateError] = {}
+    waiting = [range(count)]
+    while waiting:
+        rows = waiting.pop()
+        if not rows:
+            continue
+        try:
+            act(rows)
+        except TrailgateError as error:
+            if len(rows) == 1:
+                errors[rows.start] = error
+                continue
+            half = len(rows) // 2
+            waiting += [rows[half:], rows[:half]]
+    return errors

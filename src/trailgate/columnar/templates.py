@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.kernels import templates as kernels
+from trailgate.columnar.kernels import texts as kernels
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 
 
 class Piece(NamedTuple):

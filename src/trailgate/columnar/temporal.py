@@ -1,29 +1,261 @@
-"""Dates and times from text, whole columns at once: to ISO text, and to microseconds."""
+"""The format language of dates and times, compiled to the place of each part in a value.
+
+Source: capture properties §4.1.
+
+Dates and times from text, whole columns at once: to ISO text, and to microseconds.
+
+Times as text, whole columns at once: the way that ``temporal`` reads them, back.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import cache
-from typing import Final
+from itertools import groupby, pairwise
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets, Words
-from trailgate.columnar.datetime_formats import (
-    DEFAULT_FORMAT,
-    DateFormat,
-    Field,
-    Layout,
-    Part,
-    compile_format,
-)
 from trailgate.columnar.gather import NO_NULLS, column
-from trailgate.columnar.kernels import dates as kernels
+from trailgate.columnar.kernels import dates as date_kernels
+from trailgate.columnar.kernels import texts as text_kernels
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.numbers import parse_integers
-from trailgate.columnar.rows import over_nulls, row_error, text_view
-from trailgate.columnar.views import octets
-from trailgate.errors import OptionError
+from trailgate.columnar.rows import octets, over_nulls, row_error, strings_of, text_view
+from trailgate.errors import EncodeError, OptionError, Where
+
+
+class Part(Enum):
+    """What a run of digits (or the letters of a month) means."""
+
+    YEAR = "year"
+    MONTH = "month"
+    DAY = "day"
+    HOUR = "hour"
+    MINUTE = "minute"
+    SECOND = "second"
+    FRACTION = "fraction"
+
+
+class Field(NamedTuple):
+    """The place of one part; with ``letters``, three letters."""
+
+    part: Part
+    start: int
+    width: int
+    letters: bool = False
+
+
+class Layout(NamedTuple):
+    """One way a format's values can look: all of one length, each part at a fixed offset."""
+
+    length: int
+    fields: tuple[Field, ...]
+    literals: tuple[tuple[int, bytes], ...]  # position, the bytes allowed there
+
+
+@dataclass(frozen=True, slots=True)
+class DateFormat:
+    """A compiled format: its text and the layouts of each length, most usual first.
+
+    ``origin`` is where it was configured, for errors; formats of other origins are the same format.
+    """
+
+    text: str
+    layouts: tuple[Layout, ...]
+    origin: str = field(default="", compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        """Return the hash of its text: tables made of a format are looked up by it."""
+        return hash(self.text)
+
+
+class _Token(NamedTuple):
+    part: Part | None
+    widths: tuple[int, ...]
+    literal: bytes = b""
+    letters: bool = False
+
+
+MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
+_TOKENS: Final[Mapping[str, _Token]] = MappingProxyType(
+    {
+        "YYYY": _Token(Part.YEAR, (4,)),
+        "YY": _Token(Part.YEAR, (2,)),
+        "MMM": _Token(Part.MONTH, (3,), letters=True),
+        "MM": _Token(Part.MONTH, (2,)),
+        "M": _Token(Part.MONTH, (2, 1)),
+        "DD": _Token(Part.DAY, (2,)),
+        "D": _Token(Part.DAY, (2, 1)),
+        "HH": _Token(Part.HOUR, (2,)),
+        "MI": _Token(Part.MINUTE, (2,)),
+        "SS": _Token(Part.SECOND, (2,)),
+    }
+)
+# Words of Java's formats, and what they would be here.
+_FOREIGN: Final = {
+    "yy": Part.YEAR,
+    "dd": Part.DAY,
+    "hh": Part.HOUR,
+    "mm": Part.MINUTE,
+    "ss": Part.SECOND,
+}
+_WORDS: Final = re.compile("y+|d+|h+|H+|m+|s+|S+")
+_SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A-Z0-9]", re.DOTALL)
+
+
+@cache
+def compile_format(text: str) -> DateFormat:
+    """Return a compiled format; raises OptionError for what the language does not know.
+
+    Tokens: YYYY YY M MM MMM D DD HH MI SS, F repeated or Fn; MM after HH is minutes; M and D are
+    of one or two digits. All else is literal. A fraction at the end of a format takes any number
+    of digits (fields of 22 and 23 characters share the one documented format with FF).
+    """
+    tokens = _minutes(list(_scan(text.strip())))
+    _check_capitals(tokens, text)
+    _check(tokens, text)
+    layouts = [Layout(0, (), ())]
+    for i, token in enumerate(tokens):
+        open_end = token.part is Part.FRACTION and i == len(tokens) - 1
+        widths = _any_width(token.widths[0]) if open_end else token.widths
+        layouts = [_extended(layout, token, width) for layout in layouts for width in widths]
+    return DateFormat(text, tuple(layouts))
+
+
+def _any_width(first: int) -> tuple[int, ...]:
+    others = (n for n in range(1, MOST_FRACTION_DIGITS + 1) if n != first)
+    return (first, *others)
+
+
+def _scan(text: str) -> Iterator[_Token]:
+    at = 0
+    while at < len(text):
+        found = _SCANNER.match(text, at)
+        if found is None and text[at] != "T":
+            raise OptionError(
+                f"date format {text!r} is not understood at {text[at:]!r}",
+                hint="Tokens: YYYY YY MM M MMM DD D HH MI SS FFF; all but capitals and digits is literal",
+            )
+        word = found.group() if found else text[at]
+        at += len(word)
+        if word in _TOKENS:
+            yield _TOKENS[word]
+        elif word[0] == "F":
+            yield _fraction(word, text)
+        else:
+            yield _Token(None, (len(word.encode()),), word.encode())
+
+
+def _fraction(word: str, text: str) -> _Token:
+    digits = int(word[1:]) if word[1:].isdigit() else len(word)
+    if not 1 <= digits <= MOST_FRACTION_DIGITS:
+        raise OptionError(f"date format {text!r} has {digits} fraction digits")
+    return _Token(Part.FRACTION, (digits,))
+
+
+def _minutes(tokens: list[_Token]) -> list[_Token]:
+    """Return the tokens with an MM after HH read as minutes, as the manuals' examples do."""
+    parts = [token.part for token in tokens]
+    if Part.HOUR not in parts or Part.MINUTE in parts:
+        return tokens
+    hour = parts.index(Part.HOUR)
+    for i in range(hour + 1, len(tokens)):
+        if tokens[i] is _TOKENS["MM"]:
+            return [*tokens[:i], _TOKENS["MI"], *tokens[i + 1 :]]
+    return tokens
+
+
+def _check(tokens: list[_Token], text: str) -> None:
+    parts = [token.part for token in tokens if token.part is not None]
+    if not parts:
+        raise OptionError(f"date format {text!r} has no part of a date")
+    for part, found in groupby(sorted(parts, key=lambda p: p.value)):
+        if len(list(found)) > 1:
+            raise OptionError(f"date format {text!r} gives the {part.value} twice")
+    for this, following in pairwise(tokens):
+        literal_digit = following.literal[:1].isdigit()
+        if len(this.widths) > 1 and (following.part is not None or literal_digit):
+            raise OptionError(
+                f"date format {text!r} has a one-or-two-digit part without a separator after it",
+                hint="Write MM or DD",
+            )
+    if Part.FRACTION in parts and Part.SECOND not in parts:
+        raise OptionError(f"date format {text!r} has a fraction without seconds")
+
+
+def _check_capitals(tokens: list[_Token], text: str) -> None:
+    """Raise OptionError where letters of another format language would only be literals."""
+    parts = {token.part for token in tokens}
+    if any(part not in parts and word in text for word, part in _FOREIGN.items()):
+        hour = re.search("[hH]", text)
+        end = hour.start() if hour else len(text)
+
+        def ours(found: re.Match[str]) -> str:
+            word = found[0]
+            if word[0] == "m":
+                return "MM" if found.start() < end and "MM" not in text[:end] else "MI"
+            return "F" * len(word) if len(word) > 2 and word[0] in "sS" else word.upper()
+
+        raise OptionError(
+            f"date format {text!r} has small letters, which stand for themselves",
+            hint=f"Did you mean {_WORDS.sub(ours, text)}?",
+        )
+
+
+def _extended(layout: Layout, token: _Token, width: int) -> Layout:
+    at = layout.length
+    if token.part is not None:
+        field = Field(token.part, at, width, token.letters)
+        return Layout(at + width, (*layout.fields, field), layout.literals)
+    extra = tuple((at + i, bytes([byte])) for i, byte in enumerate(token.literal))
+    return Layout(at + width, layout.fields, (*layout.literals, *extra))
+
+
+def _default() -> DateFormat:
+    """Return the lenient default: time and fraction optional, blank, T or colon before the time.
+
+    The documented default is YYYY-MM-DD:HH:MI:SS.FFF. Some manuals print a blank for the colon, and the
+    XML samples rely on the default without a fraction (capture properties §4.1 and §11).
+    """
+    layouts = []
+    for shape in (
+        "YYYY-MM-DD:HH:MI:SS.FFF",
+        "YYYY-MM-DD:HH:MI:SS",
+        "YYYY-MM-DD",
+        "YYYY-MM-DD:HH:MI",
+    ):
+        for layout in compile_format(shape).layouts:
+            literals = tuple((at, b" T:" if at == 10 else text) for at, text in layout.literals)
+            layouts.append(layout._replace(literals=literals))
+    return DateFormat("YYYY-MM-DD:HH:MI:SS.FFF", tuple(layouts))
+
+
+DEFAULT_FORMAT: Final = _default()
+
+
+def _db2() -> DateFormat:
+    """Return Db2's ISO forms: a date, or a timestamp with 0 to 12 fraction digits, and its variants.
+
+    Db2 writes YYYY-MM-DD-HH.MM.SS.ffffff; a blank or T before the time, and colons within it, are taken as well.
+    """
+    layouts = []
+    for shape in ("YYYY-MM-DD-HH.MI.SS", "YYYY-MM-DD", "YYYY-MM-DD-HH.MI.SS.FFFFFF"):
+        for layout in compile_format(shape).layouts:
+            allowed = {10: b"- T", 13: b".:", 16: b".:"}
+            literals = tuple((at, allowed.get(at, text)) for at, text in layout.literals)
+            layouts.append(layout._replace(literals=literals))
+    return DateFormat("YYYY-MM-DD-HH.MI.SS.FFFFFF", tuple(layouts))
+
+
+DB2_FORMAT: Final = _db2()
+
 
 __all__ = [
     "DEFAULT_FORMAT",
@@ -117,12 +349,12 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
     Raises DecodeError for the first bad row.
     """
     offsets, data = text_view(values)
-    tables, part = _tables(fmt), np.empty(kernels.PARTS, np.int64)
-    row = kernels.read_times(data, offsets, *tables, size, part, micros, iso)
+    tables, part = _tables(fmt), np.empty(date_kernels.PARTS, np.int64)
+    row = date_kernels.read_times(data, offsets, *tables, size, part, micros, iso)
     if row >= 0:
         hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configured(fmt)
         raise row_error(_wrong(fmt), values, row, hint)
-    return int(part[kernels.CUT])
+    return int(part[date_kernels.CUT])
 
 
 def _wrong(fmt: DateFormat) -> str:
@@ -156,11 +388,11 @@ def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
 
 def _shape(layout: Layout) -> Octets:
     """Return the bytes of a layout's shape; zeros where its parts are not pairs of digits."""
-    mask, left, digits = shape = np.zeros((3, kernels.SHAPED), np.uint8)
-    if layout.length > kernels.SHAPED or not all(map(_is_pairs, layout.fields)):
+    mask, left, digits = shape = np.zeros((3, date_kernels.SHAPED), np.uint8)
+    if layout.length > date_kernels.SHAPED or not all(map(_is_pairs, layout.fields)):
         return shape.ravel()
-    for field in layout.fields:
-        within = slice(field.start, field.start + field.width)
+    for part in layout.fields:
+        within = slice(part.start, part.start + part.width)
         mask[within], left[within], digits[within] = 0xF0, 0x30, 0xF0
     for place, allowed in layout.literals:
         if len(allowed) == 1:
@@ -183,7 +415,7 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
     def convert(dense: pa.Array) -> pa.Array:
         offsets, data = text_view(dense)
         found, part = np.empty(len(dense), np.int64), np.empty(7, np.int64)
-        if kernels.read_iso(data, offsets, width, part, found) >= 0:
+        if date_kernels.read_iso(data, offsets, width, part, found) >= 0:
             found, cut = _microseconds(dense, DEFAULT_FORMAT)
             if cut >= 0:
                 hint = "Spark holds microseconds: read the column as text"
@@ -193,3 +425,47 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
         return pa.array(found).view(pa.timestamp("us"))
 
     return over_nulls(convert, values)
+
+
+DB2: Final = b"-..."  # YYYY-MM-DD-HH.MM.SS.ffffff
+ISO: Final = b" ::."
+ISO_T: Final = b"T::."
+
+
+def format_times(micros: Longs, marks: bytes = ISO, *, trimmed: bool = False) -> pa.StringArray:
+    """Return times, in microseconds since 1970, as text of 26 characters; ``trimmed``: of 19 where they are whole seconds.
+
+    ``marks`` are what is before hours, minutes, seconds and the fraction. Raises EncodeError, with the row as its record, for a time that is not
+    in the years 1 to 9999.
+    """
+    own = np.ascontiguousarray(micros, np.int64)
+    offsets = np.empty(len(own) + 1, np.int32)
+    out = np.empty(len(own) * text_kernels.LONGEST, np.uint8)
+    _check_text_format(own, text_kernels.write_times(own, octets(marks), trimmed, offsets, out))
+    return column(offsets, out, NO_NULLS, text=True)
+
+
+def format_ordinals(micros: Longs) -> tuple[pa.StringArray, pa.StringArray]:
+    """Return YYYYDDD and HHMMSSffffff of times in microseconds since 1970; raises as ``format_times`` does."""
+    own = np.ascontiguousarray(micros, np.int64)
+    dates = np.empty((len(own), text_kernels.DATE), np.uint8)
+    clocks = np.empty((len(own), text_kernels.CLOCK), np.uint8)
+    _check_text_format(own, text_kernels.write_ordinals(own, dates.reshape(-1), clocks.reshape(-1)))
+    return strings_of(dates), strings_of(clocks)
+
+
+def marked(values: pa.StringArray, marks: bytes) -> pa.StringArray:
+    """Return ISO texts with other marks before hours, minutes and seconds, where they are long enough to have them."""
+    offsets, data = text_view(values)
+    own = data[offsets[0] : offsets[-1]].copy()
+    lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]
+    for place, mark in zip((10, 13, 16), marks, strict=False):
+        own[starts[lengths > place] + place] = mark
+    valid = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else None
+    return column(offsets - offsets[0], own, NO_NULLS if valid is None else ~valid, text=True)
+
+
+def _check_text_format(micros: Longs, row: int) -> None:
+    if row >= 0:
+        problem = f"{int(micros[row])} microseconds since 1970 are not in the years 1 to 9999"
+        raise EncodeError(problem, where=Where(record=row))

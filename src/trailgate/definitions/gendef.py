@@ -1,12 +1,85 @@
-"""What gendef writes: the definitions file that a consumer of the trail gets (capture properties §8)."""
+"""Tables from copybooks: what gendef writes for a record's layout.
+
+A table's columns are the flat columns of the layout (``cobol/copybook/flat_columns.py``), in the types that the adapter gives them.
+
+What gendef writes: the definitions file that a consumer of the trail gets (capture properties §8).
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Final
 
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.model.tables import Database, Definitions
+from trailgate.cobol.copybook.items import FlatColumn, flat_columns
+from trailgate.cobol.copybook.layouts import Field, Layout, Number, Usage
+from trailgate.columnar.temporal import Part, compile_format
+from trailgate.definitions.defgen import complete, write_sourcedefs
+from trailgate.errors import OptionError
+from trailgate.model.tables import Column, Database, Definitions, Table
+
+INTEGER_DIGITS: Final = 18  # what 64 bits hold
+
+# Type codes and sub types (capture properties §9.3 and §9.4).
+_CHAR, _VARCHAR, _BIN64, _DATETIME = 0, 64, 134, 192
+_FLOAT_TEXT, _FIXED_TEXT, _BINARY = 2, 3, 4
+_DATE, _TO_THE_SECOND = 10, 19  # characters of ISO text
+_MOST_DIGITS: Final = 9  # of a fraction
+_FLOAT_LENGTH: Final = 50  # as an unconstrained NUMBER has
+
+
+def table_of(layout: Layout, name: str | None = None) -> Table:
+    """Return the table that a record is: what gendef writes for it."""
+    columns = tuple(column_of(column) for column in flat_columns(layout))
+    return complete(Table(name or layout.name, columns))
+
+
+def column_of(column: FlatColumn) -> Column:
+    """Return a column's definition by the translation of types (capture properties §5.1, §9.4)."""
+    field = column.field
+    return replace(_typed(field), name=column.name, key=field.key, nullable=not field.key)
+
+
+def _typed(field: Field) -> Column:
+    if field.date_format is not None:
+        return Column("", _DATETIME, _date_length(field.date_format, field))
+    if field.usage in (Usage.FLOAT, Usage.DOUBLE):
+        return Column("", _VARCHAR, _FLOAT_LENGTH, sub_type=_FLOAT_TEXT)
+    if field.number is not None:
+        return _number(field.number)
+    if field.usage is Usage.RAW:
+        return Column("", _VARCHAR, 2 * field.size, sub_type=_BINARY)
+    if field.usage in (Usage.NATIONAL, Usage.DBCS):
+        # Two bytes a character there are up to three in UTF-8.
+        characters = field.size // 2
+        return Column("", _VARCHAR, 3 * characters, character_length=characters)
+    return Column("", _VARCHAR if field.usage is Usage.UTF8 else _CHAR, field.size)
+
+
+def _number(number: Number) -> Column:
+    # With a negative scale some digits before the decimal point are not held.
+    scale = max(number.scale, 0)
+    digits = max(number.digits + max(-number.scale, 0), scale)
+    if digits <= INTEGER_DIGITS:
+        return Column("", _BIN64, digits, scale=scale)
+    length = digits + number.signed + (scale > 0)
+    return Column("", _VARCHAR, length, scale=scale, sub_type=_FIXED_TEXT)
+
+
+def _date_length(form: str, field: Field) -> int:
+    """Return how many characters a field's date has as it is written to the trail.
+
+    A fraction has as many digits as the field has room for, at most nine: "FFF depending on the size of the field".
+    """
+    try:
+        layouts = compile_format(form).layouts
+    except OptionError as error:
+        raise error.located(field=field.name) from None
+    layout = next((one for one in layouts if one.length == field.size), layouts[0])
+    widths = {part.part: part.width for part in layout.fields}
+    if Part.FRACTION in widths:
+        return _TO_THE_SECOND + 1 + min(widths[Part.FRACTION], _MOST_DIGITS)
+    return _TO_THE_SECOND if widths.keys() & {Part.HOUR, Part.MINUTE} else _DATE
+
 
 # capture properties §8: the header that gendef itself writes is not public; the 19-attribute form of
 # version 2.0 "is the safe choice". The character sets are those of the trails written here.

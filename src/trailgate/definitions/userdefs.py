@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from trailgate.definitions.defgen.record_layout import complete
-from trailgate.definitions.defgen.text import CONTROL
+from trailgate.definitions.defgen import CONTROL, complete
 from trailgate.errors import OptionError, Where, did_you_mean
 from trailgate.model.tables import Column, Table
 

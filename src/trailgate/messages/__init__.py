@@ -1,1 +1,1 @@
-"""Text messages to operations: properties, Extract parameters and the parsers."""
+"""Messages in bulk, their transactions, and the properties that describe them."""

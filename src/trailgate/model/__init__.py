@@ -1,1 +1,1 @@
-"""What a change is: column types, tables, operations, positions. No bytes, no text."""
+"""What a change is: column types, tables, and changes in bulk."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.hexadecimal import from_hex, to_hex
+from trailgate.columnar.digits import from_hex, to_hex
 from trailgate.columnar.numbers import check_number_text, format_integers, parse_integers
 from trailgate.columnar.rows import most_bytes, row_error
 from trailgate.columnar.temporal import (

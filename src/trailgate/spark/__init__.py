@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Any
 from trailgate.errors import MissingDependencyError
 
 if TYPE_CHECKING:
-    from trailgate.spark.arrow_frames import read_messages, read_records, read_trail
-    from trailgate.spark.copybook.column import decode_copybook
-    from trailgate.spark.jobs.capture import capture_runner
-    from trailgate.spark.local_session import session
-    from trailgate.spark.messages.captured_frame import capture
-    from trailgate.spark.messages.published_frame import publish
-    from trailgate.spark.registration import register
+    from trailgate.spark.frames import decode_copybook, read_messages, read_records, read_trail
+    from trailgate.spark.jobs import capture_runner
+    from trailgate.spark.local_session import register, session
+    from trailgate.spark.message_frames import capture, publish
 
 __all__ = [
     "capture",
@@ -35,14 +32,14 @@ __all__ = [
 
 _MODULES = MappingProxyType(
     {
-        "capture": "trailgate.spark.messages.captured_frame",
-        "capture_runner": "trailgate.spark.jobs.capture",
-        "decode_copybook": "trailgate.spark.copybook.column",
-        "publish": "trailgate.spark.messages.published_frame",
-        "read_messages": "trailgate.spark.arrow_frames",
-        "read_records": "trailgate.spark.arrow_frames",
-        "read_trail": "trailgate.spark.arrow_frames",
-        "register": "trailgate.spark.registration",
+        "capture": "trailgate.spark.message_frames",
+        "capture_runner": "trailgate.spark.jobs",
+        "decode_copybook": "trailgate.spark.frames",
+        "publish": "trailgate.spark.message_frames",
+        "read_messages": "trailgate.spark.frames",
+        "read_records": "trailgate.spark.frames",
+        "read_trail": "trailgate.spark.frames",
+        "register": "trailgate.spark.local_session",
         "session": "trailgate.spark.local_session",
     }
 )

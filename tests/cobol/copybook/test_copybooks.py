@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws import examples
-from trailgate.cobol.copybook.dialect import BinarySizes, Dialect, SourceFormat
-from trailgate.cobol.copybook.layouts import Field, Layout
+from trailgate.cobol.copybook.layouts import BinarySizes, Dialect, Field, Layout, SourceFormat
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.errors import DefinitionError
 

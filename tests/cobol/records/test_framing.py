@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from framed_files import frame
 from laws import examples
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, OptionError, TrailgateError, TruncatedError
 
 RECORDS = [b"first", b"2nd-x", b"third"]

@@ -19,8 +19,7 @@ import shared_data
 from cobol.items import layout_of
 from laws import examples
 from oracles import cobol_naive as naive
-from trailgate.cobol.copybook.dialect import Dialect
-from trailgate.cobol.copybook.layouts import Layout, Usage
+from trailgate.cobol.copybook.layouts import Dialect, Layout, Usage
 from trailgate.cobol.records import decoding
 from trailgate.cobol.records.decoding import (
     Depending,
@@ -31,8 +30,8 @@ from trailgate.cobol.records.decoding import (
     Surplus,
 )
 from trailgate.cobol.records.encoding import RecordEncoder
-from trailgate.cobol.records.record_bytes import RecordBytes, records_at, records_of_length
-from trailgate.cobol.values.options import Blank, Integers, ValueOptions
+from trailgate.cobol.records.fields import RecordBytes, records_at, records_of_length
+from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
 from trailgate.errors import DecodeError, DefinitionError, EncodeError, OptionError, TrailgateError
 
 JRECORD = shared_data.folder("jrecord")

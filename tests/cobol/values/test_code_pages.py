@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from laws import examples
 from oracles import cobol_naive as naive
-from trailgate.columnar.code_pages.double_byte import (
+from trailgate.columnar.code_pages.pages import (
     DOUBLE_BYTES,
     DoubleBytePage,
     MixedPage,
+    SingleBytePage,
+    decode_column,
     double_codes,
 )
 from trailgate.columnar.code_pages.registry import PAGES, code_page, double_byte_page
-from trailgate.columnar.code_pages.single_byte import SingleBytePage
-from trailgate.columnar.code_pages.varying import decode_column
 from trailgate.errors import EncodeError, OptionError
 
 ASKED = (

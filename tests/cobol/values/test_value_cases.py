@@ -13,10 +13,9 @@ import pytest
 
 from cobol.items import item, options_of
 from oracles import cobol_naive as naive
-from trailgate.cobol.copybook.dialect import Endian, FloatFormat, Signs
-from trailgate.cobol.copybook.layouts import Field, Usage
+from trailgate.cobol.copybook.layouts import Endian, Field, FloatFormat, Signs, Usage
+from trailgate.cobol.values.codec import Blank, ValueOptions
 from trailgate.cobol.values.codecs import CODECS, decoder, encoder, explainer
-from trailgate.cobol.values.options import Blank, ValueOptions
 
 CASES = Path(__file__).parent / "cases"
 PYTHON_PAGES = ("cp037", "ascii", "utf-8")

@@ -14,11 +14,19 @@ from hypothesis import strategies as st
 from cobol.items import item
 from laws import examples
 from oracles import cobol_naive as naive
-from trailgate.cobol.copybook.dialect import Dialect, Endian, FloatFormat, Signs
-from trailgate.cobol.copybook.layouts import Field, Number, Sign, Usage
+from trailgate.cobol.copybook.layouts import (
+    Dialect,
+    Endian,
+    Field,
+    FloatFormat,
+    Number,
+    Sign,
+    Signs,
+    Usage,
+)
+from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
 from trailgate.cobol.values.codecs import decoder, encoder, explainer
-from trailgate.cobol.values.edited_picture import positions
-from trailgate.cobol.values.options import Blank, Integers, ValueOptions
+from trailgate.cobol.values.edited import positions
 from trailgate.errors import EncodeError, OptionError
 
 MODEST = settings(max_examples=examples(150), deadline=None)

@@ -13,12 +13,12 @@ import pytest
 
 from capture_place import QUARANTINE, Place, row
 from trailgate.errors import OptionError, StorageError, TrailgateError
+from trailgate.jobs.capture.job import CaptureOptions
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.options import CaptureOptions
 from trailgate.jobs.capture.running import publish, run_local, run_range
-from trailgate.storage.files.lock import locked
-from trailgate.storage.reading.trail.trails import read_trail
-from trailgate.storage.writing.places import local_place
+from trailgate.storage.files.durable import locked
+from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.writing import local_place
 from trailgate.trail.format.file_header import decode_header
 
 

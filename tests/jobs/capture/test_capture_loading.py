@@ -12,7 +12,7 @@ import pytest
 import trailgate
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.jobs.capture.loading import load
-from trailgate.messages.extract.rules import CaptureRules
+from trailgate.messages.selection import CaptureRules
 
 SAMPLE = Path(str(resources.files("trailgate") / "samples"))
 DELETE = (

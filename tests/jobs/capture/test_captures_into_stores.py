@@ -30,11 +30,10 @@ from stored_place import (
 )
 from trailgate import capture_files
 from trailgate.errors import DecodeError, OptionError, StorageError
-from trailgate.jobs.capture.job import prepare
-from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
+from trailgate.jobs.capture.job import CaptureOptions, CaptureSummary, prepare
 from trailgate.jobs.capture.running import publish, run_local, run_range
 from trailgate.storage.files.trail_files import find_trail
-from trailgate.storage.stores.s3_parts import MIN_PART
+from trailgate.storage.stores.s3 import MIN_PART
 from trailgate.trail.format.file_header import decode_header
 
 SMALL = CaptureOptions(on_error="quarantine", split_bytes=20, max_bytes=1200)

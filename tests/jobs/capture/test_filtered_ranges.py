@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from capture_place import QUARANTINE, Place
 from laws import examples
-from trailgate.messages.capture import MessageBatch, TransactionState
-from trailgate.messages.extract.rules import CaptureRules, Condition, TableRule
-from trailgate.operations.expressions.parser import parse_condition
+from trailgate.expressions.parser import parse_condition
+from trailgate.messages.bounds import TransactionState
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.selection import CaptureRules, Condition, TableRule
 from trailgate.operations.operations_table import to_operations
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 
 KEPT = Condition("FILTER", parse_condition("NAME <> 'dropped'"))
 RULES = CaptureRules(tables=(TableRule("MY.ORDERS", conditions=(KEPT,)),))

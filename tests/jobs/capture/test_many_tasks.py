@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from capture_place import Place
-from trailgate.jobs.capture.job import CaptureJob
-from trailgate.jobs.capture.options import CaptureOptions
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions
 from trailgate.jobs.capture.range_run import RangeReport
 from trailgate.jobs.capture.running import publish
 from trailgate.storage.files.manifest import read_manifest
-from trailgate.storage.writing.counts import added, summed
 from trailgate.storage.writing.segments import Segment
+from trailgate.storage.writing.table_writing import added, summed
 
 TASKS = 400
 BYTES_A_TASK = 20_000  # that the driver holds

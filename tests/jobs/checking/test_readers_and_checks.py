@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from flipped_trails import KINDS, flipped_trails
 from laws import examples, sampled
 from trail.building import cell, record, text
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking.report import Report, check_trail
-from trailgate.jobs.salvage.job import salvage
+from trailgate.jobs.checking import Report, check_trail
+from trailgate.jobs.salvage import salvage
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 
 OF_VALUES = ("not UTF-8", "not a date time")  # what a check without values does not look for
 FILLING = b"dwme"  # the letters of large values: flipping these says little

@@ -14,8 +14,8 @@ from store_servers.bucket import Bucket
 from stored_place import KilledError, killed_after, meeting, requests, short_parts, stops
 from trailgate import publish_trail
 from trailgate.errors import OptionError, StorageError
-from trailgate.jobs.capture.options import CaptureOptions
-from trailgate.jobs.publishing.options import PublishSummary
+from trailgate.jobs.capture.job import CaptureOptions
+from trailgate.jobs.publishing import PublishSummary
 
 SMALL: Any = {"file_bytes": 500}
 STATE = "out/.published.json"

@@ -15,11 +15,11 @@ import trailgate
 from publication_texts import record
 from sample_trail import ORDERS, Op, write_trail
 from trailgate.errors import DefinitionError, EncodeError, OptionError, StorageError
-from trailgate.jobs.publishing.job import publish_trail
-from trailgate.messages.publishing.choosing import ChosenOperations
+from trailgate.jobs.publishing import publish_trail
+from trailgate.messages.publishing import ChosenOperations
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.trail_files import find_trail
-from trailgate.storage.reading.trail.splits import SplitReader, TrailSplit
+from trailgate.storage.reading.splits import SplitReader, TrailSplit
 
 TRANSACTIONS = [[Op("I", n), Op("D", n + 1, ..., "old")] for n in range(0, 12, 2)]
 

@@ -15,10 +15,9 @@ from received_messages import ListFeed, received
 from trailgate.brokers.address import parse_address
 from trailgate.brokers.receiver import Window
 from trailgate.errors import BrokerError, WriteError
-from trailgate.jobs.receive.feeds.ahead import ReceivingAhead
-from trailgate.jobs.receive.feeds.feed import Part
-from trailgate.jobs.receive.feeds.journal_feed import JournalFeed
-from trailgate.storage.files.journal.journal import JournalOptions
+from trailgate.jobs.receive.feed import Part, ReceivingAhead
+from trailgate.jobs.receive.feeds import JournalFeed
+from trailgate.storage.journal.journal import JournalOptions
 
 WAIT = 120.0
 

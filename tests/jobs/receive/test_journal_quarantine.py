@@ -13,11 +13,10 @@ from capture_place import Place
 from journal_messages import letters_of, line, names_of, stored, storing
 from received_messages import ListFeed
 from trailgate.jobs.receive.journal_stream import TransactionBorders, good_operations_of
-from trailgate.jobs.receive.options import ReceiveOptions
-from trailgate.jobs.receive.run import LiveCapture
+from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.journal.journal import Journal, JournalOptions
-from trailgate.storage.files.journal.ranges import JournalIndex
+from trailgate.storage.journal.journal import Journal, JournalOptions
+from trailgate.storage.journal.reader import JournalIndex
 from trailgate.storage.live.appender import TrailAppender
 
 GO = ReceiveOptions("quarantine", until_empty=True, idle_seconds=0)

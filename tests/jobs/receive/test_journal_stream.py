@@ -16,8 +16,8 @@ from json_messages import json_capture
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.receive.journal_stream import TransactionBorders, operations_of
 from trailgate.operations.operations_table import to_operations
-from trailgate.storage.files.journal.journal import Journal, JournalOptions
-from trailgate.storage.files.journal.ranges import JournalIndex
+from trailgate.storage.journal.journal import Journal, JournalOptions
+from trailgate.storage.journal.reader import JournalIndex
 
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=12)
 

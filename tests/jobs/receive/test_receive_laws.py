@@ -17,14 +17,13 @@ from failing_disk import FailingDisk, KilledError
 from received_messages import ListFeed
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.receive.feeds.ahead import ReceivingAhead
-from trailgate.jobs.receive.feeds.feed import Feed
-from trailgate.jobs.receive.options import ReceiveOptions
-from trailgate.jobs.receive.run import LiveCapture
+from trailgate.jobs.receive.feed import Feed, ReceivingAhead
+from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
-from trailgate.storage.live.appender import AppendOptions, TrailAppender
-from trailgate.storage.live.disk import Disk
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.live.appender import TrailAppender
+from trailgate.storage.live.growing_file import Disk
+from trailgate.storage.live.live_trail import AppendOptions
+from trailgate.storage.reading.trails import read_trail
 
 PARTS = (0.0, 0.5, 1.0)  # of the write that a kill interrupts
 GO = ReceiveOptions("quarantine", until_empty=True, idle_seconds=0)

@@ -21,14 +21,13 @@ from laws import examples
 from publication_files import column, row, transaction, xml_publications
 from publication_texts import capture_of, record
 from received_messages import ListFeed
+from trailgate.capture.capture import Capture
+from trailgate.formats.publications.options import EventPublishingOptions
 from trailgate.jobs.capture.job import prepare
 from trailgate.jobs.capture.running import run_local
-from trailgate.jobs.receive.options import ReceiveOptions
-from trailgate.jobs.receive.run import LiveCapture
-from trailgate.messages.capture import Capture
-from trailgate.messages.event_publishing.options import EventPublishingOptions
+from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
 from trailgate.storage.live.appender import TrailAppender
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 from xml_files import DEFINITIONS as SHOP
 
 LIVE: Final = ReceiveOptions("quarantine", until_empty=True, idle_seconds=0)

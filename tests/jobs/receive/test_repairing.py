@@ -14,13 +14,14 @@ from failing_disk import FailingDisk, KilledError
 from jobs.receive.test_receive_laws import GO, bodies, live, names
 from received_messages import ListFeed
 from trailgate.errors import DecodeError, StorageError, TrailgateError
-from trailgate.jobs.receive import repairing
-from trailgate.jobs.receive.repairing import RepairSummary, capture_repaired
+from trailgate.jobs.receive import run as repairing
+from trailgate.jobs.receive.run import RepairSummary, capture_repaired
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.checkpoint import is_live
-from trailgate.storage.live.appender import AppendOptions, TrailAppender
-from trailgate.storage.live.disk import Disk
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.files.manifest import is_live
+from trailgate.storage.live.appender import TrailAppender
+from trailgate.storage.live.growing_file import Disk
+from trailgate.storage.live.live_trail import AppendOptions
+from trailgate.storage.reading.trails import read_trail
 
 SENT = bodies([["W"], ["B"], ["?"], ["E"], ["W"], ["?"], ["W"]])
 GOOD = "I,MY.ORDERS,2026-01-01,{},1,{}"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from received_messages import ListReceiver, received
 from trailgate.errors import TrailgateError
-from trailgate.jobs.receive.storing import StoringReceiver
-from trailgate.messages.parsing.message_ids import MessageIdRule
-from trailgate.storage.files.journal.journal import Journal, JournalOptions
+from trailgate.jobs.receive.journal_stream import StoringReceiver
+from trailgate.messages.metadata import MessageIdRule
+from trailgate.storage.journal.journal import Journal, JournalOptions
 
 SMALL = JournalOptions(segment_bytes=1)
 Sent = tuple[int, str]  # id, body

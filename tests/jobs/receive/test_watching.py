@@ -16,19 +16,20 @@ from hypothesis import strategies as st
 
 from brokers.real_brokers import free_ports
 from trailgate.errors import OptionError, WriteError
-from trailgate.jobs.receive.feeds.feed import Link
-from trailgate.jobs.receive.options import BatchReport
-from trailgate.jobs.receive.watching.metrics import as_text
-from trailgate.jobs.receive.watching.metrics_output import metrics_output
-from trailgate.jobs.receive.watching.reports import (
+from trailgate.jobs.receive.feed import Link
+from trailgate.jobs.receive.metrics import (
     OUTPUT,
     RECORDS,
+    SUMMED,
     TIME,
     Reporter,
     ReportOptions,
+    Statistics,
+    as_text,
+    metrics_output,
     read_reports,
 )
-from trailgate.jobs.receive.watching.statistics import SUMMED, Statistics
+from trailgate.jobs.receive.run import BatchReport
 
 parser = pytest.importorskip("prometheus_client.parser")
 

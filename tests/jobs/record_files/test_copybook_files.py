@@ -10,7 +10,7 @@ import pytest
 
 from trailgate.cobol.records.decoding import Depending, Shape
 from trailgate.errors import DecodeError, DefinitionError, OptionError
-from trailgate.jobs.record_files.reading import read_records
+from trailgate.jobs.record_files import read_records
 
 COPYBOOK = """
        01  HEADER.

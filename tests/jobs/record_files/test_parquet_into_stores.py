@@ -21,14 +21,8 @@ from stored_place import (
     stops,
 )
 from trailgate.errors import StorageError
-from trailgate.jobs.record_files.options import CopybookOptions
-from trailgate.jobs.record_files.parquet import (
-    ParquetJob,
-    prepare_parquet,
-    publishing,
-    run_local,
-    write_part,
-)
+from trailgate.jobs.parquet import ParquetJob, prepare_parquet, publishing, run_local, write_part
+from trailgate.jobs.record_files import CopybookOptions
 
 RECORDS = 30
 NOT_EMPTY = "the folder is not empty"

@@ -22,14 +22,14 @@ from damaged_trails import (
     write_files,
 )
 from laws import examples
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.errors import OptionError, StorageError, TrailgateError
-from trailgate.jobs.checking.report import check_trail
-from trailgate.jobs.salvage.job import salvage
+from trailgate.jobs.checking import check_trail
+from trailgate.jobs.salvage import salvage
 from trailgate.storage.files.listing import stored_file
-from trailgate.storage.reading.trail.trail_file import TrailFileReader
-from trailgate.storage.reading.trail.trails import read_trail
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trails import read_trail
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.framing import find_records
 from trailgate.trail.records.record import TrailRecord, encode_record
 
@@ -237,7 +237,7 @@ def test_what_is_saved_of_any_damaged_trail_checks_clean(
     paths[number].write_bytes(damaged(paths[number].read_bytes(), how))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trailgate.jobs.checking.file_walk.PORTION", portion)
+        patch.setattr("trailgate.jobs.checking.PORTION", portion)
         salvage(str(folder / "ot"), str(folder / "new"))
 
     report = check_trail(str(folder / "new"))

@@ -17,11 +17,10 @@ from operations_for_messages import capturable, captured, said
 from trail.batches import batch_of
 from trail.operation_strategies import DEFINITIONS, KEYLESS, NARROW
 from trailgate.errors import EncodeError, OptionError
-from trailgate.messages.debezium.learning import LearntTables
-from trailgate.messages.debezium.options import debezium_options
-from trailgate.messages.debezium.writer import DebeziumWriter
-from trailgate.messages.debezium.writer_options import DebeziumPublishOptions
-from trailgate.messages.properties.file import parse_properties
+from trailgate.formats.debezium.options import DebeziumPublishOptions, debezium_options
+from trailgate.formats.debezium.reader import LearntTables
+from trailgate.formats.debezium.writer import DebeziumWriter
+from trailgate.messages.properties import parse_properties
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions, Table
 

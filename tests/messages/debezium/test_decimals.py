@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError
-from trailgate.messages.debezium.decimals import decimal_texts
-from trailgate.messages.debezium.encodings import ENCODINGS
-from trailgate.messages.debezium.schemas import FieldType
+from trailgate.formats.debezium.values import ENCODINGS, FieldType, decimal_texts
 
 EXACT = Context(prec=400)
 

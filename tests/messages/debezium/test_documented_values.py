@@ -13,8 +13,8 @@ import pytest
 
 from json_messages import json_capture, messages_of
 from message_cases import rows_of
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.messages.debezium.encodings import ENCODINGS
+from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.formats.debezium.values import ENCODINGS
 from trailgate.model.tables import Column, Definitions, Table
 
 TEXT = Table("S.T", (Column("ID", 64, 10, key=True), Column("V", 64, 200)))

@@ -15,14 +15,14 @@ import trailgate
 from json_messages import json_capture, messages_of
 from trailgate.brokers.address import parse_address
 from trailgate.cli.main import run
-from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
+from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import DecodeError, DefinitionError, OptionError
+from trailgate.formats.debezium.options import debezium_options
+from trailgate.formats.debezium.reader import LearntTables
 from trailgate.jobs.capture.loading import load_definitions
 from trailgate.jobs.receive.job import opened
-from trailgate.jobs.receive.options import ReceiveOptions
-from trailgate.messages.debezium.learning import LearntTables
-from trailgate.messages.debezium.options import debezium_options
-from trailgate.messages.properties.file import parse_properties
+from trailgate.jobs.receive.run import ReceiveOptions
+from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 
 PROPERTIES: Final = "parser.type=debezium\ndebezium.txid=*txid\n"

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from message_cases import NOW, Case, check
-from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
-from trailgate.messages.capture import Capture
-from trailgate.messages.delimited.options import delimited_options
-from trailgate.messages.extract.parameters import parse_extract
-from trailgate.messages.properties.file import parse_properties
+from trailgate.capture.capture import Capture
+from trailgate.definitions.defgen import read_sourcedefs
+from trailgate.formats.delimited.options import delimited_options
+from trailgate.messages.extract_files import parse_extract
+from trailgate.messages.properties import parse_properties
 
 CASES = Path(__file__).parent / "cases"
 DEFINITIONS = read_sourcedefs((CASES / "shop.def").read_bytes())

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from full_operations import DEFINITIONS, transactions
 from laws import examples
 from publication_texts import capture_of, parse_all, rows_of
+from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import TrailgateError
-from trailgate.messages.publications import publish_options, writer_for
-from trailgate.messages.publishing.messages import Messages
-from trailgate.model.changes import ChangeBatch
-from trailgate.model.operations_schema import OPERATIONS_SCHEMA
+from trailgate.messages.publishing import Messages
+from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.operations.operations_table import from_operations
 
 MODEST = settings(max_examples=examples(40))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trailgate.messages.extract.parameter_reasons import NOTED, REFUSED, TRANSACTION_LOG
-from trailgate.messages.extract.parameters import OBEYED
-from trailgate.messages.extract.table_clauses import CLAUSES, REASONS
-from trailgate.operations.expressions.environment import ITEMS
-from trailgate.operations.expressions.functions import FUNCTIONS
+from trailgate.expressions.functions import FUNCTIONS, ITEMS
+from trailgate.messages.extract_files import (
+    CLAUSES,
+    NOTED,
+    OBEYED,
+    REASONS,
+    REFUSED,
+    TRANSACTION_LOG,
+)
 
 PAGE = (Path(__file__).parents[3] / "docs/extract.md").read_text()
 ROWS = re.findall(r"^\| ([A-Z][^|]*) \| (obeyed|noted|refused) \|", PAGE, re.MULTILINE)

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import OptionError
-from trailgate.messages.extract.parameter_reasons import NOTED, REFUSED
-from trailgate.messages.extract.parameters import OBEYED, parse_extract
-from trailgate.messages.extract.rules import CaptureRules, TableRule
-from trailgate.operations.expressions.values import Surroundings
+from trailgate.expressions.values import Surroundings
+from trailgate.messages.extract_files import NOTED, OBEYED, REFUSED, parse_extract
+from trailgate.messages.selection import CaptureRules, TableRule
 
 LEAST = "EXTRACT jmsvam\nVAM lib.so, PARAMS a.properties\n"
 MANUAL = """EXTRACT jmsvam

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from message_cases import batch_of
+from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.loading import load
-from trailgate.messages.capture import Capture, Parsed
 from trailgate.operations.operations_table import to_operations
 
 DEFINITIONS = """\

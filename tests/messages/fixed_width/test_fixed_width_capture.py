@@ -15,7 +15,7 @@ import trailgate
 from trailgate.cli.main import run
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.encoding import RecordEncoder
-from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
+from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.operations.operations_table import to_operations
 
 PROPERTIES = """parser.type=fixed

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from fixed_files import fixed_capture
 from oracles.fixed_naive import BadRecordError, Cell, images, signed, text, whole
-from trailgate.messages.capture import Capture, MessageBatch, TransactionState
+from trailgate.capture.capture import Capture
+from trailgate.messages.bounds import TransactionState
+from trailgate.messages.messages import MessageBatch
 from trailgate.operations.operations_table import to_operations
 
 COPYBOOK = """

@@ -18,8 +18,8 @@ from operations_for_messages import capturable, captured, said
 from trail.batches import batch_of
 from trail.operation_strategies import DEFINITIONS, NARROW
 from trailgate.errors import EncodeError, OptionError
-from trailgate.messages.json_operations.writer import JsonWriter
-from trailgate.messages.json_operations.writer_options import JsonPublishOptions
+from trailgate.formats.json.options import JsonPublishOptions
+from trailgate.formats.json.writer import JsonWriter
 from trailgate.model.tables import Column, Definitions, Table
 
 MODEST: Final = settings(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from json_messages import json_capture, messages_of
 from laws import examples, sampled
+from trailgate.capture.capture import Capture
 from trailgate.errors import TrailgateError
-from trailgate.messages.capture import Capture
 from xml_files import DEFINITIONS
 
 FOLDER: Final = Path(__file__).parent.parent

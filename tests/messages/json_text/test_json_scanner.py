@@ -12,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from json_messages import messages_of
-from trailgate.messages.json_text.kernels.layout import ARRAY, OBJECT, STRING
-from trailgate.messages.json_text.nodes import Nodes
-from trailgate.messages.json_text.records import document_records
-from trailgate.messages.json_text.scanner import DEPTH, Scanner
-from trailgate.messages.parsing.bad_messages import BadMessagesError
+from trailgate.formats.json.documents import DEPTH, Nodes, Scanner, document_records
+from trailgate.formats.json.scan_kernels import ARRAY, OBJECT, STRING
+from trailgate.messages.records import BadMessagesError
 
 _TEXT: Final = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 _NAMES: Final = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trailgate.errors import OptionError
-from trailgate.messages.delimited.options import delimited_options
-from trailgate.messages.properties.file import parse_properties
+from trailgate.formats.delimited.options import delimited_options
+from trailgate.messages.properties import parse_properties
 
 PROPERTIES = """\
 parser.type=delim

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from fixed_files import fixed_capture
+from trailgate.capture.capture import Capture
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
-from trailgate.messages.capture import Capture
-from trailgate.messages.fixed_width.options import FixedWidthOptions
-from trailgate.messages.properties.rows import SourceKind
+from trailgate.formats.fixed_width.options import FixedWidthOptions
+from trailgate.messages.property_rows import SourceKind
 
 WRONG = tomllib.loads((Path(__file__).parent / "cases/wrong_fixed.toml").read_text())
 LEAST = """fixed.copybook=a.cpy

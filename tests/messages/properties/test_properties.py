@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.datetime_formats import compile_format
+from trailgate.capture.formats import parser_of
+from trailgate.columnar.temporal import compile_format
 from trailgate.errors import OptionError
-from trailgate.messages.delimited.options import DelimitedOptions, delimited_options
-from trailgate.messages.parsers import parser_of
-from trailgate.messages.properties.file import parse_properties
-from trailgate.messages.properties.rows import SourceKind
-from trailgate.messages.properties.table import PROPERTIES, Effect, PropertyRow, ValueKind, row_of
-from trailgate.messages.properties.values import Lookup, ValueSource, parse_bytes
+from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
+from trailgate.messages.properties import Lookup, ValueSource, parse_bytes, parse_properties
+from trailgate.messages.property_rows import Effect, PropertyRow, SourceKind, ValueKind
+from trailgate.messages.property_table import PROPERTIES, row_of
 
 CASES = Path(__file__).parent / "cases"
 WRONG = tomllib.loads((CASES / "wrong.toml").read_text())

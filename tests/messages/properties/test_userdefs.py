@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.definitions.defgen.sourcedefs import read_sourcedefs, write_sourcedefs
+from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.errors import OptionError
+from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
 from trailgate.jobs.capture.loading import load_capture, messages_from
-from trailgate.messages.delimited.options import DelimitedOptions, delimited_options
-from trailgate.messages.properties.file import parse_properties
-from trailgate.messages.properties.table import row_of
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.property_table import row_of
 from trailgate.model.tables import Definitions
 from trailgate.operations.operations_table import to_operations
 

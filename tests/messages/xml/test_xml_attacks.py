@@ -8,8 +8,8 @@ import tracemalloc
 import pytest
 
 from trailgate.errors import DecodeError
+from trailgate.formats.xml.documents import parse_document
 from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.xml.tree.documents import parse_document
 from xml_files import xml_capture
 
 RULES = """xml.rules=t

@@ -11,12 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from laws import examples
+from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError
+from trailgate.formats.xml import splitter as cutter
+from trailgate.formats.xml.documents import parse_document
+from trailgate.formats.xml.options import XmlOptions
 from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.capture import Capture, TransactionState
-from trailgate.messages.xml.cutting import cutter
-from trailgate.messages.xml.options import XmlOptions
-from trailgate.messages.xml.tree.documents import parse_document
+from trailgate.messages.bounds import TransactionState
 from xml_files import xml_capture
 
 RULES = """xml.rules=t

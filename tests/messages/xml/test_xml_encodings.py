@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from trailgate.errors import DecodeError, OptionError
+from trailgate.formats.xml import reader as reading
+from trailgate.formats.xml.documents import utf8_of
 from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.xml import reading
-from trailgate.messages.xml.tree.checking import utf8_of
 from xml_files import xml_capture
 
 RULES = """xml.rules=o

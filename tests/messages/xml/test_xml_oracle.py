@@ -10,9 +10,9 @@ from lxml import etree
 
 from laws import examples
 from trailgate.errors import DecodeError
-from trailgate.messages.xml.paths import parse_path
-from trailgate.messages.xml.tree.documents import BLANKS, Document, Element, parse_document
-from trailgate.messages.xml.tree.matching import Matcher
+from trailgate.formats.xml.documents import BLANKS, Document, Element, parse_document
+from trailgate.formats.xml.matching import Matcher
+from trailgate.formats.xml.rules import parse_path
 
 NAMES = st.sampled_from(["a", "b", "c"])
 TEXTS = st.sampled_from(

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from message_cases import together
 from trailgate.errors import OptionError
-from trailgate.messages.properties.file import parse_properties
-from trailgate.messages.properties.xml_rules import OTHERS, VALUES
-from trailgate.messages.xml.options import XmlOptions, xml_options
-from trailgate.messages.xml.paths import Part, parse_path
+from trailgate.formats.xml.options import XmlOptions, xml_options
+from trailgate.formats.xml.rules import OTHERS, VALUES, Part, parse_path
+from trailgate.messages.properties import parse_properties
 
 WRONG = tomllib.loads((Path(__file__).parent / "wrong-rules.toml").read_text())
 DOC = Path(__file__).parents[3] / "docs" / "xml.md"

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from laws import examples
 from trailgate.errors import DecodeError, OptionError
-from trailgate.messages.parsing.messages import MessageBatch
-from trailgate.messages.properties.file import parse_properties
-from trailgate.messages.xml.automaton import NotForScannerError, compile_rules
-from trailgate.messages.xml.findings import Findings, Found
-from trailgate.messages.xml.format import XmlFormat
-from trailgate.messages.xml.options import XmlOptions, xml_options
-from trailgate.messages.xml.scanner import Scanned, Scanner
-from trailgate.messages.xml.tree.documents import Limits, parse_document
+from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
+from trailgate.formats.xml.documents import Limits, parse_document
+from trailgate.formats.xml.findings import Findings, Found
+from trailgate.formats.xml.options import XmlOptions, xml_options
+from trailgate.formats.xml.reader import XmlFormat
+from trailgate.formats.xml.scanner import Scanned, Scanner
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.properties import parse_properties
 
 NAMES = st.sampled_from(["a", "b", "c", "op"])
 TEXTS = st.sampled_from(

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import product
 from typing import Any
 
-from trailgate.operations.expressions.nodes import (
+from trailgate.expressions.syntax import (
     ColumnName,
     Comparison,
     Junction,

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from operations.expressions.blocks import MISSING, block_of
-from trailgate.columnar.kernels.hashing import hash_texts
+from trailgate.columnar.kernels.rows import hash_texts
 from trailgate.columnar.rows import text_view
 from trailgate.errors import OptionError
+from trailgate.expressions.evaluation import selected, texts
+from trailgate.expressions.functions import ITEMS
+from trailgate.expressions.parser import parse_condition, parse_value
+from trailgate.expressions.values import Surroundings
 from trailgate.model.changes import DELETE, KEY_UPDATE
-from trailgate.operations.expressions.environment import ITEMS
-from trailgate.operations.expressions.evaluation import selected, texts
-from trailgate.operations.expressions.parser import parse_condition, parse_value
-from trailgate.operations.expressions.values import Surroundings
 
 COLUMNS: dict[str, list[Any]] = {
     "ID": [1, 2, 3],

@@ -14,9 +14,9 @@ from laws import examples
 from operations.expressions.blocks import MISSING, NAMES, TABLE, block_of
 from operations.expressions.oracle import outcomes
 from trailgate.errors import OptionError
-from trailgate.operations.expressions.evaluation import no_rows, selected, texts
-from trailgate.operations.expressions.functions import FUNCTIONS
-from trailgate.operations.expressions.parser import parse_condition, parse_value
+from trailgate.expressions.evaluation import no_rows, selected, texts
+from trailgate.expressions.functions import FUNCTIONS
+from trailgate.expressions.parser import parse_condition, parse_value
 
 WORDS = st.sampled_from(
     [

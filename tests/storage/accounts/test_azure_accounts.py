@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trailgate.errors import OptionError, masked
-from trailgate.storage.accounts.azure import BLOB, AzurePlace, azure_place
+from trailgate.storage.files.accounts import BLOB, AzurePlace, azure_place
 from trailgate.storage.stores.kinds import writable_store
 
 VARIABLES = ("CONNECTION_STRING", "ACCOUNT", "KEY", "SAS_TOKEN")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trailgate.errors import OptionError
-from trailgate.storage.accounts.google import EMULATOR, SERVER, google_files, google_place
+from trailgate.storage.files.accounts import EMULATOR, SERVER, google_files, google_place
 
 
 def test_addresses_name_bucket_key_and_server(monkeypatch: pytest.MonkeyPatch) -> None:

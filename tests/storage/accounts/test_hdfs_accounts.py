@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trailgate.errors import OptionError
-from trailgate.storage.accounts.hdfs import hdfs_place
 from trailgate.storage.files.addresses import locate
+from trailgate.storage.files.hadoop import hdfs_place
 
 
 def test_addresses_name_a_cluster_and_a_path() -> None:

@@ -14,7 +14,7 @@ from trailgate.cli.main import run
 from trailgate.errors import OptionError, StorageError
 from trailgate.storage.files.found_files import find_files
 from trailgate.storage.files.trail_files import find_trail, find_trails
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 
 ODD = os.fsdecode(b"o\xfft")
 

@@ -13,7 +13,7 @@ from trailgate.model.tables import Column
 from trailgate.storage.files.durable import writing
 from trailgate.storage.files.found_files import find_files
 from trailgate.trail.values.codec import RecordValues, TargetColumn
-from trailgate.trail.values.raw import encode_fixed_bytes
+from trailgate.trail.values.text import encode_fixed_bytes
 
 
 def test_a_refusal_names_the_file_of_the_system_else_the_one_that_was_written() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.storage.hadoop.refusals import refusal
+from trailgate.storage.files.hadoop import refusal
 
 NO_DATANODE: Final = (
     "File /a/x could only be written to 0 of the 1 minReplication nodes. "

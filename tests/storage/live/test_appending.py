@@ -20,24 +20,24 @@ from trailgate.errors import (
     StorageError,
     TransactionError,
 )
-from trailgate.jobs.capture.options import CaptureOptions
+from trailgate.jobs.capture.job import CaptureOptions
 from trailgate.model.tables import Column, Definitions
 from trailgate.operations.operations_table import to_operations
-from trailgate.storage.files.checkpoint import TransactionMark, read_checkpoint
-from trailgate.storage.files.trail_files import TrailFile
-from trailgate.storage.live import disk, recovery
-from trailgate.storage.live.appender import AppendOptions, Recovery, TrailAppender
-from trailgate.storage.live.disk import Disk
-from trailgate.storage.live.growing_file import GrowingFile
-from trailgate.storage.reading.trail.trail_file import TrailFileReader
-from trailgate.storage.reading.trail.trails import read_trail
-from trailgate.storage.writing.places.local_place import LocalPlace
+from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.manifest import TransactionMark, read_checkpoint
+from trailgate.storage.live import growing_file as disk
+from trailgate.storage.live import recovery
+from trailgate.storage.live.appender import TrailAppender
+from trailgate.storage.live.growing_file import Disk, GrowingFile
+from trailgate.storage.live.live_trail import AppendOptions, Recovery
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.writing.local_place import LocalPlace
 from trailgate.storage.writing.target import check_trail
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.writing.restart import restart_record
-from trailgate.trail.writing.trail_format import TrailFormat
+from trailgate.trail.writing.trail_format import TrailFormat, restart_record
 
 SOURCE = [
     [Op("I", 1)],

@@ -23,7 +23,7 @@ from failing_disk import FailingDisk, KilledError
 from laws import chance, examples, kills, sampled
 from live_source import SIZE, SMALL_SOURCE, expected, kept, large_source, write
 from sample_trail import Op, Transaction
-from trailgate.storage.live.appender import AppendOptions, Recovery
+from trailgate.storage.live.live_trail import AppendOptions, Recovery
 from trailgate.trail.writing.trail_format import TrailFormat
 
 MODES = {

@@ -17,23 +17,22 @@ from hypothesis import strategies as st
 from failing_disk import FailingDisk, KilledError
 from laws import FAST, sampled
 from sample_trail import DEFINITIONS, NOTES, Op, changes
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, TransactionError
-from trailgate.jobs.checking.report import check_trail
+from trailgate.jobs.checking import check_trail
 from trailgate.operations.operations_table import to_operations
 from trailgate.storage.files.manifest import QueryPosition, read_manifest
-from trailgate.storage.live.batch import Batch, BatchPart
-from trailgate.storage.live.batch_commit import commit_batch
-from trailgate.storage.live.disk import Disk
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
+from trailgate.storage.live.growing_file import Disk
+from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.writing.table_writing import (
+    Chain,
     TableOptions,
     planned_target,
     prepare_writing,
     publish_parts,
     write_part,
 )
-from trailgate.storage.writing.transaction_chain import Chain
 from trailgate.trail.writing.trail_format import TrailFormat
 
 SOURCE = [

@@ -9,13 +9,14 @@ import pytest
 
 from sample_trail import ORDERS, Op, changes
 from trail.building import cell, record, text
-from trailgate.definitions.defgen.sourcedefs import read_sourcedefs, write_sourcedefs
-from trailgate.jobs.checking.report import check_trail
+from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
+from trailgate.jobs.checking import check_trail
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import table_name
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.storage.live.appender import AppendOptions, TrailAppender
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.live.appender import TrailAppender
+from trailgate.storage.live.live_trail import AppendOptions
+from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.writing.trail_format import TrailFormat
 
 COLUMNS = (Column("ID", 64, 10, key=True), Column("V", 64, 10))

@@ -11,8 +11,8 @@ from failing_disk import FailingDisk, KilledError
 from laws import sampled
 from live_source import MODES, SMALL_SOURCE, write
 from trailgate.storage.files.trail_files import find_begun_trail
-from trailgate.storage.reading.trail.stream import TrailStream
-from trailgate.storage.reading.trail.trails import read_split, read_trail
+from trailgate.storage.reading.trail_stream import TrailStream
+from trailgate.storage.reading.trails import read_split, read_trail
 
 
 def what(batches: Any) -> list[Any]:

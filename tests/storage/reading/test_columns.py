@@ -9,8 +9,8 @@ import pytest
 
 from sample_trail import NOTES, ORDERS, Op, write_trail
 from trailgate.errors import DecodeError, OptionError
-from trailgate.operations.projection import Projection
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.operations.shapes import Projection
+from trailgate.storage.reading.trails import read_trail
 
 FILES = [
     [[Op("I", 1)], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],

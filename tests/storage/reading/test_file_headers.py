@@ -17,12 +17,12 @@ from laws import examples, sampled
 from sample_trail import Op, write_trail
 from trailgate.cli.main import main
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking.report import check_trail
-from trailgate.storage.files.trail_files import TrailFile, find_trail
-from trailgate.storage.reading.trail.notices import Notices
-from trailgate.storage.reading.trail.tables import defined_tables
-from trailgate.storage.reading.trail.trail_file import TrailFileReader
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.jobs.checking import check_trail
+from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading.splits import Notices
+from trailgate.storage.reading.trail_file import TrailFileReader, defined_tables
+from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.file_header import decode_header, encode_header
 
 COMPATIBILITY_INFO = 21

@@ -7,7 +7,7 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.storage.reading.messages.file_list import FileList, MessageFile
+from trailgate.storage.reading.message_files import FileList, MessageFile
 
 FILES = st.builds(
     MessageFile,

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError, StorageError
-from trailgate.storage.reading.messages.batches import read_messages
-from trailgate.storage.reading.messages.file_list import MessageFile
-from trailgate.storage.reading.messages.files import (
+from trailgate.storage.reading.message_files import (
     LEAST_BYTES,
     SHARED,
     SPLIT_BYTES,
     START,
+    MessageFile,
     MessageFiles,
     MessagePlace,
     find_messages,
     plan_ranges,
+    read_messages,
 )
 
 Found = list[tuple[MessagePlace, bytes]]

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from trailgate.errors import StorageError
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.found_files import FoundFile, find_growing
-from trailgate.storage.reading.batch_limit import BatchLimit
-from trailgate.storage.reading.messages.stream import BEGIN, MessageOffset, MessageStream
+from trailgate.storage.reading.message_stream import BEGIN, BatchLimit, MessageOffset, MessageStream
 
 
 class Folder:

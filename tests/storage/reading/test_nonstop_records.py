@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from trail.building import BIG, LITTLE, cell, record, text
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import DecodeError
-from trailgate.jobs.checking.report import check_trail
+from trailgate.jobs.checking import check_trail
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.checking.findings import Severity
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.tokens import ByteOrder
 
 FIXED = Table(
     "NS.FIXED",

@@ -13,8 +13,8 @@ import pytest
 from raw_trail import inserts, write_files
 from trailgate.cli.main import run
 from trailgate.errors import OptionError
-from trailgate.jobs.checking.report import check_trail
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.jobs.checking import check_trail
+from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.checking.findings import NEWER
 
 HELD = "the last operation of an open transaction is left out"

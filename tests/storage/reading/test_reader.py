@@ -10,10 +10,10 @@ import pytest
 
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError
-from trailgate.model.operations_schema import OPERATIONS_SCHEMA
+from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.trail_files import find_trail
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 
 FILES = [
     [[Op("I", 1, "one")], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sample_trail import Op, write_trail
 from trailgate.errors import DecodeError, OptionError
 from trailgate.storage.reading.threads import HELD, in_order, thread_count
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 
 
 def taken(parts: list[list[int]], bad: int, threads: int) -> tuple[list[int], str]:
@@ -85,7 +85,7 @@ FILES = [[[Op("I", 10 * file + i, "x" * 50)] for i in range(40)] for file in ran
 def test_a_trail_is_read_by_threads_as_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trailgate.storage.reading.trail.trails.THREAD_BYTES", 700)
+    monkeypatch.setattr("trailgate.storage.reading.trails.THREAD_BYTES", 700)
     prefix = write_trail(tmp_path / "ot", FILES)
 
     def rows(threads: int) -> list[object]:
@@ -98,7 +98,7 @@ def test_a_trail_is_read_by_threads_as_by_one(
 def test_a_damaged_trail_is_read_by_threads_up_to_the_same_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trailgate.storage.reading.trail.trails.THREAD_BYTES", 700)
+    monkeypatch.setattr("trailgate.storage.reading.trails.THREAD_BYTES", 700)
     prefix = write_trail(tmp_path / "ot", FILES)
     path = Path(f"{prefix}000000003")
     data = bytearray(path.read_bytes())

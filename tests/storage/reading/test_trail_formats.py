@@ -10,20 +10,22 @@ import pyarrow as pa
 import pytest
 
 from trail.batches import batch_of
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import EncodeError, StorageError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.operations.operations_table import to_operations
-from trailgate.storage.files.trail_files import TrailFile
-from trailgate.storage.reading.trail.trail_file import TrailFileReader
-from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
+from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading.splits import plan_splits
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trails import read_split, read_trail
 from trailgate.storage.writing.table_writing import (
     TableOptions,
     prepare_writing,
     publish_parts,
     write_part,
 )
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 
 KEY = Column("ID", 64, 40, fetch_offset=0, internal_length=40, binary_length=40, key=True)

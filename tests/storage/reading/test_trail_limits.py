@@ -14,11 +14,12 @@ from raw_trail import abend, definition, inserts, write_files
 from sample_trail import ORDERS
 from trail.building import LARGE, cell, piece, record, text
 from trailgate.errors import StorageError, TrailgateError
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
-from trailgate.storage.reading.trail import restarts
-from trailgate.storage.reading.trail import splits as trail_splits
-from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
-from trailgate.storage.reading.trail.transaction_spans import (
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
+from trailgate.storage.reading import splits as trail_splits
+from trailgate.storage.reading import transaction_spans as restarts
+from trailgate.storage.reading.splits import plan_splits
+from trailgate.storage.reading.trails import read_split, read_trail
+from trailgate.storage.reading.transaction_spans import (
     first_end,
     is_abandoned,
     last_begin,

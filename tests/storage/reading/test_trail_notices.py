@@ -10,8 +10,8 @@ import pytest
 
 from damaged_trails import ONLY, by_index, change, metadata, write_files
 from sample_trail import NOTES
-from trailgate.jobs.checking.report import check_trail
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.jobs.checking import check_trail
+from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.records.record import TrailRecord
 
 UNREAD = replace(metadata(1), data=bytes(range(81)))

@@ -14,9 +14,9 @@ from raw_trail import inserts, write_files
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import OptionError
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.storage.reading.trail.options import OPTIONS, ReadOptions
-from trailgate.storage.reading.trail.rows import chosen_rows
-from trailgate.storage.reading.trail.trails import find_trail, plan_reading, read_split, read_trail
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading.options import OPTIONS, ReadOptions, chosen_rows
+from trailgate.storage.reading.trails import plan_reading, read_split, read_trail
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
 
 PAGE = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()

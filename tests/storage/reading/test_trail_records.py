@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from laws import examples
 from raw_trail import BIG, LITTLE, abend, definition, inserts, restart_ok, write_files
 from trail.building import record
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.errors import OptionError
-from trailgate.storage.reading.trail.options import ReadOptions
-from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading.options import ReadOptions
+from trailgate.storage.reading.splits import plan_splits
+from trailgate.storage.reading.trails import read_split, read_trail
 from trailgate.trail.annotation.walk import analyze
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import (
     ORACLE,
     DatabaseInfo,
@@ -27,6 +28,7 @@ from trailgate.trail.format.file_header import (
     encode_header,
 )
 from trailgate.trail.format.record_types import RECORD_TYPES, Role
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
 from trailgate.trail.records.record import Token, TrailRecord, decode_record, encode_record
 

@@ -10,15 +10,17 @@ import pytest
 from raw_trail import BIG, LITTLE, definition, inserts, write_files
 from sample_trail import DEFINITIONS, ORDERS
 from trail.building import METADATA, cell, record, table_record, text
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.model.tables import Column, Database, Definitions, Table
-from trailgate.storage.reading.trail import splits as trail_splits
-from trailgate.storage.reading.trail import tables as trail_tables
-from trailgate.storage.reading.trail.trail_file import TrailFileReader
-from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading import splits as trail_splits
+from trailgate.storage.reading import trail_file as trail_tables
+from trailgate.storage.reading.splits import plan_splits
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trails import read_split, read_trail
 from trailgate.trail.format.file_header import DatabaseInfo, FileHeader, TrailInfo, encode_header
+from trailgate.trail.format.tokens import ByteOrder
 
 OTHER = Table("MY.OTHER", (Column("A", 64, 20, key=True), Column("B", 64, 20)))
 

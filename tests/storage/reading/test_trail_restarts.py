@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from laws import examples
 from raw_trail import LITTLE, abend, definition, inserts, restart_ok, write_files
 from trailgate.errors import DecodeError, TruncatedError
-from trailgate.storage.reading.trail import splits as trail_splits
-from trailgate.storage.reading.trail.restarts import Abandoned
-from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading import splits as trail_splits
+from trailgate.storage.reading.splits import plan_splits
+from trailgate.storage.reading.trails import read_split, read_trail
+from trailgate.storage.reading.transaction_spans import Abandoned
 
 ONE, TWO, THREE = inserts([1], tx=1), inserts([2, 3, 4], tx=2), inserts([5, 6], tx=3)
 

@@ -16,13 +16,9 @@ from laws import examples
 from raw_trail import abend, definition, inserts, write_files
 from trailgate.errors import OptionError, StorageError
 from trailgate.storage.files.trail_files import find_begun_trail
-from trailgate.storage.reading.batch_limit import NO_LIMIT, BatchLimit
-from trailgate.storage.reading.trail.stream import (
-    StreamOffset,
-    TrailStream,
-    starting_position,
-)
-from trailgate.storage.reading.trail.trails import read_split, read_trail
+from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
+from trailgate.storage.reading.trail_stream import StreamOffset, TrailStream, starting_position
+from trailgate.storage.reading.trails import read_split, read_trail
 
 ONE, TWO, THREE = inserts([1], tx=1), inserts([2, 3, 4], tx=2), inserts([5, 6], tx=3)
 

@@ -20,7 +20,9 @@ from trail.building import (
     text,
 )
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading.splits import plan_splits
+from trailgate.storage.reading.trails import read_split, read_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 
 TABLE = Table("S.T", (Column("ID", 64, 10, key=True), Column("NOTE", 64, 50)))

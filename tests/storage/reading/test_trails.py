@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from laws import examples
 from sample_trail import DEFINITIONS, NOTES, Op, write_trail
 from trailgate.errors import OptionError, StorageError, TrailgateError, TruncatedError
-from trailgate.model.operations_schema import OPERATIONS_SCHEMA
-from trailgate.storage.reading.trail.trails import find_trail, plan_splits, read_split, read_trail
+from trailgate.model.changes import OPERATIONS_SCHEMA
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading.splits import plan_splits
+from trailgate.storage.reading.trails import read_split, read_trail
 
 FILES = [
     [

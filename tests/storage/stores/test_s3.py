@@ -13,8 +13,8 @@ from store_servers.bucket import Bucket
 from store_servers.s3 import S3Server
 from trailgate.errors import OptionError, WriteError
 from trailgate.storage.stores.kinds import writable_store
-from trailgate.storage.stores.parted_upload import PART
-from trailgate.storage.stores.s3_client import S3Bucket
+from trailgate.storage.stores.object_store import PART
+from trailgate.storage.stores.s3 import S3Bucket
 
 
 def test_addresses_have_the_parameters_of_pyarrow(s3_server: S3Server, s3_bucket: Bucket) -> None:

@@ -20,11 +20,9 @@ from stored_place import short_parts
 from trailgate.errors import StorageError, WriteError
 from trailgate.storage.files.addresses import locate, read_whole
 from trailgate.storage.stores import azure, s3
-from trailgate.storage.stores.conditions import check_conditions
 from trailgate.storage.stores.kinds import STORES, writable_store
-from trailgate.storage.stores.object_store import Range
-from trailgate.storage.stores.parted_upload import PART
-from trailgate.storage.stores.s3_parts import MIN_PART
+from trailgate.storage.stores.object_store import PART, Range, check_conditions
+from trailgate.storage.stores.s3 import MIN_PART
 
 MIB = 1 << 20
 CONDITIONS = {"IfNoneMatch", "IfMatch", "etag", "match_condition", "ifGenerationMatch"}

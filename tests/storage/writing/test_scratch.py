@@ -8,7 +8,7 @@ from tempfile import gettempdir
 import pytest
 
 from store_servers.bucket import Bucket
-from trailgate.storage.writing.places.scratch import OF_SPARK, scratch_folder
+from trailgate.storage.writing.store_place import OF_SPARK, scratch_folder
 from trailgate.storage.writing.target import place_of
 
 

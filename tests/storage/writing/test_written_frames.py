@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from laws import examples
 from sample_trail import DEFINITIONS, NOTES, ORDERS, Op, write_trail
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TransactionError
-from trailgate.jobs.checking.report import check_trail
+from trailgate.jobs.checking import check_trail
 from trailgate.storage.live.appender import TrailAppender
-from trailgate.storage.reading.trail.trails import read_trail
+from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.writing.table_writing import (
     TableOptions,
     prepare_writing,

@@ -10,13 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trail.format.test_trail_header import case_bytes
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.model.tables import Column, Table
-from trailgate.trail.annotation.elements import Bytes, Damage, Element, content, problems
-from trailgate.trail.annotation.listing import as_values, lines
+from trailgate.trail.annotation.elements import (
+    Bytes,
+    Damage,
+    Element,
+    as_values,
+    content,
+    lines,
+    problems,
+)
 from trailgate.trail.annotation.walk import analyze
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import DatabaseInfo, FileHeader, TrailInfo, encode_header
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.metadata import table_data
 from trailgate.trail.records.record import Token, TrailRecord, encode_record
 

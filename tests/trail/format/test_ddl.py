@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError
-from trailgate.trail.format.ddl import FIELDS, read_ddl
+from trailgate.trail.format.record_types import FIELDS, read_ddl
 
 SPECIAL, ESCAPED = r"([\\',=()])", r"\\\1"
 PRINTED = (

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from trailgate.errors import DecodeError, TruncatedError
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import (
     GROUPS,
     FileHeader,
@@ -20,7 +19,7 @@ from trailgate.trail.format.file_header import (
     encode_header,
     header_patches,
 )
-from trailgate.trail.format.tokens import FILE_HEADER, outer_object, token
+from trailgate.trail.format.tokens import FILE_HEADER, ByteOrder, outer_object, token
 
 FIELDS = tomllib.loads((Path(__file__).parents[1] / "cases/headers/fields.toml").read_text())[
     "field"

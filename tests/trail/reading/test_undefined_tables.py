@@ -26,7 +26,7 @@ from trailgate.errors import DecodeError, DefinitionError, TrailgateError
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.operations.operations_table import to_operations
-from trailgate.operations.typed_shape import to_typed
+from trailgate.operations.shapes import to_typed
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.writing.writer import encode
 

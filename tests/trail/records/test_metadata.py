@@ -6,8 +6,7 @@ import pickle
 import time
 
 from damaged_trails import metadata
-from trailgate.trail.records.growing_map import GrowingMap
-from trailgate.trail.records.metadata import NO_TABLES
+from trailgate.trail.records.metadata import NO_TABLES, GrowingMap
 
 MANY = 20_000
 

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column, Table
-from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.records.framing import RecordPlaces
+from trailgate.trail.format.tokens import ByteOrder
+from trailgate.trail.records.framing import RecordPlaces, Spans, TrailBytes, trail_bytes
 from trailgate.trail.records.record_view import view_records
-from trailgate.trail.records.trail_bytes import Spans, TrailBytes, trail_bytes
-from trailgate.trail.values.cell_places import find_cells, hold_cells
+from trailgate.trail.values.cells import find_cells, hold_cells
 
 COLUMNS = 5
 TABLE = Table("S.T", tuple(Column(f"C{i}", 64, 20) for i in range(COLUMNS)))

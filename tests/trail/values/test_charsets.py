@@ -11,18 +11,12 @@ from hypothesis import strategies as st
 
 from trail.batches import operations_of
 from trail.building import INSERT, LARGE, cell, piece, record, text
+from trailgate.columnar.code_pages.pages import SingleBytePage
 from trailgate.columnar.code_pages.registry import code_page
-from trailgate.columnar.code_pages.single_byte import SingleBytePage
 from trailgate.errors import DecodeError, EncodeError, OptionError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.values.charsets import (
-    CHARSETS,
-    ROWS,
-    charset_named,
-    decoded_texts,
-    encoded_texts,
-)
+from trailgate.trail.values.codec import CHARSETS, ROWS, charset_named, decoded_texts, encoded_texts
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.codec)

@@ -10,7 +10,7 @@ import pytest
 
 from trail.written_formats import expected, read_again, written
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 
 CASES = Path(__file__).parents[1] / "cases/formats"

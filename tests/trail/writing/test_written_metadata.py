@@ -14,7 +14,6 @@ from trail.operation_strategies import DEFINITIONS, NARROW, WIDE
 from trail.written_formats import records_of
 from trailgate.errors import EncodeError, OptionError
 from trailgate.model.tables import Column, Database, Definitions, Table
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import (
     FileHeader,
     ProducerInfo,
@@ -22,8 +21,9 @@ from trailgate.trail.format.file_header import (
     decode_header,
     encode_header,
 )
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.metadata import NO_TABLES, MetadataKind
-from trailgate.trail.writing.file_beginning import file_begin, metadata_bytes
+from trailgate.trail.writing.file_headers import file_begin, metadata_bytes
 from trailgate.trail.writing.trail_format import RELEASES, TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode
 

@@ -1,4 +1,11 @@
-"""One connection of AMQP 1.0: a socket, and the library's engine, which knows the protocol and does no input or output."""
+"""The library that has the protocol of AMQP 1.0: python-qpid-proton, an extra.
+
+Deliveries of a link: the bytes of whole messages, one after the other, until a window is made of them.
+
+The source of a link: the queue or topic of an address, as brokers of JMS take it.
+
+One connection of AMQP 1.0: a socket, and the library's engine, which knows the protocol and does no input or output.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +13,151 @@ import select
 import ssl
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
-from trailgate.brokers.address import BrokerAddress
-from trailgate.brokers.amqp.deliveries import LONGEST, Deliveries
-from trailgate.brokers.amqp.library import proton
-from trailgate.brokers.amqp.source import name_source
-from trailgate.brokers.sockets import CONNECT_SECONDS, connected, received_into
-from trailgate.errors import BrokerError, BrokerRefusedError, Where
+import numpy as np
+
+from trailgate.arrays import Longs
+from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
+from trailgate.brokers.receiver import CONNECT_SECONDS, connected, received_into
+from trailgate.errors import BrokerError, BrokerRefusedError, MissingDependencyError, Where
+
+
+def proton() -> Any:
+    """Return the library; raises MissingDependencyError."""
+    try:
+        import proton as library  # noqa: PLC0415  an extra
+    except ImportError:
+        problem = "AMQP needs python-qpid-proton"
+        raise MissingDependencyError.of_extra(problem, "amqp") from None
+    return library
+
+
+def proton_functions() -> Any:
+    """Return the functions of Proton C that the library is made of.
+
+    For each delivery the library's own objects cost 13 µs, these functions 2 (decision 0044).
+    """
+    import cproton  # noqa: PLC0415  an extra
+
+    return cproton
+
+
+LONGEST: Final = 1 << 30  # bytes of a message: what one column of bodies has room for, twice
+
+
+class Delivered(NamedTuple):
+    """Encoded messages: where each begins in the data, and the end; and what accepting them needs."""
+
+    data: bytes
+    places: Longs
+    deliveries: Sequence[Any]
+
+
+class Deliveries:
+    """Takes what has come from a link. What is partly there is taken too, so that the session's window never closes."""
+
+    def __init__(self, link: Any, ahead: int) -> None:
+        self._link, self._ahead = link, ahead
+        self._functions = proton_functions()
+        self._data = bytearray()
+        self._sizes: list[int] = []
+        self._deliveries: list[Any] = []
+        self._open = 0  # bytes at the end of the data, of a message that is not whole
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    @property
+    def waiting(self) -> int:
+        """Return how many bytes were taken, and are in no window."""
+        return len(self._data)
+
+    @property
+    def is_too_long(self) -> bool:
+        """Return whether a message has more bytes than there may be."""
+        return self._open > LONGEST
+
+    def ask(self) -> None:
+        """Let the broker send more, once half of what it may send ahead has come."""
+        link = self._link._impl  # noqa: SLF001  the library's
+        credit = self._functions.pn_link_credit(link)
+        if 2 * credit <= self._ahead:
+            self._functions.pn_link_flow(link, self._ahead - credit)
+
+    def take(self) -> None:
+        """Take the bytes that have come."""
+        link, known = self._link._impl, self._functions  # noqa: SLF001  the library's
+        current, advance, receive = known.pn_link_current, known.pn_link_advance, known.pn_link_recv
+        while delivery := current(link):
+            if known.pn_delivery_aborted(delivery):
+                # AMQP 1.0, 2.7.5: what was transferred of it is to be discarded.
+                del self._data[len(self._data) - self._open :]
+                self._open = 0
+                known.pn_delivery_settle(delivery)
+                continue
+            size, raw = receive(link, known.pn_delivery_pending(delivery))
+            if size > 0:
+                self._data += raw
+                self._open += size
+            if known.pn_delivery_partial(delivery):
+                return
+            self._sizes.append(self._open)
+            self._deliveries.append(delivery)
+            self._open = 0
+            advance(link)
+
+    def window(self, limit: int) -> Delivered:
+        """Return the first messages, so many at most."""
+        sizes, deliveries = self._sizes[:limit], self._deliveries[:limit]
+        places = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=places[1:])
+        data = bytes(memoryview(self._data)[: places[-1]])
+        del self._sizes[:limit], self._deliveries[:limit], self._data[: places[-1]]
+        return Delivered(data, places, deliveries)
+
+    def accept(self, delivered: Delivered) -> None:
+        """Accept and settle messages; they are forgotten by the broker once that has reached it."""
+        known = self._functions
+        for delivery in delivered.deliveries:
+            known.pn_delivery_update(delivery, known.PN_ACCEPTED)
+            known.pn_delivery_settle(delivery)
+
+
+# How brokers that announce no prefixes name what is there already; without this, RabbitMQ declares a queue that is not durable.
+PREFIXES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {"RabbitMQ": MappingProxyType({QUEUE: "/amq/queue/", TOPIC: "/topic/"})}
+)
+SELECTOR: Final = "apache.org:selector-filter:string"
+
+
+def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) -> None:
+    """Name the queue or topic, a selector, and a subscription that lasts; ``broker`` are the properties of the broker's connection.
+
+    Raises BrokerRefusedError for a durable subscription that is not to a topic, or has no client id.
+    """
+    library, options = proton(), address.options
+    # The prefix that the broker asks for, as Qpid's JMS client does.
+    prefix = broker.get(f"{address.kind}-prefix") or ""
+    if not address.destination.startswith("/"):
+        prefix = prefix or PREFIXES.get(broker.get("product", ""), {}).get(address.kind, "")
+    source.address = f"{prefix}{address.destination}"
+    source.capabilities.put_object(library.symbol(address.kind))
+    if "selector" in options:
+        described = library.Described(library.symbol(SELECTOR), options["selector"])
+        source.filter.put_dict({library.symbol("selector"): described})
+    if "durable" not in options:
+        return
+    if address.kind != TOPIC or "client-id" not in options:
+        problem = "a durable subscription is one to a topic, by a client id"
+        hint = "amqp://host/topic/NAME?durable=NAME&client-id=ID"
+        raise BrokerRefusedError(problem, where=Where(source=str(address)), hint=hint)
+    source.durability = library.Terminus.DELIVERIES
+    source.expiry_policy = library.Terminus.EXPIRE_NEVER
+
 
 ROOM: Final = 1 << 18  # bytes that are received at once
 WINDOW_BYTES: Final = 4 << 20  # bytes of messages that are received before a window is made of them

@@ -7,15 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from trailgate.brokers.address import BrokerAddress
-from trailgate.brokers.amqp.connection import SILENT, AmqpConnection
-from trailgate.brokers.amqp.deliveries import Delivered, Deliveries
-from trailgate.brokers.amqp.encoded import find_messages
-from trailgate.brokers.amqp.library import proton
-from trailgate.brokers.amqp.messages import received_messages
-from trailgate.brokers.receiver import Window
-from trailgate.brokers.reconnecting import Reconnecting
-from trailgate.brokers.tls_files import check_tls_files
+from trailgate.brokers.address import BrokerAddress, check_tls_files
+from trailgate.brokers.amqp.connection import SILENT, AmqpConnection, Delivered, Deliveries, proton
+from trailgate.brokers.amqp.messages import find_messages, received_messages
+from trailgate.brokers.receiver import Reconnecting, Window
 from trailgate.errors import BrokerError
 
 WINDOW: Final = 4096  # messages that are accepted at once, at most

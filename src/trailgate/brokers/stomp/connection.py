@@ -1,20 +1,158 @@
-"""One connection of STOMP 1.2: a socket, frames both ways, and heart-beats while nothing else is sent."""
+"""What brokers do differently in STOMP: names of queues, flow control, and what recognises a message.
+
+One connection of STOMP 1.2: a socket, frames both ways, and heart-beats while nothing else is sent.
+
+Other consumers of a queue: brokers report them in messages of their own, which a second connection receives.
+"""
 
 from __future__ import annotations
 
+import logging
 import select
 import ssl
 import threading
 import time
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
-from trailgate.brokers.address import BrokerAddress
-from trailgate.brokers.sockets import CONNECT_SECONDS, connected, received_into
-from trailgate.brokers.stomp.dialects import Dialect, dialect_of
+from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
+from trailgate.brokers.receiver import CONNECT_SECONDS, connected, received_into
+from trailgate.brokers.stomp import kernels
 from trailgate.brokers.stomp.frames import FrameReader, Frames, encode_frame
-from trailgate.brokers.stomp.kernels import frames as kernels
-from trailgate.errors import BrokerError, BrokerRefusedError, Where
+from trailgate.errors import BrokerError, BrokerRefusedError, OptionError, Where
+
+AHEAD_BYTES: Final = 8 << 20  # what Artemis sends ahead: its own default, 10 KiB, is eight messages
+AHEAD: Final = 1000  # messages that Classic sends ahead, as its JMS clients have it
+_KEPT: Final = (
+    "Receive by AMQP (amqp://), or name a header with an id that a message keeps, as ?id-header=amqp-message-id, which RabbitMQ gives where "
+    "senders set it (docs/brokers.md)"
+)
+
+
+class Consumers(NamedTuple):
+    """How a broker reports the consumers of a queue: the headers of a SUBSCRIBE, with the queue's name in them, and the header that has their number."""
+
+    subscribe: Mapping[str, str]
+    number: str
+
+
+class Dialect(NamedTuple):
+    """One broker. ``server`` is how the server header of CONNECTED begins.
+
+    ``kinds`` are the forms of a destination. ``ahead`` is the header for what is sent ahead, by the option of an address, with its default. ``id_tail``: the broker's own id of a message is what
+    follows a comma in message-id, and the part before it is the consumer's. ``keeps_ids``: a message that is given again has the id that it had. ``consumers`` is None where the broker is not known to
+    report them.
+    """
+
+    name: str
+    server: str
+    kinds: Mapping[str, str]
+    kind_headers: Mapping[str, Mapping[str, str]]
+    ahead: Mapping[str, tuple[str, int]]
+    durable: str
+    keeps_ids: bool = False
+    id_tail: bool = False
+    surrogates: bool = False
+    consumers: Consumers | None = None
+
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
+
+DIALECTS: Final = (
+    Dialect(
+        "Artemis",
+        "ActiveMQ-Artemis/",
+        MappingProxyType({QUEUE: "{}", TOPIC: "{}"}),
+        MappingProxyType(
+            {
+                QUEUE: MappingProxyType({"subscription-type": "ANYCAST"}),
+                TOPIC: MappingProxyType({"subscription-type": "MULTICAST"}),
+            }
+        ),
+        MappingProxyType({"prefetch-bytes": ("consumer-window-size", AHEAD_BYTES)}),
+        "durable-subscription-name",
+        keeps_ids=True,
+        id_tail=True,
+        consumers=Consumers(
+            MappingProxyType(
+                {
+                    "destination": "activemq.notifications",
+                    "subscription-type": "MULTICAST",
+                    "selector": "_AMQ_NotifType IN ('CONSUMER_CREATED', 'CONSUMER_CLOSED') AND _AMQ_RoutingName = '{}'",
+                }
+            ),
+            "_AMQ_ConsumerCount",
+        ),
+    ),
+    Dialect(
+        "ActiveMQ Classic",
+        "ActiveMQ/",
+        _SLASHES,
+        MappingProxyType({QUEUE: _NONE, TOPIC: _NONE}),
+        MappingProxyType({"prefetch": ("activemq.prefetchSize", AHEAD)}),
+        "activemq.subscriptionName",
+        keeps_ids=True,
+        surrogates=True,
+        consumers=Consumers(
+            MappingProxyType({"destination": "/topic/ActiveMQ.Advisory.Consumer.Queue.{}"}),
+            "consumerCount",
+        ),
+    ),
+    Dialect(
+        "RabbitMQ",  # docs/stomp.html: message-id is of the session, and amqp-message-id the sender's
+        "RabbitMQ/",
+        _SLASHES,
+        MappingProxyType({QUEUE: _NONE, TOPIC: _NONE}),
+        MappingProxyType({"prefetch": ("prefetch-count", AHEAD)}),
+        "x-queue-name",
+    ),
+    Dialect(
+        "an unknown broker",
+        "",
+        _SLASHES,
+        MappingProxyType({QUEUE: _NONE, TOPIC: _NONE}),
+        MappingProxyType({"prefetch": ("prefetch-count", AHEAD)}),
+        "durable-subscription-name",
+    ),
+)
+
+
+def dialect_of(server: str) -> Dialect:
+    """Return the dialect of a broker by the server header of its CONNECTED frame."""
+    return next(dialect for dialect in DIALECTS if server.startswith(dialect.server))
+
+
+def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
+    """Return the headers of SUBSCRIBE; raises OptionError for an option that the broker does not have."""
+    options = address.options
+    if not dialect.keeps_ids and "id-header" not in options:
+        problem = f"{dialect.name} is not known to give a message its id again: one that comes again would be captured twice"
+        raise OptionError(problem, where=Where(source=str(address)), hint=_KEPT)
+    headers = {
+        "id": "0",
+        "destination": dialect.kinds[address.kind].format(address.destination),
+        "ack": "client",
+        **dialect.kind_headers[address.kind],
+    }
+    for option in ("prefetch", "prefetch-bytes"):
+        if option in options and option not in dialect.ahead:
+            other = ", ".join(dialect.ahead)
+            problem = f"{dialect.name} does not have the option {option}"
+            raise OptionError(problem, hint=f"It has {other}")
+    for option, (header, default) in dialect.ahead.items():
+        headers[header] = str(address.number(option, default))
+    if "selector" in options:
+        headers["selector"] = options["selector"]
+    if "durable" in options:
+        if address.kind != TOPIC or "client-id" not in options:
+            problem = "a durable subscription is one to a topic, by a client id"
+            raise OptionError(problem, hint="stomp://host/topic/NAME?durable=NAME&client-id=ID")
+        headers[dialect.durable] = options["durable"]
+    return headers
+
 
 WINDOW_BYTES: Final = 4 << 20  # bytes that are received before a window is made of them
 SEND_SECONDS: Final = 30.0  # a broker that takes no bytes for so long is lost
@@ -170,3 +308,85 @@ def _beats(text: str) -> tuple[float, float]:
     """Return the seconds of a heart-beat header: how often the server sends, how often it wants to hear."""
     sends, _, wants = text.partition(",")
     return tuple(int(part) / 1000 if part.strip().isdecimal() else 0.0 for part in (sends, wants))  # type: ignore[return-value]
+
+
+READY_SECONDS: Final = 2.0  # that a subscription waits for the second connection, at most
+POLL_SECONDS: Final = 0.2
+RETRY_SECONDS: Final = 30.0
+FRAMES: Final = 64  # at once
+SECOND: Final = "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
+UNKNOWN: Final = "whether %s has other consumers is not known: %s"
+_LOG: Final = logging.getLogger("trailgate.brokers")
+
+
+class ConsumerWatch:
+    """Logs a warning where a queue has another consumer. Whatever fails here, messages are received all the same."""
+
+    def __init__(self, address: BrokerAddress) -> None:
+        self._address = replace(address, options=_without(address))
+        self._ready, self._closed = threading.Event(), threading.Event()
+        self._count, self._is_known = 0, True
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until consumers that come from now on are seen, or that fails."""
+        self._ready.wait(READY_SECONDS)
+
+    def close(self) -> None:
+        """Close the second connection."""
+        self._closed.set()
+        self._thread.join(READY_SECONDS)
+
+    def _run(self) -> None:
+        known = ""
+        while not self._closed.is_set():
+            try:
+                self._watched()
+            except BrokerError as error:
+                if error.problem != known:
+                    _LOG.info(UNKNOWN, self._address, error.problem)
+                known = error.problem
+            self._ready.set()
+            if not self._is_known:
+                return
+            self._closed.wait(RETRY_SECONDS)
+
+    def _watched(self) -> None:
+        """Receive what the broker reports until this is closed; raises BrokerError."""
+        connection = StompConnection(self._address)
+        try:
+            watched = connection.dialect.consumers
+            if watched is None:
+                self._is_known = False  # asking again is in vain
+                raise connection.error(f"{connection.dialect.name} is not known to report them")
+            # A name with its address, as Artemis takes it; and in a selector quotes are doubled.
+            name = self._address.destination.rpartition("::")[2].replace("'", "''")
+            headers = {key: text.format(name) for key, text in watched.subscribe.items()}
+            connection.send("SUBSCRIBE", {"id": "consumers", "receipt": "watching", **headers})
+            self._noted(connection, connection.frames(CONNECT_SECONDS, FRAMES), watched.number)
+            self._ready.set()
+            while not self._closed.is_set():
+                found = connection.frames(POLL_SECONDS, FRAMES)
+                self._noted(connection, found, watched.number)
+        finally:
+            connection.close()
+
+    def _noted(self, connection: StompConnection, found: Frames | None, header: str) -> None:
+        """Warn where there are more consumers than before, and more than one."""
+        for at in range(0 if found is None else len(found)):
+            assert found is not None
+            if found.kinds[at] == kernels.ERROR:
+                raise connection.error(reported(found, at))
+            text = found.headers(at).get(header, "")
+            if not text.isdecimal():
+                continue
+            if int(text) > max(1, self._count):
+                _LOG.warning(SECOND, self._address, int(text))
+            self._count = int(text)
+
+
+def _without(address: BrokerAddress) -> dict[str, str]:
+    """Return the options of a connection that only watches."""
+    kept = ("ca", "cert", "key", "virtual-host")
+    return {name: text for name, text in address.options.items() if name in kept}

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets
-from trailgate.brokers.stomp.kernels import frames as kernels
+from trailgate.brokers.stomp import kernels
 from trailgate.errors import BrokerError, Where
 
 ROOM: Final = 1 << 18  # bytes that are received at once

@@ -9,21 +9,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.brokers.header_maps import HeaderLines, header_maps, repeated
-from trailgate.brokers.header_texts import BAD_HEADER, header_texts, joined_surrogates
-from trailgate.brokers.jms_headers import (
+from trailgate.brokers.headers import (
+    BAD_HEADER,
     CONVERSIONS,
     HIDDEN,
     HIDDEN_PREFIXES,
     JMS_HEADERS,
     MESSAGE_ID,
+    HeaderLines,
     JmsHeader,
+    header_maps,
+    header_texts,
+    joined_surrogates,
+    repeated,
 )
-from trailgate.brokers.stomp.dialects import Dialect
+from trailgate.brokers.stomp import kernels
+from trailgate.brokers.stomp.connection import Dialect
 from trailgate.brokers.stomp.frames import Frames, unescaped
-from trailgate.brokers.stomp.kernels import frames as kernels
 from trailgate.columnar.gather import gather
-from trailgate.messages.received import RECEIVED
+from trailgate.messages.messages import RECEIVED
 
 NATIVE_ID: Final = "NATIVE_MESSAGE_ID"  # Artemis: the JMS id of a message that came by AMQP
 NATIVE_AMQP: Final = "JMS_AMQP_NATIVE"  # Classic: the body is the message as AMQP encodes it

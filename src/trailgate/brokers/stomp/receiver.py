@@ -11,17 +11,17 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.brokers.address import QUEUE, BrokerAddress
-from trailgate.brokers.receiver import Window
-from trailgate.brokers.reconnecting import Reconnecting
-from trailgate.brokers.sockets import CONNECT_SECONDS
-from trailgate.brokers.stomp.connection import StompConnection, reported
-from trailgate.brokers.stomp.consumers import ConsumerWatch
-from trailgate.brokers.stomp.dialects import subscription
+from trailgate.brokers.address import QUEUE, BrokerAddress, check_tls_files
+from trailgate.brokers.receiver import CONNECT_SECONDS, Reconnecting, Window
+from trailgate.brokers.stomp import kernels
+from trailgate.brokers.stomp.connection import (
+    ConsumerWatch,
+    StompConnection,
+    reported,
+    subscription,
+)
 from trailgate.brokers.stomp.frames import Frames
-from trailgate.brokers.stomp.kernels import frames as kernels
 from trailgate.brokers.stomp.messages import received_messages
-from trailgate.brokers.tls_files import check_tls_files
 from trailgate.errors import BrokerError
 
 WINDOW: Final = 4096  # messages that are acknowledged at once, at most

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trailgate.cli import output
-from trailgate.cli.paging import paged
+from trailgate.cli.output import paged
 from trailgate.errors import OptionError, StorageError, Where, masked
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def command(
     ] = False,
 ) -> None:
     """Show every byte of a trail file with its meaning."""
-    from trailgate.storage.reading.trail.trail_file import TrailFileReader
+    from trailgate.storage.reading.trail_file import TrailFileReader
     from trailgate.trail.annotation.walk import analyze
 
     files = _files(path)
@@ -125,21 +125,21 @@ def _print(found: Iterable[Element | Damage], name: str, *, as_json: bool) -> bo
 
 
 def _json_line(file: str, found: Element | Damage) -> None:
-    from trailgate.trail.annotation.listing import as_values
+    from trailgate.trail.annotation.elements import as_values
 
     named = {"file": file} if file else {}
     print(json.dumps(named | as_values(found), ensure_ascii=False))
 
 
 def _plain(found: Element | Damage) -> None:
-    from trailgate.trail.annotation.listing import lines
+    from trailgate.trail.annotation.elements import lines
 
     sys.stdout.writelines(f"{line}\n" for line in lines(found))
 
 
 def _painter() -> Callable[[Element | Damage], None]:
     """Return a function that prints in colours, for a terminal."""
-    from trailgate.trail.annotation.listing import Line, lines
+    from trailgate.trail.annotation.elements import Line, lines
 
     paint = output.painter()
 

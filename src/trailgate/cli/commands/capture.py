@@ -13,27 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from trailgate.brokers.address import BrokerAddress
-from trailgate.cli.capture_output import (
-    is_bad,
-    print_ignored,
-    print_notes,
-    print_summary,
-)
+from trailgate.cli.capture_output import is_bad, print_ignored, print_notes, print_summary
 from trailgate.cli.options import Threads
-from trailgate.cli.output import done_already, quiet_pipe
-from trailgate.cli.progress import progress_bar
+from trailgate.cli.output import done_already, progress_bar, quiet_pipe
 from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.receive.source import USED, broker_address
-from trailgate.storage.files.journal.limits import LEAST_REMEMBERED, REMEMBERED
+from trailgate.storage.journal.options import LEAST_REMEMBERED, REMEMBERED
 
 if TYPE_CHECKING:
-    from trailgate.cli.live_output import LiveOutput
-    from trailgate.jobs.capture.job import CaptureJob
+    from trailgate.cli.live import LiveOutput
+    from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, CaptureSummary
     from trailgate.jobs.capture.loading import Loaded
-    from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
-    from trailgate.jobs.receive.options import ReceiveOptions
-    from trailgate.storage.writing.places.place import Place
+    from trailgate.jobs.receive.run import ReceiveOptions
+    from trailgate.storage.writing.publication import Place
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
@@ -170,12 +163,12 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
     threads: Threads = None,
 ) -> None:
     """Capture messages into a trail."""
+    from trailgate.jobs.capture.job import CaptureOptions
     from trailgate.jobs.capture.loading import load
-    from trailgate.jobs.capture.options import CaptureOptions
     from trailgate.storage.files.addresses import absolute
-    from trailgate.storage.files.checkpoint import is_live
-    from trailgate.storage.live.options import AppendOptions
-    from trailgate.storage.writing.options import WriteOptions
+    from trailgate.storage.files.manifest import is_live
+    from trailgate.storage.live.live_trail import AppendOptions
+    from trailgate.storage.writing.segments import WriteOptions
     from trailgate.storage.writing.target import place_of, writable_prefix
 
     loaded = load(
@@ -184,7 +177,7 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
     loaded = with_rules(loaded, no_compress_updates, update_befores, no_compress_deletes)
     address = broker_address(source or (), dict(loaded.connection))
     if address is not None:
-        from trailgate.jobs.receive.watching.reports import USED as REPORTED
+        from trailgate.jobs.receive.metrics import USED as REPORTED
 
         used = USED | REPORTED
         loaded = replace(loaded, notes=tuple(note for note in loaded.notes if note[0] not in used))
@@ -206,10 +199,10 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
     writing = {field.name: getattr(written, field.name) for field in fields(written)}
     appending = AppendOptions(**writing)
     if address is not None:
-        from trailgate.cli.live_output import LiveOutput
-        from trailgate.jobs.receive.options import ReceiveOptions
-        from trailgate.jobs.receive.watching.reports import read_reports
-        from trailgate.storage.files.journal.journal import JournalOptions
+        from trailgate.cli.live import LiveOutput
+        from trailgate.jobs.receive.metrics import read_reports
+        from trailgate.jobs.receive.run import ReceiveOptions
+        from trailgate.storage.journal.journal import JournalOptions
 
         of_files = {
             "--dry-run": dry_run,
@@ -246,8 +239,8 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
     )
     place = place_of(target)
     if is_live(place.prefix):
-        from trailgate.cli.live_output import print_repaired
-        from trailgate.jobs.receive.repairing import capture_repaired
+        from trailgate.cli.live import print_repaired
+        from trailgate.jobs.receive.run import capture_repaired
 
         _check_repaired(options, master)
         repaired = capture_repaired(loaded.capture, source or (), place.prefix, appending)
@@ -289,7 +282,7 @@ def _receive(
     loaded: Loaded, address: BrokerAddress, options: ReceiveOptions, output: LiveOutput
 ) -> None:
     """Receive from a broker until there is a reason to stop; raises Exit where most messages are bad."""
-    from trailgate.cli.live_output import print_live
+    from trailgate.cli.live import print_live
     from trailgate.jobs.receive.job import opened
 
     with opened(loaded.capture, address, output.trail, options) as live:

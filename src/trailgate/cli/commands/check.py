@@ -12,8 +12,8 @@ from trailgate.cli.options import DefinitionsFile, TrailPath
 from trailgate.trail.checking.findings import KINDS, OPEN, Finding, Severity
 
 if TYPE_CHECKING:
-    from trailgate.jobs.checking.report import Report
-    from trailgate.jobs.salvage.job import Salvaged
+    from trailgate.jobs.checking import Report
+    from trailgate.jobs.salvage import Salvaged
 
 SHOWN: Final = 20  # files and findings on one screen
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
@@ -37,8 +37,8 @@ def command(
     ] = False,
 ) -> None:
     """Check whether a trail is whole; the exit code is 1 if it is not."""
-    from trailgate.jobs.checking.report import check_trail
-    from trailgate.jobs.salvage.job import salvage
+    from trailgate.jobs.checking import check_trail
+    from trailgate.jobs.salvage import salvage
 
     if salvage_to is not None:
         salvaged = salvage(path, salvage_to, definitions, values=values)
@@ -87,7 +87,7 @@ def _finding_values(found: Finding) -> dict[str, Any]:
 
 
 def _print(report: Report, salvaged: Salvaged | None) -> None:
-    from trailgate.cli.row_output import plain_row, print_rows
+    from trailgate.cli.rows import plain_row, print_rows
 
     console = output.console(wrap=False)
     shown, rest = report.files[:SHOWN], report.files[SHOWN:]

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from trailgate.cli import output
-from trailgate.cobol.copybook.dialect import BinarySizes, Dialect, SourceFormat
-from trailgate.cobol.copybook.layouts import Field, Layout, Sign
+from trailgate.cobol.copybook.layouts import BinarySizes, Dialect, Field, Layout, Sign, SourceFormat
 from trailgate.cobol.copybook.reader import read_copybook
 
 
@@ -41,7 +40,7 @@ def command(
     ] = BinarySizes.IBM,
 ) -> None:
     """Show the layout of a copybook's records."""
-    from trailgate.storage.files.copybooks import copy_members, folder_of, read_source
+    from trailgate.storage.files.found_files import copy_members, folder_of, read_source
 
     dialect = Dialect(source_format=source_format, binary_sizes=binary_sizes)
     folders = [*(copy_path or ()), folder_of(path)]
@@ -78,7 +77,7 @@ def _facts(layout: Layout, field: Field) -> dict[str, Any]:
 
 
 def _print(layouts: list[Layout]) -> None:
-    from trailgate.cli.row_output import plain_row, print_rows
+    from trailgate.cli.rows import plain_row, print_rows
 
     rows = [
         plain_row(

@@ -17,7 +17,7 @@ import typer
 from trailgate.cli.capture_output import print_notes, print_summary
 from trailgate.cli.output import say
 from trailgate.errors import OptionError, install_command
-from trailgate.storage.files.lock import locked
+from trailgate.storage.files.durable import locked
 
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
@@ -47,8 +47,8 @@ def command(
 
 def _walk(master: str | None) -> None:
     from trailgate.cli import trail_output
-    from trailgate.cli.row_output import print_table
-    from trailgate.storage.reading.trail.trails import read_trail
+    from trailgate.cli.rows import print_table
+    from trailgate.storage.reading.trails import read_trail
 
     with _session(master) as session:
         _step(

@@ -15,8 +15,8 @@ from trailgate.cli.standard_input import STANDARD, standard_input
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 
 if TYPE_CHECKING:
-    from trailgate.messages.capture import Parsed
-    from trailgate.messages.xml.matches.explaining import Explained, Explanation
+    from trailgate.capture.capture import Parsed
+    from trailgate.formats.xml.coverage import Explained, Explanation
 
 NOTHING: Final = "nothing found"
 
@@ -30,9 +30,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show which rules match in an XML message, and what they give."""
+    from trailgate.formats.xml.coverage import explain
+    from trailgate.formats.xml.options import XmlOptions
     from trailgate.jobs.capture.loading import load, messages_from
-    from trailgate.messages.xml.matches.explaining import explain
-    from trailgate.messages.xml.options import XmlOptions
 
     capture = load(properties).capture
     if not isinstance(capture.options, XmlOptions):
@@ -62,7 +62,7 @@ def _read(path: str) -> bytes:
 
 
 def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
-    from trailgate.cli.row_output import rows
+    from trailgate.cli.rows import rows
 
     return {
         **asdict(explanation),
@@ -72,7 +72,7 @@ def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
 
 
 def _print(explanation: Explanation, parsed: Parsed) -> None:
-    from trailgate.cli.row_output import rows
+    from trailgate.cli.rows import rows
 
     terminal = console(wrap=False)
     for match in explanation.matches:

@@ -41,13 +41,8 @@ def command(
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
 ) -> None:
     """Show what a journal holds, or write its messages as JSON lines."""
-    from trailgate.cli.row_output import RowForm, print_batches
-    from trailgate.storage.files.journal.listing import (
-        find_journal,
-        lines_of,
-        messages_of,
-        segments_of,
-    )
+    from trailgate.cli.rows import RowForm, print_batches
+    from trailgate.storage.journal.reader import find_journal, lines_of, messages_of, segments_of
 
     folder = find_journal(path)
     if action is Action.LIST:

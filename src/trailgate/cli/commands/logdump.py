@@ -13,7 +13,7 @@ import typer
 
 import trailgate
 from trailgate.cli import output
-from trailgate.cli.paging import paged
+from trailgate.cli.output import paged
 from trailgate.errors import MissingDependencyError, install_command
 
 if TYPE_CHECKING:

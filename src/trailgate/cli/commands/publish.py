@@ -11,12 +11,11 @@ import typer
 
 from trailgate.cli.capture_output import counts_table, many
 from trailgate.cli.options import DefinitionsFile, TrailPath
-from trailgate.cli.output import console, done_already, say
-from trailgate.cli.progress import progress_bar
+from trailgate.cli.output import console, done_already, progress_bar, say
 from trailgate.errors import OptionError
 
 if TYPE_CHECKING:
-    from trailgate.jobs.publishing.options import PublishSummary
+    from trailgate.jobs.publishing import PublishSummary
 
 
 class PublishPer(StrEnum):
@@ -69,7 +68,7 @@ def command(  # noqa: PLR0913  one argument an option
     ] = False,
 ) -> None:
     """Publish the operations of a trail as messages."""
-    from trailgate.jobs.publishing.job import publish_trail
+    from trailgate.jobs.publishing import publish_trail
 
     with progress_bar("publishing", unit="operations", show=not as_json) as progress:
         summary = publish_trail(

@@ -12,7 +12,7 @@ from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError, masked
 
 if TYPE_CHECKING:
-    from trailgate.jobs.record_files.options import CopybookOptions
+    from trailgate.jobs.record_files import CopybookOptions
 
 TABLE_ROWS: Final = 20  # that a table shows by default
 
@@ -55,7 +55,7 @@ def command(  # noqa: PLR0913  one parameter an option
 ) -> None:
     """Show files of fixed-width records, or write them as Parquet."""
     from trailgate.cobol.records.decoding import Shape
-    from trailgate.jobs.record_files.options import CopybookOptions
+    from trailgate.jobs.record_files import CopybookOptions
     from trailgate.storage.files.addresses import absolute
 
     # A tree does not fit in a line of a table or of CSV; JSON and Parquet can hold it.
@@ -83,8 +83,8 @@ def _print(
     *,
     wide: bool,
 ) -> None:
-    from trailgate.cli.row_output import RowForm, print_batches
-    from trailgate.jobs.record_files.reading import read_all_records
+    from trailgate.cli.rows import RowForm, print_batches
+    from trailgate.jobs.record_files import read_all_records
 
     first = limit if limit is not None else TABLE_ROWS if form is Format.TABLE else 0
     rows = read_all_records(path, options, first)
@@ -103,13 +103,13 @@ def _named(given: list[str]) -> dict[str, str]:
 
 
 def _write(path: list[str], to: str, options: CopybookOptions, master: str | None) -> None:
-    from trailgate.jobs.record_files.parquet import prepare_parquet, run_local
+    from trailgate.jobs.parquet import prepare_parquet, run_local
 
     job = prepare_parquet(path, to, options)
     if master is None:
         rows = run_local(job)
     else:
-        from trailgate.spark.jobs.parquet import run_parquet
+        from trailgate.spark.jobs import run_parquet
 
         rows = run_parquet(master, job)
     with done_already():

@@ -23,8 +23,8 @@ from trailgate.errors import DefinitionError, OptionError
 from trailgate.model.table_patterns import TablePatterns
 
 if TYPE_CHECKING:
-    from trailgate.storage.reading.trail.options import ReadOptions
-    from trailgate.storage.reading.trail.trails import TrailFiles
+    from trailgate.storage.files.trail_files import TrailFiles
+    from trailgate.storage.reading.options import ReadOptions
 
 
 class Level(StrEnum):
@@ -107,10 +107,11 @@ def command(  # noqa: PLR0913  one parameter an option
 ) -> None:
     """Show the operations or the records of a trail."""
     from trailgate.cli import trail_output
-    from trailgate.cli.row_files import check_target, write_and_count
-    from trailgate.cli.row_output import print_batches
-    from trailgate.storage.reading.trail.options import ReadOptions
-    from trailgate.storage.reading.trail.trails import find_trail, read_chosen
+    from trailgate.cli.files import check_target, write_and_count
+    from trailgate.cli.rows import print_batches
+    from trailgate.storage.files.trail_files import find_trail
+    from trailgate.storage.reading.options import ReadOptions
+    from trailgate.storage.reading.trails import read_chosen
 
     trail = find_trail(path, definitions)
     options = ReadOptions.of(
@@ -147,7 +148,7 @@ def _with_tables(
     options: ReadOptions, trail: TrailFiles, table: list[str], tables: list[str], *, typed: bool
 ) -> ReadOptions:
     """Return the options for these tables: one alone is read in the types of its columns, if ``typed``."""
-    from trailgate.storage.reading.trail.tables import find_table
+    from trailgate.storage.reading.trail_file import find_table
 
     if typed and len(table) == 1 and not tables and options.records is None:
         try:
@@ -176,7 +177,7 @@ def _position(trail: TrailFiles, text: str | None) -> str | None:
 
 def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
     """Return a note on what was not found."""
-    from trailgate.storage.reading.trail.tables import defined_tables
+    from trailgate.storage.reading.trail_file import defined_tables
 
     what = "records" if options.records else "operations"
     if options.tables is None:
@@ -191,7 +192,7 @@ def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
 
 def _name(trail: TrailFiles, table: str) -> str:
     """Return the name of a table; without definitions any name may be in the trail."""
-    from trailgate.storage.reading.trail.tables import find_table
+    from trailgate.storage.reading.trail_file import find_table
 
     try:
         return find_table(trail, table).name

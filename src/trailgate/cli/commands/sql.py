@@ -29,9 +29,9 @@ def command(
     wide: Wide = False,
 ) -> None:
     """Show what a SELECT statement gives over trails, by DuckDB."""
-    from trailgate.cli.row_files import check_target, write_and_count
-    from trailgate.cli.row_output import RowForm, print_batches
-    from trailgate.jobs.querying.sql import query
+    from trailgate.cli.files import check_target, write_and_count
+    from trailgate.cli.rows import RowForm, print_batches
+    from trailgate.jobs.query import query
 
     if to is not None:
         check_target(to, format)  # before anything is read

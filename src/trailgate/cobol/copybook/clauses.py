@@ -12,12 +12,13 @@ from trailgate.cobol.copybook.entries import (
     RENAMES,
     STAND_ALONE,
     Entry,
+    PictureError,
     apply_comments,
+    parse_picture,
     tree,
 )
 from trailgate.cobol.copybook.layouts import Condition, Occurs, Sign, Usage
-from trailgate.cobol.copybook.picture import PictureError, parse_picture
-from trailgate.cobol.copybook.scanner import Token, TokenKind
+from trailgate.cobol.copybook.source import Token, TokenKind
 
 # Spellings of USAGE without variants of hyphens; sizes are computed by layout_passes.
 USAGES: Final[Mapping[str, str]] = MappingProxyType(

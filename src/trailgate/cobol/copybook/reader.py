@@ -1,17 +1,228 @@
-"""A copybook's text to layouts: the one entry point of this notation."""
+"""Entries to layouts, in small passes: inherit, size, place.
+
+Each pass is a function of an entry tree; the last one makes the fields of the model.
+
+A copybook's text to layouts: the one entry point of this notation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
-from trailgate.cobol.copybook.clauses import parse_entries
-from trailgate.cobol.copybook.copying import expand
-from trailgate.cobol.copybook.dialect import Dialect
-from trailgate.cobol.copybook.layout_passes import build
-from trailgate.cobol.copybook.layouts import Layout
-from trailgate.cobol.copybook.scanner import Token, scan
-from trailgate.cobol.copybook.source_lines import read_lines
+from trailgate.cobol.copybook.clauses import USAGE_OF, parse_entries
+from trailgate.cobol.copybook.entries import RECORD, STAND_ALONE, Category, Entry, Picture
+from trailgate.cobol.copybook.layouts import (
+    BinarySizes,
+    Dialect,
+    Field,
+    Layout,
+    Number,
+    Sign,
+    Usage,
+)
+from trailgate.cobol.copybook.source import Token, expand, read_lines, scan
 from trailgate.errors import DefinitionError, Where
+
+MAX_DIGITS: Final = 38  # what a decimal column holds
+MAX_SIZE: Final = 1 << 27
+MAX_BINARY: Final = 8  # bytes
+_BINARY: Final = (Usage.BINARY, Usage.NATIVE, Usage.SHORT)
+_TEXTS: Final[Mapping[Category, Usage]] = MappingProxyType(
+    {
+        Category.TEXT: Usage.TEXT,
+        Category.NATIONAL: Usage.NATIONAL,
+        Category.DBCS: Usage.DBCS,
+        Category.UTF8: Usage.UTF8,
+    }
+)
+
+
+def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
+    """Return one layout for each record; raises DefinitionError with the item's place.
+
+    A copybook whose outermost items are not records (level 01 or 77) describes one, of that ``name``.
+    """
+    if entries[0].level not in (RECORD, STAND_ALONE):
+        entries = [Entry(RECORD, name, entries[0].token, children=entries)]
+    for entry in entries:
+        inherit(entry)
+    return [Layout(_field(entry, dialect, 0)) for entry in entries]
+
+
+def inherit(entry: Entry, usage: str | None = None, sign: Sign | None = None) -> None:
+    """Give a group's USAGE and SIGN to the items in it that have none of their own."""
+    if entry.usage is None and (entry.picture is None or _takes(entry.picture, usage)):
+        entry.usage = usage
+    entry.sign = entry.sign or sign
+    for child in entry.children:
+        inherit(child, entry.usage, entry.sign)
+
+
+def _takes(picture: Picture, usage: str | None) -> bool:
+    """Return whether a group's usage can be that of an item with this picture."""
+    return usage in (None, "DISPLAY", "NATIONAL") or picture.category is Category.NUMBER
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How an elementary item is held."""
+
+    usage: Usage
+    size: int
+    number: Number | None = None
+    alignment: int = 1
+
+
+def _form(entry: Entry, dialect: Dialect) -> _Form:
+    usage = USAGE_OF.get(entry.usage or "")
+    if usage in (Usage.FLOAT, Usage.DOUBLE):
+        size = 4 if usage is Usage.FLOAT else 8
+        return _Form(usage, size, alignment=size)
+    if usage is Usage.RAW:
+        size = dialect.pointer_bytes * (2 if entry.usage == "PROCEDURE-POINTER" else 1)
+        return _Form(usage, size, alignment=dialect.pointer_bytes)
+    picture = entry.picture
+    if picture is None:
+        hint = "An item without items below it needs PIC"
+        raise entry.token.error(f"{entry.name} has neither a picture nor items", hint)
+    if usage is None:
+        return _display(entry, picture)
+    if usage is Usage.SHORT and picture.category is Category.TEXT:
+        return _bytes_form(entry, picture)
+    if picture.category is not Category.NUMBER:
+        raise entry.token.error(f"{entry.name} is {entry.usage}, but its picture is not a number")
+    number = _number(entry, picture)
+    number = replace(number, sign=Sign.NONE)
+    if usage in _BINARY:
+        size = _binary_size(entry, picture.digits, dialect)
+        return _Form(usage, size, number, _binary_alignment(size))
+    nibbles = picture.digits + (usage is Usage.PACKED)
+    return _Form(usage, (nibbles + 1) // 2, number)
+
+
+def _display(entry: Entry, picture: Picture) -> _Form:
+    if (entry.usage == "UTF-8" or entry.byte_length) and picture.category is not Category.UTF8:
+        raise entry.token.error(f"{entry.name} is UTF-8, but its picture has no U")
+    if picture.category is Category.TEXT and entry.usage == "NATIONAL":
+        return _Form(Usage.NATIONAL, 2 * picture.size)
+    if picture.category in _TEXTS:
+        return _Form(_TEXTS[picture.category], entry.byte_length or picture.size)
+    if entry.usage == "NATIONAL":
+        hint = "National numbers take two bytes a digit, which is not read yet"
+        raise entry.token.error(f"{entry.name} is a number in national characters", hint)
+    number = _number(entry, picture)
+    if picture.category is Category.EDITED:
+        return _Form(Usage.EDITED, picture.size, replace(number, sign=Sign.NONE))
+    return _Form(Usage.ZONED, picture.size + number.sign.separate, number)
+
+
+def _bytes_form(entry: Entry, picture: Picture) -> _Form:
+    """Return the form of PIC X(n) COMP-X: a number without a sign, of all that n bytes hold."""
+    size = picture.size
+    if size > MAX_BINARY:
+        problem = f"{entry.name}: a binary number of {size} bytes"
+        raise entry.token.error(problem, f"COMP-X has at most {MAX_BINARY}")
+    digits = len(str(256**size - 1))
+    return _Form(Usage.SHORT, size, Number(digits), _binary_alignment(size))
+
+
+def _binary_alignment(size: int) -> int:
+    """Return the boundary that SYNC gives a binary number: a halfword or fullword (copybooks §2.6)."""
+    return 1 if size == 1 else 2 if size == 2 else 4
+
+
+def _number(entry: Entry, picture: Picture) -> Number:
+    digits = max(picture.digits, picture.scale)
+    if digits > MAX_DIGITS:
+        problem = f"{entry.name} has {digits} digits"
+        raise entry.token.error(problem, f"No more than {MAX_DIGITS} are held exactly")
+    sign = (entry.sign or Sign.TRAILING) if picture.signed else Sign.NONE
+    return Number(picture.digits, picture.scale, picture.signed, sign)
+
+
+def _binary_size(entry: Entry, digits: int, dialect: Dialect) -> int:
+    if digits > 18:
+        raise entry.token.error(f"{entry.name}: a binary number of {digits} digits")
+    if dialect.binary_sizes is BinarySizes.SMALLEST or entry.usage == "COMP-X":
+        signed = entry.picture is not None and entry.picture.signed
+        bits = int(10**digits - 1).bit_length() + signed
+        return (bits + 7) // 8
+    return 2 if digits <= 4 else 4 if digits <= 9 else 8
+
+
+def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
+    """Return the field that begins at ``offset``, and all in it."""
+    if not entry.children:
+        form = _form(entry, dialect)
+        if entry.sync and not entry.redefines and entry.level != STAND_ALONE:
+            offset += -offset % form.alignment
+        children: tuple[Field, ...] = ()
+    else:
+        children, size = _children(entry, dialect, offset)
+        form = _Form(Usage.GROUP, size)
+    stride = form.size
+    if entry.occurs is not None:
+        # Each occurrence is aligned like the first one: slack bytes precede the next.
+        stride += -form.size % _alignment(entry, dialect)
+    if stride * (entry.occurs.most if entry.occurs else 1) > MAX_SIZE:
+        raise entry.token.error(f"{entry.name} takes more than {MAX_SIZE} bytes")
+    return Field(
+        entry.name,
+        form.usage,
+        offset,
+        form.size,
+        level=entry.level,
+        picture=entry.picture.text if entry.picture else "",
+        number=form.number,
+        occurs=entry.occurs,
+        redefines=entry.redefines,
+        children=children,
+        stride=stride,
+        filler=entry.filler,
+        key=entry.key,
+        date_format=entry.date_format,
+        justified=entry.justified,
+        blank_when_zero=entry.blank_when_zero,
+        conditions=tuple(entry.conditions),
+    )
+
+
+def _alignment(entry: Entry, dialect: Dialect) -> int:
+    """Return the strictest alignment that SYNC asks for in an item that occurs."""
+    leaves = [item for item in entry.walk() if not item.children and item.sync]
+    return max((_form(item, dialect).alignment for item in leaves), default=1)
+
+
+def _children(entry: Entry, dialect: Dialect, offset: int) -> tuple[tuple[Field, ...], int]:
+    made: list[Field] = []
+    end = offset
+    for child in entry.children:
+        if child.redefines:
+            field = _field(child, dialect, _redefined(child, made).offset)
+        else:
+            field = _field(child, dialect, end)
+        end = max(end, field.offset + field.extent)
+        made.append(field)
+    return tuple(made), end - offset
+
+
+def _redefined(entry: Entry, earlier: list[Field]) -> Field:
+    name = (entry.redefines or "").upper()
+    for field in reversed(earlier):
+        if field.name.upper() == name:
+            if field.occurs is not None:
+                raise entry.token.error(f"{entry.name} redefines {field.name}, which occurs")
+            return field
+    raise _unknown(entry)
+
+
+def _unknown(entry: Entry) -> DefinitionError:
+    hint = "It must come before it, in the same group"
+    return entry.token.error(f"{entry.name} redefines {entry.redefines}, which is not there", hint)
+
 
 DIALECT = Dialect()
 

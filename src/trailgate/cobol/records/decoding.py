@@ -12,32 +12,35 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Mask
-from trailgate.cobol.copybook.flat_columns import column_names
-from trailgate.cobol.copybook.item_positions import (
+from trailgate.cobol.copybook.items import (
     UNPLACED,
     BadCount,
     Counts,
     Item,
     PlacedItems,
+    column_names,
     columns_below,
     counters,
     place_items,
 )
 from trailgate.cobol.copybook.layouts import Field, Layout, Occurs, Usage
-from trailgate.cobol.records.bad_fields import CUT_OFF, Fault, error_column, first_error, surplus
-from trailgate.cobol.records.record_bytes import (
+from trailgate.cobol.records.fields import (
+    CUT_OFF,
+    Fault,
     RecordBytes,
     copy_items,
     cut_off,
+    error_column,
+    first_error,
     matrix_of,
+    record_members,
     records_of_length,
+    surplus,
 )
-from trailgate.cobol.records.trees import record_members
-from trailgate.cobol.values.codec import Decoder, Explain, Reason
+from trailgate.cobol.values.codec import Decoder, Explain, Integers, Reason, ValueOptions
 from trailgate.cobol.values.codecs import decoder, explainer
-from trailgate.cobol.values.options import Integers, ValueOptions
 from trailgate.cobol.values.text import shown_page
-from trailgate.columnar.code_pages.page_text import without
+from trailgate.columnar.code_pages.pages import without
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets
-from trailgate.cobol.copybook.flat_columns import column_names
-from trailgate.cobol.copybook.item_positions import Counts, Item, columns_below, place_items
+from trailgate.cobol.copybook.items import Counts, Item, column_names, columns_below, place_items
 from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
@@ -19,9 +18,9 @@ from trailgate.cobol.records.decoding import (
     OnError,
     RecordOptions,
 )
+from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.cobol.records.kernels import DESCRIPTOR
-from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.values.codecs import encoder
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import DecodeError, EncodeError, OptionError, Where, did_you_mean

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.cobol.copybook.flat_columns import flat_columns
+from trailgate.cobol.copybook.items import flat_columns
 from trailgate.cobol.copybook.layouts import Layout
-from trailgate.cobol.records.bad_fields import ERROR
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
     RAW_COLUMN,
@@ -22,8 +21,8 @@ from trailgate.cobol.records.decoding import (
     Surplus,
     names_of_columns,
 )
-from trailgate.cobol.records.record_bytes import RecordBytes
-from trailgate.columnar.code_pages.page_text import page_text
+from trailgate.cobol.records.fields import ERROR, RecordBytes
+from trailgate.columnar.code_pages.pages import page_text
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean

@@ -1,19 +1,65 @@
-"""What each kind of value has: a decoder and an encoder of whole columns, and reasons for bad values."""
+"""How bytes are read as values: every choice in one frozen object.
+
+What each kind of value has: a decoder and an encoder of whole columns, and reasons for bad values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Mask, Octets
-from trailgate.cobol.copybook.layouts import Field
-from trailgate.cobol.values.options import ValueOptions
-from trailgate.columnar.code_pages.page_text import CodePage
+from trailgate.cobol.copybook.layouts import Dialect, Field, Signs
+from trailgate.columnar.code_pages.pages import CodePage
 from trailgate.columnar.code_pages.registry import code_page
 from trailgate.errors import EncodeError, Where
+
+
+class Blank(Enum):
+    """How a number of blanks alone is read."""
+
+    ERROR = "error"
+    NULL = "null"
+
+
+class Integers(Enum):
+    """The Arrow type of whole numbers of up to 18 digits."""
+
+    INT64 = "int64"
+    DECIMAL = "decimal"
+    TEXT = "text"  # those without a sign, with their leading zeros; others as INT64
+
+
+class RawForm(Enum):
+    """How bytes without a public meaning are shown."""
+
+    BINARY = "binary"
+    HEX = "hex"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOptions:
+    """The dialect, and what a user may choose beside it.
+
+    ``trim`` removes the padding of text. A field's own code page goes before the dialect's. With
+    strict signs a binary number has at most the digits of its picture.
+    """
+
+    dialect: Dialect = field(default_factory=Dialect)
+    trim: bool = True
+    blank: Blank = Blank.ERROR
+    integers: Integers = Integers.INT64
+    raw: RawForm = RawForm.BINARY
+
+    @property
+    def strict(self) -> bool:
+        """Return whether only what the picture allows is taken."""
+        return self.dialect.signs is Signs.STRICT
 
 
 class Decoded(NamedTuple):

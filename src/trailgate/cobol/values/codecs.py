@@ -11,22 +11,43 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
 from trailgate.cobol.copybook.layouts import Field, Usage
-from trailgate.cobol.values.binary import decode_binary, encode_binary, explain_binary
-from trailgate.cobol.values.codec import Decoded, Decoder, Encoder, Explain, ValueCodec
-from trailgate.cobol.values.edited import decode_edited, encode_edited, explain_edited
-from trailgate.cobol.values.floats import decode_float, encode_float, explain_float
-from trailgate.cobol.values.options import Integers, ValueOptions
-from trailgate.cobol.values.packed import (
+from trailgate.cobol.values.binary import (
+    decode_binary,
+    decode_float,
+    encode_binary,
+    encode_float,
+    explain_binary,
+    explain_float,
+)
+from trailgate.cobol.values.codec import (
+    Decoded,
+    Decoder,
+    Encoder,
+    Explain,
+    Integers,
+    ValueCodec,
+    ValueOptions,
+)
+from trailgate.cobol.values.digits import (
     decode_packed,
     decode_unsigned_packed,
+    decode_zoned,
     encode_packed,
     encode_unsigned_packed,
+    encode_zoned,
     explain_packed,
     explain_unsigned_packed,
+    explain_zoned,
 )
-from trailgate.cobol.values.raw import decode_raw, encode_raw, explain_raw
-from trailgate.cobol.values.text import decode_text, encode_text, explain_text
-from trailgate.cobol.values.zoned import decode_zoned, encode_zoned, explain_zoned
+from trailgate.cobol.values.edited import decode_edited, encode_edited, explain_edited
+from trailgate.cobol.values.text import (
+    decode_raw,
+    decode_text,
+    encode_raw,
+    encode_text,
+    explain_raw,
+    explain_text,
+)
 from trailgate.errors import DefinitionError, EncodeError, Where
 
 _TEXT = ValueCodec(decode_text, encode_text, explain_text)

@@ -1,4 +1,7 @@
-"""Text: one code page, double bytes or Unicode; padding is trimmed and added."""
+"""Text: one code page, double bytes or Unicode; padding is trimmed and added.
+
+Bytes without a public meaning: pointers and indexes, as they are or in hex.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,17 @@ from trailgate.cobol.values.codec import (
     Decoder,
     Encoder,
     Explain,
+    RawForm,
     Reason,
+    ValueOptions,
     encode_error,
     no_nulls,
     page_of,
 )
-from trailgate.cobol.values.options import ValueOptions
-from trailgate.columnar.code_pages.national import NATIONAL, NATIONAL_LITTLE
-from trailgate.columnar.code_pages.page_text import CodePage
-from trailgate.columnar.code_pages.python_codec import Utf8Page
+from trailgate.columnar.code_pages.pages import NATIONAL, NATIONAL_LITTLE, CodePage, Utf8Page
 from trailgate.columnar.code_pages.registry import code_page, double_byte_page
-from trailgate.columnar.rows import byte_view
+from trailgate.columnar.gather import fixed_rows
+from trailgate.columnar.rows import byte_view, strings_of
 from trailgate.errors import OptionError
 
 _WIDE_BLANK = "\N{IDEOGRAPHIC SPACE}"
@@ -126,3 +129,52 @@ def explain_text(field: Field, options: ValueOptions) -> Explain:
         return Reason(f"bytes that are not characters of {page.name}", "Is it another code page?")
 
     return explain
+
+
+_HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
+
+
+def decode_raw(field: Field, options: ValueOptions) -> Decoder:
+    """Return the decoder: the bytes, or their hex digits."""
+    del field
+    if options.raw is RawForm.BINARY:
+        return lambda matrix: Decoded(fixed_rows(matrix))
+    return lambda matrix: Decoded(strings_of(_hex(matrix)))
+
+
+def _hex(matrix: Octets) -> Octets:
+    found = np.empty((len(matrix), 2 * matrix.shape[1]), np.uint8)
+    found[:, 0::2], found[:, 1::2] = _HEX[matrix >> 4], _HEX[matrix & 15]
+    return found
+
+
+def encode_raw(field: Field, options: ValueOptions) -> Encoder:
+    """Return the encoder of bytes or hex digits of the field's size."""
+    hexed = options.raw is RawForm.HEX
+
+    def encode(values: pa.Array) -> Octets:
+        no_nulls(values)
+        if hexed:
+            raws = [_unhex(row, text) for row, text in enumerate(values.to_pylist())]
+            values = pa.array(raws, pa.binary())
+        offsets, data = byte_view(values.cast(pa.binary()))
+        wrong = np.diff(offsets) != field.size
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise encode_error(f"not {field.size} bytes", row, values[row].as_py())
+        return data[offsets[0] : offsets[-1]].reshape(len(values), field.size)
+
+    return encode
+
+
+def _unhex(row: int, text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise encode_error("not hex digits", row, text) from None
+
+
+def explain_raw(field: Field, options: ValueOptions) -> Explain:
+    """Return what would explain bad bytes; no bytes are."""
+    del field, options
+    return lambda raw: Reason(f"{len(raw)} bytes")

@@ -7,10 +7,16 @@ import re
 from functools import cache
 from typing import Final
 
-from trailgate.columnar.code_pages.double_byte import DOUBLE_BYTES, DoubleBytePage, MixedPage
-from trailgate.columnar.code_pages.page_text import CodePage
-from trailgate.columnar.code_pages.python_codec import CodecPage, Utf8Page
-from trailgate.columnar.code_pages.single_byte import NONE, SingleBytePage
+from trailgate.columnar.code_pages.pages import (
+    DOUBLE_BYTES,
+    NONE,
+    CodecPage,
+    CodePage,
+    DoubleBytePage,
+    MixedPage,
+    SingleBytePage,
+    Utf8Page,
+)
 from trailgate.columnar.code_pages.tables.single_byte import SINGLE_BYTE
 from trailgate.errors import OptionError, did_you_mean
 

@@ -115,7 +115,7 @@ def _compiled_inner(function: Callable[..., Any]) -> Any:
     import numba  # noqa: PLC0415  as above
 
     if getattr(function, _MARK) and not numba.config.BOUNDSCHECK:
-        from trailgate.columnar.kernels.compiler import instructions  # noqa: PLC0415  as above
+        from trailgate.columnar.kernels import compiler as instructions  # noqa: PLC0415  as above
 
         return getattr(instructions, function.__name__)
     inlined = not numba.config.BOUNDSCHECK  # code with its bounds checked is too large for that
@@ -124,7 +124,7 @@ def _compiled_inner(function: Callable[..., Any]) -> Any:
 
 
 def _compiler() -> dict[str, Any]:
-    from trailgate.columnar.kernels.compiler.indexing import KernelCompiler  # noqa: PLC0415  as above
+    from trailgate.columnar.kernels.compiler import KernelCompiler  # noqa: PLC0415  as above
 
     return {"pipeline_class": KernelCompiler}
 
@@ -259,7 +259,7 @@ def _items(hint: Any) -> Iterator[type[np.generic]]:
 def _jitted(function: FunctionType, written: Callable[..., Any]) -> Any:
     import numba  # noqa: PLC0415  as above
 
-    from trailgate.columnar.kernels.compiler.fingerprints import fingerprint  # noqa: PLC0415  as above
+    from trailgate.columnar.kernels.compiler import fingerprint  # noqa: PLC0415  as above
 
     # numba keeps compiled code in files named by the function: a name that changes with what the code is made of is never that of older code.
     kept = FunctionType(

@@ -1,4 +1,6 @@
-"""What a capture is given to do: planned once, run range by range anywhere, published in one place.
+"""How a capture runs, and what it did.
+
+What a capture is given to do: planned once, run range by range anywhere, published in one place.
 
 A run that did not finish is repeated with its time, so that its bytes are the same.
 """
@@ -8,25 +10,28 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from trailgate.jobs.capture.learning import learnt
-from trailgate.jobs.capture.options import CaptureOptions, CaptureSummary
-from trailgate.jobs.capture.recognising import Recognised, recognised
-from trailgate.jobs.capture.sequence_ids import IdRule
-from trailgate.messages.capture import Capture
-from trailgate.messages.parsing.message_ids import MessageIdRule
+from trailgate.capture.capture import Capture
+from trailgate.errors import OptionError
+from trailgate.jobs.capture.loading import learnt
+from trailgate.jobs.capture.repeats import IdRule, Recognised, recognised
+from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.found_files import Addresses
-from trailgate.storage.reading.messages.file_list import FileList
-from trailgate.storage.reading.messages.files import (
+from trailgate.storage.reading.message_files import (
+    SPLIT_BYTES,
+    FileList,
     MessageFiles,
     MessageRange,
     find_messages,
     plan_ranges,
 )
-from trailgate.storage.writing.places.place import Place
+from trailgate.storage.writing.publication import Place
+from trailgate.storage.writing.segments import WriteOptions
 from trailgate.storage.writing.target import (
     Target,
     check_tables,
@@ -34,6 +39,76 @@ from trailgate.storage.writing.target import (
     file_header,
     place_of,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions(WriteOptions):
+    """How a capture runs and writes; ``on_error`` is stop or quarantine.
+
+    With more than ``max_bad`` bad messages nothing is published.
+    ``again`` captures what was captured before too. With ``unordered_ids`` sequence ids that fall or repeat are captured.
+    Of messages whose ids ``jms.id`` selects, ``remembered_ids`` are known when they come again.
+    """
+
+    on_error: str = "stop"
+    dry_run: bool = False
+    split_bytes: int = SPLIT_BYTES
+    message_per_line: bool = False
+    again: bool = False
+    unordered_ids: bool = False
+    remembered_ids: int = REMEMBERED
+    max_bad: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ("stop", "quarantine"):
+            raise OptionError(f"on-error is {self.on_error}, expected stop or quarantine")
+        WriteOptions.__post_init__(self)  # super() does not work in classes with slots
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSummary:
+    """What a capture did: operations by table and kind, the files it published, and what is worth a note.
+
+    ``definitions`` is the file that belongs to the trail where the trail's files do not hold definitions.
+    What was captured before: ``skipped_files`` and ``skipped_operations`` were left out; of ``continued_files`` only the new
+    end was captured. Captured whole were ``changed_files``, which had other content then, ``copied_files``, which had another
+    name, and ``late_operations``, whose sequence ids are lower than the trail's highest. ``repeated_operations`` came twice in the
+    messages, and were captured once; so were ``duplicate_messages``, by the ids that ``jms.id`` selects.
+    ``reasons`` count the bad messages, the most frequent first; ``problems`` are these messages, in a dry run.
+    """
+
+    target: str
+    counts: dict[str, dict[str, int]]
+    messages: int = 0
+    transactions: int = 0
+    operations: int = 0
+    quarantined: int = 0
+    files: tuple[str, ...] = ()
+    quarantine: str | None = None
+    dry_run: bool = False
+    notes: tuple[str, ...] = ()
+    definitions: str | None = None
+    skipped_files: int = 0
+    skipped_operations: int = 0
+    continued_files: int = 0
+    changed_files: int = 0
+    copied_files: int = 0
+    late_operations: int = 0
+    repeated_operations: int = 0
+    duplicate_messages: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def mostly_bad(self) -> bool:
+        """Return whether more messages were quarantined than captured."""
+        return 2 * self.quarantined > self.messages
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Self:
+        """Return the summary that a manifest has of its last run."""
+        texts = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}
+        return cls(**{**fields, **texts})
 
 
 @dataclass(frozen=True)

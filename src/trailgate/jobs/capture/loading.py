@@ -1,34 +1,97 @@
-"""Properties and definitions opened, and messages given by hand."""
+"""What @GETENV gives of this machine, and user tokens whose names a trail cannot have.
+
+Tables that nothing defines, learnt from the messages before they are captured.
+
+Properties and definitions opened, and messages given by hand.
+"""
 
 from __future__ import annotations
 
+import getpass
 import os
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.cobol.copybook.dialect import Dialect
-from trailgate.cobol.copybook.layouts import Layout
+from trailgate.capture.capture import Capture
+from trailgate.capture.formats import defined_tables, parser_of, row_of
+from trailgate.cobol.copybook.layouts import Dialect, Layout
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.definitions.defgen.sourcedefs import read_sourcedefs
+from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.jobs.capture.surroundings import check_tokens, surrounded
-from trailgate.messages.capture import Capture, MessageBatch
-from trailgate.messages.extract.parameters import ExtractParameters, parse_extract
-from trailgate.messages.extract.rules import CaptureRules
-from trailgate.messages.extract.selection import environment_of
-from trailgate.messages.parsers import defined_tables, parser_of
-from trailgate.messages.properties.file import parse_properties
+from trailgate.expressions.functions import OS_VARIABLE
+from trailgate.messages.extract_files import ExtractParameters, parse_extract
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.selection import CaptureRules, environment_of
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import absolute, is_file, read_whole
-from trailgate.storage.files.copybooks import copy_members, folder_of, read_source
-from trailgate.storage.writing.options import MAX_BYTES
+from trailgate.storage.files.found_files import copy_members, folder_of, read_source
+from trailgate.storage.reading.message_files import MessageFiles, read_messages
+from trailgate.storage.writing.segments import MAX_BYTES
+from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, MAX_NAME, UNREAD
+from trailgate.trail.reading.tokens import SYSTEM_KEY_TOKEN, UNDO_TOKEN
+from trailgate.trail.writing.tokens import UNNAMED
 from trailgate.trail.writing.trail_format import TrailFormat
+
+RESERVED: Final = frozenset(
+    {UNREAD, UNDO_TOKEN, SYSTEM_KEY_TOKEN, *(row.name for row in GGS_TOKEN_ROWS)}
+)
+
+
+def surrounded(rules: CaptureRules) -> CaptureRules:
+    """Return the rules with the parts of the environment that their expressions ask for.
+
+    Parts that nothing asks for stay empty, so that a run on another machine is the same run.
+    """
+    around, asked = rules.surroundings, environment_of(rules)
+    known = dict(around.variables)
+    names = sorted(item for group, item in asked if group == OS_VARIABLE and item not in known)
+    found = ((name, os.environ[name]) for name in names if name in os.environ)
+    around = replace(around, variables=(*around.variables, *found))
+    if ("GGENVIRONMENT", "HOSTNAME") in asked:
+        around = replace(around, host=os.uname().nodename)
+    if ("GGENVIRONMENT", "OSUSERNAME") in asked:
+        around = replace(around, user=getpass.getuser())
+    return replace(rules, surroundings=around)
+
+
+def check_tokens(rules: CaptureRules) -> None:
+    """Raise OptionError for a token whose name means something else in a trail, or is too long."""
+    for rule in rules.statements:
+        for token in rule.tokens:
+            if token.name in RESERVED or UNNAMED.fullmatch(token.name):
+                problem = f"the token {token.name} has the name of one of GoldenGate's own"
+                raise rule.error(problem, "TOKENS", "Choose another name")
+            if not 0 < len(token.name.encode()) <= MAX_NAME or "\0" in token.name:
+                problem = (
+                    f"the token's name {token.name[:40]!r} is not 1 to {MAX_NAME} bytes of text"
+                )
+                raise rule.error(problem, "TOKENS")
+
+
+def learnt(capture: Capture, source: MessageFiles, known: Definitions | None = None) -> Capture:
+    """Return a capture with the tables of its messages, where its properties define none; they are read once for that.
+
+    ``known`` are the tables of the trail before: one that the messages do not describe now is one of these. Raises DefinitionError for a
+    table whose records have different numbers of columns, or that is described in two ways.
+    """
+    options = capture.options
+    if not options.learns:
+        return capture
+    tables = row_of(options).learner(options)
+    for read in read_messages(source):
+        tables.add(read.messages)
+    own = tables.definitions()
+    before = (table for table in known or () if own.get(table.name) is None)
+    found = capture.rules.defined(own.merged(before))
+    return replace(capture, options=options.with_tables(found), definitions=found)
+
 
 OF_CONNECTION: Final = ("jms.", "java.naming.")
 PathLike = str | os.PathLike[str]

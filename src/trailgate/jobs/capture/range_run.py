@@ -1,20 +1,28 @@
-"""One range: good units become trail segments, bad ones are quarantined, and a report has both."""
+"""The bad messages of a capture: counted by their reasons, and listed where nothing is written.
+
+One range: good units become trail segments, bad ones are quarantined, and a report has both.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
 
 import numpy as np
 
 from trailgate.arrays import Longs, Mask
-from trailgate.errors import TrailgateError, TransactionError
-from trailgate.jobs.capture.bad_messages import BadMessages
-from trailgate.jobs.capture.quarantine_writer import write_quarantine
-from trailgate.jobs.capture.range_reader import OwnedBatch, RangeReader, located, place_of
-from trailgate.jobs.capture.sequence_ids import IdCheck, IdSpan
-from trailgate.storage.reading.messages.files import MessageFiles, MessagePlace
-from trailgate.storage.writing.counts import Counts, added, counted
+from trailgate.errors import DecodeError, TrailgateError, TransactionError, Where
+from trailgate.jobs.capture.range_reader import (
+    OwnedBatch,
+    RangeReader,
+    located,
+    place_of,
+    write_quarantine,
+)
+from trailgate.jobs.capture.repeats import IdCheck, IdSpan
+from trailgate.storage.reading.message_files import MessageFiles, MessagePlace
 from trailgate.storage.writing.segments import (
     EncodedOperations,
     Encoding,
@@ -23,6 +31,73 @@ from trailgate.storage.writing.segments import (
     SegmentWriter,
     encoded_or_blamed,
 )
+from trailgate.storage.writing.table_writing import Counts, added, counted
+
+RANKED: Final = 20  # reasons that a summary has
+NAMED: Final = 3  # reasons that an error has
+WITH_OTHERS: Final = "another message of its transaction is bad"
+OTHER_REASONS: Final = "other reasons"
+
+
+@dataclass(frozen=True, slots=True)
+class BadMessages:
+    """How many messages are bad for which reason; ``errors`` are listed in a dry run only."""
+
+    reasons: Mapping[str, int]
+    errors: tuple[TrailgateError, ...] = ()
+
+    @classmethod
+    def of(cls, errors: Iterable[TrailgateError], quarantined: int, *, listed: bool) -> BadMessages:
+        """Return the bad messages of these errors; of the quarantined ones the rest are their transactions'."""
+        errors = tuple(errors)
+        reasons = Counter(map(reason_of, errors))
+        if quarantined > len(errors):
+            reasons[WITH_OTHERS] += quarantined - len(errors)
+        return cls(dict(reasons), errors if listed else ())
+
+
+def together(parts: Iterable[BadMessages]) -> BadMessages:
+    """Return the bad messages of all ranges, reasons with many messages first."""
+    counts: Counter[str] = Counter()
+    errors: list[TrailgateError] = []
+    for part in parts:
+        counts.update(part.reasons)
+        errors += part.errors
+    return BadMessages(dict(counts.most_common()), tuple(errors))
+
+
+def ranked(bad: BadMessages) -> dict[str, int]:
+    """Return the reasons that most messages have, and the sum of the others."""
+    pairs = list(bad.reasons.items())
+    rest = sum(count for _, count in pairs[RANKED:])
+    return dict(pairs[:RANKED]) | ({OTHER_REASONS: rest} if rest else {})
+
+
+def reason_of(error: TrailgateError) -> str:
+    """Return what is wrong, with the table and the field, but without the place and the value."""
+    place = Where(table=error.where.table, field=error.where.field)
+    return error.problem if place == Where() else f"{error.problem} ({place})"
+
+
+def as_values(error: TrailgateError) -> dict[str, Any]:
+    """Return an error as plain values: its problem, its hint, and what is known of its place."""
+    place = {field.name: getattr(error.where, field.name) for field in fields(Where)}
+    raw = place.pop("raw")
+    if raw is not None:
+        text = place["text"] or raw.decode("utf-8", "backslashreplace")
+        place |= {"text": text, "bytes": raw.hex()}
+    known = {name: value for name, value in place.items() if value is not None}
+    return {"problem": error.problem, **known, **({"hint": error.hint} if error.hint else {})}
+
+
+def too_many(bad: BadMessages, count: int, most: int) -> DecodeError:
+    """Return the error of a run with more bad messages than it may have."""
+    named = "; ".join(f"{number:,} x {reason}" for reason, number in [*bad.reasons.items()][:NAMED])
+    return DecodeError(
+        f"{count:,} messages are bad, and at most {most:,} may be: {named}",
+        hint="Nothing was published; --dry-run lists all of them",
+    )
+
 
 OTHERS: Final = "Another message of its transaction is bad: "
 NONE_BAD: Final = BadMessages({})

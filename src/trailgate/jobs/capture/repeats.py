@@ -1,17 +1,107 @@
-"""Transactions that a source sends again: dropped where they were captured in the same run, with the same id and content."""
+"""Operations as numbers that stand for their content, so that two transactions of one id are compared without keeping either.
+
+Transactions that a source sends again: dropped where they were captured in the same run, with the same id and content.
+
+Sequence ids that the messages carry: they ascend through a run, and what the trail has is skipped (decision 0022).
+
+Which message files were captured already: recognised by name, size and content (decision 0022).
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
+import hashlib
+import os
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.errors import TransactionError, Where
-from trailgate.jobs.capture.content_numbers import Sums, sums
+from trailgate.columnar.kernels.rows import hash_texts
+from trailgate.columnar.rows import text_view
+from trailgate.errors import StorageError, TransactionError, Where
+from trailgate.jobs.capture.range_reader import OwnedBatch, located, place_of
+from trailgate.messages.bounds import ordered_length
+from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch, ChangeBlock, StateColumn
+from trailgate.storage.files.addresses import LOCAL, locate, name_of
+from trailgate.storage.files.manifest import CapturedFile
+from trailgate.storage.files.opened_file import OpenedFile
+from trailgate.storage.reading.message_files import (
+    FileList,
+    MessageFile,
+    MessageFiles,
+    MessagePlace,
+)
+from trailgate.storage.reading.trails import read_trail
+
+_FACTOR: Final = 6364136223846793005
+_NULL: Final = 2147483648  # above all numbers of texts
+_MISSING: Final = 2147483649
+
+
+def content_numbers(batch: ChangeBatch) -> Longs:
+    """Return a number for each operation in order: the same for the same table, type and values."""
+    found = np.zeros(batch.rows, np.int64)
+    for block in batch.blocks:
+        found[block.order] = _of_block(block)
+    return found
+
+
+class Sums(NamedTuple):
+    """Numbers that stand for operations that follow one another: that of the first one, and one of all of them in their order."""
+
+    first: int
+    every: int
+
+
+def sums(numbers: Longs, starts: Longs, before: int) -> list[Sums]:
+    """Return the sums of the operations up to the first start, and of those from each start on.
+
+    ``before`` is how many operations the transaction that is open at the beginning has already; sums of its parts are added.
+    """
+    bounds = np.append(0, starts)
+    ordinals = np.arange(len(numbers))
+    begins = np.repeat(np.append(-before, starts), np.diff(np.append(bounds, len(numbers))))
+    mixed = (numbers + 1) * ((ordinals - begins) * _FACTOR * 2 + 1)
+    totals = np.append(0, np.cumsum(mixed))
+    every = np.append(totals[starts], totals[-1]) - totals[bounds]
+    first = np.append(numbers, 0)[bounds]
+    return [*map(Sums, first.tolist(), every.tolist())]
+
+
+def _of_block(block: ChangeBlock) -> Longs:
+    found = _texts(pa.array([block.table.name]), 1).repeat(len(block)) * 256 + block.op_type
+    for image in (block.before, block.after):
+        for column in image:
+            found = found * _FACTOR + _values(column, len(block))
+    return found
+
+
+def _values(column: StateColumn, rows: int) -> Longs:
+    if column.values is None:
+        return np.full(rows, _MISSING, np.int64)
+    values = column.values
+    texts = values if pa.types.is_string(values.type) else pc.cast(values, pa.string())
+    found = _texts(pc.fill_null(texts, ""), rows)
+    if values.null_count:
+        found[np.asarray(values.is_null())] = _NULL
+    if column.missing is not None:
+        found[column.missing] = _MISSING
+    return found
+
+
+def _texts(values: pa.Array, rows: int) -> Longs:
+    offsets, data = text_view(values)
+    found = np.empty(rows, np.int64)
+    hash_texts(data, offsets, found)
+    return found
+
 
 RECENT: Final = (
     1 << 20
@@ -98,3 +188,301 @@ class Repeats:
     def _other(self, row: int) -> TransactionError:
         problem = f"the transaction {self._open} comes again with other operations"
         return TransactionError(problem, where=Where(record=row), hint=_OTHER)
+
+
+HINT: Final = (
+    "Sequence ids (seqid) must ascend from message to message: capture the messages in their order, or repeated ones in a run "
+    "of their own, which skips what the trail has. --unordered-ids captures them as they are"
+)
+
+
+@dataclass(frozen=True)
+class IdRule:
+    """What sequence ids are compared with: each other where they are ``ordered``, and those of the trail.
+
+    ``last`` is the highest one in the trail; None where nothing is to be compared with it. ``by_id``: transactions are known by
+    their ids alone.
+    """
+
+    prefix: str
+    last: str | None
+    ordered: bool = True
+    by_id: bool = False
+
+    def width(self, own: str) -> int:
+        """Return how many characters an id's order follows from, see ``ordered_lengths``."""
+        return ordered_length(own, by_id=self.by_id)
+
+    @cached_property
+    def of_trail(self) -> pa.Array:
+        """Return the ids of all transactions in the trail."""
+        found = read_trail(self.prefix, columns="csn").read_all()["csn"]
+        return pc.unique(found.combine_chunks())
+
+
+@dataclass(frozen=True, slots=True)
+class IdSpan:
+    """The first, the last and the highest id of a range; ``place`` is that of the first one's message."""
+
+    first: str
+    last: str
+    highest: str
+    place: MessagePlace
+
+
+class IdCheck:
+    """Compares the ids of one range, batch by batch; ``skipped`` and ``late`` count operations.
+
+    Late ones have a lower id than the highest of the trail, which does not have them: they are captured.
+    """
+
+    def __init__(self, rule: IdRule, files: MessageFiles) -> None:
+        self._rule, self._files = rule, files
+        self.span: IdSpan | None = None
+        self.skipped = self.late = 0
+        self._repeats = Repeats()
+
+    @property
+    def repeated(self) -> int:
+        """Return how many operations came before in this run, and were left out."""
+        return self._repeats.dropped
+
+    def fresh(self, batch: OwnedBatch, before: MessagePlace) -> Mask:
+        """Return the operations that the trail does not have; raises TransactionError for ids out of order.
+
+        ``before`` is the place of an operation whose message was in a batch before.
+        """
+        csn = _in_order(batch.operations)
+        fresh = self._unknown(csn)
+        if self._rule.by_id and self._rule.ordered:
+            fresh &= self._once(batch, csn, before)
+        rows = np.flatnonzero(fresh)
+        if not len(rows):
+            return fresh
+        if len(rows) < len(csn):
+            csn = csn.take(pa.array(rows))
+        if self._rule.ordered:
+            self._check_order(batch, csn, rows, before)
+        highest = str(pc.max(csn))
+        first, last = csn[0].as_py(), csn[-1].as_py()
+        if self.span is None:
+            place = _place(batch, int(batch.message[rows[0]]), before)
+            self.span = IdSpan(first, last, highest, place)
+        else:
+            own = self.span
+            self.span = IdSpan(own.first, last, max(own.highest, highest), own.place)
+        return fresh
+
+    def _once(self, batch: OwnedBatch, csn: pa.Array, before: MessagePlace) -> Mask:
+        """Return which operations did not come before in this run."""
+        begins = np.isin(batch.operations.tx_indicators(), (BEGIN, WHOLE))
+        try:
+            return self._repeats.fresh(csn, begins, content_numbers(batch.operations))
+        except TransactionError as error:
+            row = error.where.record or 0
+            raise located(
+                error, self._files, _place(batch, int(batch.message[row]), before)
+            ) from None
+
+    def _unknown(self, csn: pa.Array) -> Mask:
+        """Return which ids the trail does not have; it is read only where an id is not above its highest."""
+        last = self._rule.last
+        if last is None or not len(csn):
+            return np.ones(len(csn), bool)
+        width = self._rule.width(last)
+        if self._rule.width(csn[0].as_py()) != width:
+            problem = f"the sequence id {csn[0].as_py()} has not the {width} characters of those in the trail ({last})"
+            raise TransactionError(problem, hint="--again captures without comparing them")
+        low = _mask(pc.less_equal(csn, last))
+        if not low.any():
+            return ~low
+        known = low & _mask(pc.is_in(csn, self._rule.of_trail))
+        self.skipped += int(known.sum())
+        self.late += int((low & ~known).sum())
+        return ~known
+
+    def _check_order(
+        self, batch: OwnedBatch, csn: pa.Array, rows: Longs, where: MessagePlace
+    ) -> None:
+        """Check that each transaction has a higher id than the one before; within one message it may be the same."""
+        begun = np.isin(batch.operations.tx_indicators()[rows], (BEGIN, WHOLE))
+        message = batch.message[rows]
+        wrong = np.zeros(len(rows), bool)
+        other = begun[1:] & (message[1:] != message[:-1])
+        wrong[1:] = _mask(pc.less(csn[1:], csn[:-1])) | (other & _mask(pc.equal(csn[1:], csn[:-1])))
+        if self.span is not None:
+            first = csn[0].as_py()
+            wrong[0] = first < self.span.last or (bool(begun[0]) and first == self.span.last)
+        if not wrong.any():
+            return
+        row = int(np.argmax(wrong))
+        before = csn[row - 1].as_py() if row else self.span.last if self.span else ""
+        place = _place(batch, int(message[row]), where)
+        raise located(out_of_order(csn[row].as_py(), before), self._files, place)
+
+
+def _place(batch: OwnedBatch, message: int, last: MessagePlace) -> MessagePlace:
+    return last if message < 0 else place_of(batch.messages, message)
+
+
+def check_spans(spans: Iterable[IdSpan], files: MessageFiles) -> None:
+    """Check across ranges what each range checked within; raises TransactionError."""
+    before: IdSpan | None = None
+    for span in spans:
+        if before is not None and span.first <= before.last:
+            raise located(out_of_order(span.first, before.last), files, span.place)
+        before = span
+
+
+def out_of_order(own: str, before: str) -> TransactionError:
+    """Return the error of an id that is not above the one before."""
+    what = "repeats" if own == before else f"follows the higher {before}"
+    return TransactionError(f"the sequence id {own} {what}", hint=HINT)
+
+
+def _in_order(operations: ChangeBatch) -> pa.Array:
+    """Return the sequence id of each operation's transaction, in the order of operations."""
+    blocks = operations.blocks
+    if not blocks:
+        return pa.array([], pa.string())
+    order = np.concatenate([block.order for block in blocks])
+    return pa.concat_arrays([block.csn for block in blocks]).take(pa.array(np.argsort(order)))
+
+
+def _mask(values: pa.Array) -> Mask:
+    found: Mask = values.to_numpy(zero_copy_only=False)
+    return found
+
+
+END: Final = (
+    64 << 10
+)  # bytes of each end of a file that are compared; shorter files are compared whole
+THREADS: Final = 8  # files are opened at once: stores answer slowly
+NEWLINES: Final = b"\n\r"
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """What is left to capture, and what the trail is to remember of it.
+
+    Of the files, ``skipped`` were captured before, ``continued`` have grown since, ``changed`` have the name of a captured
+    file but other content, and ``copied`` have the content of a captured file but another name.
+    """
+
+    files: MessageFiles
+    remembered: tuple[CapturedFile, ...]
+    skipped: int = 0
+    continued: int = 0
+    changed: int = 0
+    copied: int = 0
+
+
+def recognised(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Recognised:
+    """Return the messages without those that were captured.
+
+    Raises StorageError for a file that can neither be skipped nor captured without a doubt.
+    """
+    known: defaultdict[str, list[CapturedFile]] = defaultdict(list)
+    contents = set()
+    for one in captured:
+        known[one.name].append(one)
+        contents.add((one.size, one.digest))
+    left: list[MessageFile] = []
+    remembered: list[CapturedFile] = []
+    counts = dict.fromkeys(("skipped", "continued", "changed", "copied"), 0)
+    for file, own in zip(messages.files, _described(messages.files), strict=True):
+        same_name = known.get(own.name, ())
+        if any(_is_same(file, own, one) for one in same_name):
+            counts["skipped"] += 1
+            continue
+        begin = _begin(messages, file, same_name)
+        left.append(replace(file, begin=begin) if begin else file)
+        remembered.append(own)
+        counts["continued"] += begin > 0
+        counts["changed"] += not begin and bool(same_name)
+        counts["copied"] += not same_name and (own.size, own.digest) in contents and own.size > 0
+    kept = replace(messages, files=FileList(left))
+    return Recognised(kept, tuple(remembered), **counts)
+
+
+def _described(files: Sequence[MessageFile]) -> Iterable[CapturedFile]:
+    if len(files) < 2 or locate(files[0].path)[0] is LOCAL:
+        return map(_description, files)
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(_description, files))
+
+
+def _description(file: MessageFile) -> CapturedFile:
+    """Return what is remembered of a file."""
+    modified = None
+    if file.size > 2 * END:
+        store, place = locate(file.path)
+        modified = store.get_file_info(place).mtime_ns
+    return CapturedFile(name_of(file.path), file.size, _digest(file, file.size), modified)
+
+
+def _digest(file: MessageFile, size: int) -> str:
+    """Return the digest of the ends of a file's first ``size`` bytes."""
+    start = max(END, size - END)
+    store, place = locate(file.path)
+    if store is LOCAL and size <= END:  # a folder may have very many small files
+        return hashlib.sha256(_small(place, size)).hexdigest()
+    with OpenedFile(file.path, file.size, "messages") as opened:
+        digest = hashlib.sha256(opened.read(0, min(END, size)))
+        digest.update(opened.read(start, max(0, size - start)))
+    return digest.hexdigest()
+
+
+def _small(path: str, size: int) -> bytes:
+    """Return the bytes of a small local file."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            return os.read(handle, size)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        problem = f"cannot open the messages: {error.strerror}"
+        raise StorageError(problem, where=Where(source=path)) from error
+
+
+def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:
+    """Return whether a file is one that was captured under its name; raises StorageError in doubt."""
+    if (own.size, own.digest) != (known.size, known.digest):
+        return False
+    if own.modified != known.modified:
+        raise StorageError(
+            "a file of this name, size, first and last bytes was captured already, but this one was modified at another time",
+            where=Where(source=file.path),
+            hint="Capture it alone with --again if its messages are others; else leave it out",
+        )
+    return True
+
+
+def _begin(messages: MessageFiles, file: MessageFile, known: Sequence[CapturedFile]) -> int:
+    """Return the bytes of a file that were captured already, 0 if none; raises StorageError.
+
+    Only what is appended as whole lines can be captured alone.
+    """
+    if not known:
+        return 0
+    shorter = sorted((one for one in known if 0 < one.size < file.size), key=lambda one: -one.size)
+    grown = next((one for one in shorter if _digest(file, one.size) == one.digest), None)
+    if grown is None:
+        return 0
+    if file.codec is not None:
+        raise _has_grown(file, grown, "it is compressed", "")
+    if not (messages.per_line or file.json):
+        raise _has_grown(file, grown, "a message is a whole file", "if messages are lines")
+    with OpenedFile(file.path, file.size, "messages") as opened:
+        border = bytes(opened.read(grown.size - 1, 2))
+    if border[:1] != b"\n" and border[1] not in NEWLINES:
+        raise _has_grown(file, grown, "its last line was not complete then", "")
+    return grown.size
+
+
+def _has_grown(file: MessageFile, known: CapturedFile, why: str, lines: str) -> StorageError:
+    problem = f"the file was captured when it had {known.size} bytes, and has grown since: {why}"
+    hint = "Put the new messages into a file of their own, or capture all of this one with --again"
+    more = f"; {lines}, give --message-per line" if lines else ""
+    return StorageError(problem, where=Where(source=file.path), hint=hint + more)

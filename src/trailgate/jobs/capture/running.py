@@ -3,30 +3,43 @@
 A range owns the messages from the first transaction that begins in it (``jobs/capture/range_reader.py``)
 and writes their trail files into a staging folder. Publishing checks that the ranges meet,
 numbers the files and lists them in the manifest, which comes last: until then nothing happened.
+
+Message files into a trail by one call.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal
 
-from trailgate.errors import StorageError, TrailgateError, TransactionError, WriteError
-from trailgate.jobs.capture.bad_messages import as_values, ranked, together, too_many
-from trailgate.jobs.capture.job import CaptureJob
-from trailgate.jobs.capture.options import CaptureSummary
+from trailgate.errors import OptionError, StorageError, TrailgateError, TransactionError, WriteError
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, CaptureSummary, prepare
+from trailgate.jobs.capture.loading import PathLike, load, warn_ignored
 from trailgate.jobs.capture.range_reader import RangeReader
-from trailgate.jobs.capture.range_run import RangeReport, RangeRun
-from trailgate.jobs.capture.sequence_ids import IdCheck, check_spans
-from trailgate.messages.parsing.message_ids import MessageIds
+from trailgate.jobs.capture.range_run import (
+    RangeReport,
+    RangeRun,
+    as_values,
+    ranked,
+    together,
+    too_many,
+)
+from trailgate.jobs.capture.repeats import IdCheck, check_spans
+from trailgate.messages.metadata import MessageIds
+from trailgate.storage.files.addresses import absolute
+from trailgate.storage.files.found_files import Addresses, addresses_of
 from trailgate.storage.files.manifest import captured_lines
-from trailgate.storage.reading.messages.files import MessagePlace, MessageRange
+from trailgate.storage.reading.message_files import MessagePlace, MessageRange
 from trailgate.storage.reading.threads import in_order, thread_count
-from trailgate.storage.writing.counts import summed
-from trailgate.storage.writing.places.deciding import OvertakenError
+from trailgate.storage.writing.deciding import OvertakenError
 from trailgate.storage.writing.publishing import Staged
 from trailgate.storage.writing.publishing import publish as publish_staged
+from trailgate.storage.writing.table_writing import summed
+from trailgate.storage.writing.target import place_of
 
 KNOWN: Final = ("skipped", "continued", "changed", "copied")  # of what was captured before
 
@@ -185,3 +198,65 @@ def _check_id_lengths(reports: Sequence[RangeReport]) -> None:
             f"sequence ids of {lengths[0]} characters are followed by ones of {other}",
             hint="The sequence id (seqid) must have a fixed length, so that text order is its order",
         )
+
+
+Runner = Callable[[CaptureJob], CaptureSummary]
+
+
+def capture_files(  # noqa: PLR0913  one parameter an option
+    source: Addresses,
+    trail: str | Path,
+    properties: PathLike | None = None,
+    *,
+    extract: PathLike | None = None,
+    definitions: PathLike | None = None,
+    message_per: Literal["file", "line"] = "file",
+    on_error: Literal["stop", "quarantine"] = "stop",
+    max_bad: int | None = None,
+    max_bytes: int | None = None,
+    seq_digits: Literal[9, 6] = 9,
+    format_release: str | None = None,
+    byte_order: Literal["big", "little"] | None = None,
+    update_format: Literal["separate", "full", "compact"] | None = None,
+    again: bool = False,
+    unordered_ids: bool = False,
+    dry_run: bool = False,
+    ignore_unsupported: bool = False,
+    base: PathLike | None = None,
+    runner: Runner = run_local,
+) -> CaptureSummary:
+    """Capture messages into a trail: a folder, a file, a pattern, or several of them; return what was done.
+
+    What was captured into the trail before is left out and counted, unless ``again``.
+
+    The properties are those of a file, or of the Extract parameter file that names them; ``definitions`` replaces the
+    definitions file that they name. Relative paths, those inside these files too, are from ``base``, else from the working
+    folder. The other options are those of ``trailgate capture`` (docs/cli.md). ``runner`` runs
+    the job: in this process, or on Spark (``trailgate.spark.capture_runner``). Messages and the files of the properties may be
+    at addresses of a store, and so may the trail (docs/stores.md).
+
+    Raises OptionError, DefinitionError, StorageError where another run holds the trail or published to it first, and the first bad message's error
+    unless ``on_error`` is quarantine.
+    """
+    if message_per not in ("file", "line"):
+        raise OptionError(f"message_per must be file or line, not {message_per!r}")
+    loaded = load(
+        properties, extract, None, definitions, base=base, ignore_unsupported=ignore_unsupported
+    )
+    warn_ignored(loaded)
+    options = CaptureOptions(
+        on_error=on_error,
+        max_bad=max_bad,
+        dry_run=dry_run,
+        again=again,
+        unordered_ids=unordered_ids,
+        message_per_line=message_per == "line",
+        max_bytes=loaded.max_bytes(max_bytes),
+        seq_digits=seq_digits,
+        trail_format=loaded.trail_format(format_release, byte_order, update_format),
+    )
+    if base is not None:
+        source, trail = [absolute(one, base) for one in addresses_of(source)], absolute(trail, base)
+    place = place_of(trail)
+    with nullcontext() if dry_run else place.held():
+        return runner(prepare(loaded.capture, source, place, options))

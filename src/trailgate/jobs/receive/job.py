@@ -10,16 +10,12 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.brokers.address import BrokerAddress, Family
+from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.jobs.receive.feeds.ahead import ReceivingAhead
-from trailgate.jobs.receive.feeds.feed import Feed
-from trailgate.jobs.receive.feeds.journal_feed import JournalFeed
-from trailgate.jobs.receive.feeds.kafka_feed import KafkaFeed
-from trailgate.jobs.receive.options import ReceiveOptions
-from trailgate.jobs.receive.receivers import receiver_of
-from trailgate.jobs.receive.run import LiveCapture
-from trailgate.messages.capture import Capture
-from trailgate.messages.parsing.message_ids import JMS_MESSAGE_ID, message_id_kind
+from trailgate.jobs.receive.feed import Feed, ReceivingAhead
+from trailgate.jobs.receive.feeds import JournalFeed, KafkaFeed, receiver_of
+from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
+from trailgate.messages.metadata import JMS_MESSAGE_ID, message_id_kind
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
 
@@ -36,7 +32,7 @@ def _journalled(address: BrokerAddress, prefix: str, options: ReceiveOptions) ->
 
 
 def _kafka(address: BrokerAddress, _prefix: str, options: ReceiveOptions) -> Feed:
-    from trailgate.brokers.kafka.receiver import KafkaReceiver  # noqa: PLC0415  an extra
+    from trailgate.brokers.kafka import KafkaReceiver  # noqa: PLC0415  an extra
 
     receiver = KafkaReceiver(address)
     receiver.connect()

@@ -11,18 +11,13 @@ from pyarrow import fs
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, masked
 from trailgate.logdump.commands.files import folder_entries
-from trailgate.logdump.records.names import like
-from trailgate.logdump.records.open_trail import OpenTrail
-from trailgate.logdump.records.portions import Portion
-from trailgate.logdump.session.reading import progress
-from trailgate.logdump.session.results import Counts, Failure, Result
-from trailgate.logdump.session.session import Command, Session
-from trailgate.logdump.session.settings import Detail
-from trailgate.logdump.statistics.counting import Counting
-from trailgate.logdump.statistics.large_transactions import LargeTransactions
-from trailgate.logdump.syntax.arguments import Arguments
-from trailgate.logdump.syntax.times import read_time
-from trailgate.logdump.syntax.values import read_number
+from trailgate.logdump.counting import Counting, LargeTransactions
+from trailgate.logdump.open_trail import OpenTrail
+from trailgate.logdump.portions import Portion, like
+from trailgate.logdump.reading import progress
+from trailgate.logdump.results import Counts, Detail, Failure, Result
+from trailgate.logdump.session import Command, Session
+from trailgate.logdump.syntax import Arguments, read_number, read_time
 from trailgate.storage.files.addresses import name_of
 
 MOST_MINUTES: Final = 100 * 366 * 24 * 60

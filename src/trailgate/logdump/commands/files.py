@@ -1,20 +1,40 @@
-"""Commands about files: trail files, folders, files of commands, and the session log."""
+"""Commands about files: trail files, folders, files of commands, and the session log.
+
+The command SAVE: records written to a new trail file that other programs can read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 from pyarrow import fs
 
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError, StorageError, Where, masked
-from trailgate.logdump.records.following import exists, next_path
-from trailgate.logdump.session.results import Listing, Note, Result
-from trailgate.logdump.session.session import DEEPEST, Command, Session
-from trailgate.logdump.syntax.arguments import Arguments, unquoted
-from trailgate.logdump.syntax.times import TimeOffset, time_text
+from trailgate.logdump.counting import IO_COMMENT
+from trailgate.logdump.images import with_size
+from trailgate.logdump.open_trail import OpenTrail, exists, next_path
+from trailgate.logdump.portions import Portion
+from trailgate.logdump.results import Listing, Note, Result
+from trailgate.logdump.session import DEEPEST, Command, Session
+from trailgate.logdump.syntax import (
+    Arguments,
+    TimeOffset,
+    indicator_code,
+    one_of,
+    read_number,
+    time_text,
+    unquoted,
+)
 from trailgate.storage.files.addresses import locate, read_whole
+from trailgate.trail.format.record_layout import RECORD_HEADS
+from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.records.record import TrailRecord, encode_record
+from trailgate.trail.records.record_view import ONLY_RECORD
 
 
 def open_file(session: Session, arguments: Arguments) -> Iterator[Result]:
@@ -129,7 +149,7 @@ def write_log(session: Session, arguments: Arguments) -> Iterator[Result]:
     return iter(())
 
 
-ROWS: Final = (
+FILE_COMMANDS: Final = (
     Command(("OPEN", "FROM"), "[file]", "Open a trail file, or show which one is open.", open_file),
     Command(("CLOSE",), "", "Close the file.", close_file),
     Command(("NEXTTRAIL", "NT"), "", "Close the file and open the next one.", next_trail),
@@ -149,4 +169,210 @@ ROWS: Final = (
         log,
     ),
     Command(("WRITELOG",), "text", "Write a line into the session log.", write_log),
+)
+
+
+UNITS: Final = {
+    **dict.fromkeys(("RECORDS", "RECORD", "RECS"), "records"),
+    **dict.fromkeys(("BYTES", "BYTE"), "data_bytes"),
+}
+FLAGS: Final = {
+    "!": {"replace": True},
+    "TRUNCATE": {"replace": True},
+    "COMMENT": {"comments": True},
+    "NOCOMMENT": {"comments": False},
+    "NEWFORMAT": {},
+}
+NONSTOP: Final = "extents are those of NonStop files"
+OLD: Final = "the format from before release 6 is not public"
+REFUSED: Final = {"EXT": NONSTOP, "MEGABYTES": NONSTOP, "OLDFORMAT": OLD}
+
+
+@dataclass(frozen=True, slots=True)
+class SaveOptions:
+    """The options of SAVE. None means no limit, or transaction indicators as they are."""
+
+    path: str
+    replace: bool = False
+    records: int | None = None
+    data_bytes: int | None = None
+    comments: bool = False
+    indicator: int | None = None
+
+    def limited(self, portion: Portion, rows: Longs, saved: Saved) -> Longs:
+        """Return the first of some rows that the limits still allow."""
+        if self.records is not None:
+            rows = rows[: self.records - saved.records]
+        if self.data_bytes is not None:
+            lengths = portion.view.data_length[rows]
+            rows = rows[saved.data_bytes + np.cumsum(lengths) - lengths < self.data_bytes]
+        return rows
+
+    def reached(self, saved: Saved) -> bool:
+        """Return whether a limit is reached."""
+        by_records = self.records is not None and saved.records >= self.records
+        return by_records or (self.data_bytes is not None and saved.data_bytes >= self.data_bytes)
+
+
+@dataclass(slots=True)
+class Saved:
+    """What is written so far; ``size`` counts all bytes of the file."""
+
+    stream: Any = field(repr=False)
+    size: int = 0
+    records: int = 0
+    data_bytes: int = 0
+
+    def write(self, raw: bytes) -> None:
+        """Write bytes, and add them to the size."""
+        self.size += self.stream.write(raw)
+
+
+def read_options(arguments: Arguments, *, comments: bool) -> SaveOptions:
+    """Return the options of SAVE; raises OptionError."""
+    plain = arguments.plain
+    if not plain:
+        raise OptionError("SAVE needs a file")
+    values: dict[str, Any] = {"path": plain[0].removesuffix("!"), "comments": comments}
+    values["replace"] = plain[0].endswith("!") and plain[0] != "!"
+    rest = iter(plain[1:])
+    for word in rest:
+        asked = word.upper()
+        if asked in FLAGS:
+            values |= FLAGS[asked]
+        elif asked == "TRANSIND":
+            values["indicator"] = indicator_code(next(rest, ""), ONLY_RECORD)
+        elif word[:1].isdigit():
+            unit = next(rest, "RECORDS").upper()
+            if unit not in UNITS:
+                raise OptionError(f"{unit[:40]!r} is neither RECORDS nor BYTES")
+            values[UNITS[unit]] = read_number(word)
+        else:
+            reason = next((why for name, why in REFUSED.items() if asked.startswith(name)), "")
+            raise OptionError(reason or f"{word[:40]!r} is not an option of SAVE")
+    return SaveOptions(**values)
+
+
+def save_records(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Write records to a new trail file."""
+    options = read_options(arguments, comments=session.settings.save_comments)
+    path = session.path(options.path)
+    saved = save(session, options, path)
+    yield Note(
+        f"Saved {saved.records} records, {saved.size} bytes, into {path}",
+        {"path": path, "records": saved.records, "bytes": saved.size, "rba": session.position},
+    )
+
+
+def save(session: Session, options: SaveOptions, target: str) -> Saved:
+    """Write the records from the session's position on, and move the session after them."""
+    store, path = locate(target)
+    kind = store.get_file_info(path).type
+    if kind not in (fs.FileType.NotFound, fs.FileType.File):
+        raise StorageError("this is not a file", where=Where(source=target))
+    if kind == fs.FileType.File and _is_same(store, path, session.trail.path):
+        raise OptionError("a file cannot be saved into itself")
+    if kind == fs.FileType.File and not options.replace:
+        problem = "the file exists already"
+        raise StorageError(problem, where=Where(source=target), hint="SAVE file ! replaces it")
+    part = f"{path}.part"
+    try:
+        with store.open_output_stream(part) as stream:
+            saved = Saved(stream)
+            _write(session, options, saved)
+        _set_size(store, part, session.trail, saved.size)
+        store.move(part, path)
+    except OSError as error:
+        raise StorageError(f"cannot save: {error}", where=Where(source=target)) from error
+    finally:
+        if store.get_file_info(part).type == fs.FileType.File:
+            store.delete_file(part)
+    return saved
+
+
+def _is_same(store: fs.FileSystem, path: str, other: str) -> bool:
+    other_store, other_path = locate(other)
+    same = (store.normalize_path(path), other_store.normalize_path(other_path))
+    return bool(store == other_store) and same[0].lstrip("./") == same[1].lstrip("./")
+
+
+def _write(session: Session, options: SaveOptions, saved: Saved) -> None:
+    """Write the header, the metadata records before the position, comments and records."""
+    trail = session.trail
+    start = session.start
+    saved.write(trail.read(0, trail.header_length).tobytes())
+    # Table indexes mean nothing without the metadata records that come before them.
+    for raw in trail.metadata_records(start):
+        saved.write(raw)
+    if options.comments:
+        saved.write(_comment(trail, f"Saved from {masked(trail.path)}, RBA {start}"))
+    for portion in trail.forward(start):
+        mask = session.filters.mask(portion) | (portion.view.io_type == IO_METADATA)
+        rows = options.limited(portion, np.flatnonzero(mask), saved)
+        saved.write(_bytes_of(portion, rows, options.indicator))
+        saved.records += len(rows)
+        saved.data_bytes += int(portion.view.data_length[rows].sum())
+        session.position = portion.end
+        if options.reached(saved):
+            end = (
+                portion.view.offsets[rows[-1]] + portion.view.lengths[rows[-1]] if len(rows) else 0
+            )
+            session.position = portion.source.base + int(end)
+            break
+    if options.comments:
+        saved.write(_comment(trail, f"End of what was saved, {saved.records} records"))
+
+
+def _bytes_of(portion: Portion, rows: Longs, indicator: int | None) -> bytes:
+    """Return the bytes of some records, with another transaction indicator if one is given."""
+    data = portion.source.data
+    if indicator is not None:
+        data = data.copy()
+        at = RECORD_HEADS[portion.source.order].fields["trans_ind"][1]  # type: ignore[index]
+        changed = rows[portion.view.io_type[rows] != IO_METADATA]
+        data[portion.view.offsets[changed] + at] = indicator
+    keep: Mask = np.zeros(len(portion), bool)
+    keep[rows] = True
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], keep, [False]))))
+    starts, lasts = edges[::2], edges[1::2] - 1
+    ends = portion.view.offsets[lasts] + portion.view.lengths[lasts]
+    spans = zip(portion.view.offsets[starts].tolist(), ends.tolist(), strict=True)
+    return b"".join(data[start:end].tobytes() for start, end in spans)
+
+
+def _comment(trail: OpenTrail, text: str) -> bytes:
+    # Assumed: the text as data; how Logdump lays out its comment records is not public.
+    record = TrailRecord(IO_COMMENT, data=text.encode(), node=0, order=trail.order)
+    return encode_record(record)
+
+
+def _set_size(store: fs.FileSystem, part: str, trail: OpenTrail, size: int) -> None:
+    """Write the file's size into its header, if the store can; readers do not need it."""
+    if not trail.header_length or not isinstance(store, fs.LocalFileSystem):
+        return
+    header = with_size(trail.read(0, trail.header_length).tobytes(), size)
+    with open(part, "r+b") as file:  # noqa: PTH123  a path of the store
+        file.write(header)
+
+
+def set_comments(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Set whether SAVE writes comment records by default."""
+    session.set(save_comments=one_of(arguments.only("ON"), {"ON": True, "OFF": False}))
+    state = "on" if session.settings.save_comments else "off"
+    yield Note(f"Comment records in saved files: {state}", {"comments": state == "on"})
+
+
+SAVING_COMMANDS: Final = (
+    Command(
+        ("SAVE",),
+        "file [!] [n RECORDS | n BYTES] [COMMENT | NOCOMMENT] [TRANSIND indicator] [TRUNCATE]",
+        "Write the records from here on that pass the filters, with the file header, into a new file; ! and TRUNCATE replace an existing one.",
+        save_records,
+    ),
+    Command(
+        ("SAVEFILECOMMENT",),
+        "ON | OFF",
+        "Whether SAVE writes comment records by default.",
+        set_comments,
+    ),
 )

@@ -9,13 +9,11 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.errors import OptionError
-from trailgate.logdump.filters.filters import Filter, Side
-from trailgate.logdump.filters.option_arguments import OptionArguments
-from trailgate.logdump.filters.options import OPTIONS_BY_NAME, FilterOption
-from trailgate.logdump.session.results import Lines, Note, Result
-from trailgate.logdump.session.session import Command, Session
-from trailgate.logdump.syntax.arguments import Arguments, read_arguments
-from trailgate.logdump.syntax.values import one_of
+from trailgate.logdump.filter_options import OPTIONS_BY_NAME, FilterOption, OptionArguments
+from trailgate.logdump.filters import Filter, Side
+from trailgate.logdump.results import Lines, Note, Result
+from trailgate.logdump.session import Command, Session
+from trailgate.logdump.syntax import Arguments, one_of, read_arguments
 
 MATCH: Final = MappingProxyType({"ALL": True, "ANY": False})
 

@@ -1,21 +1,172 @@
-"""Commands about the session: its state, help, and earlier commands."""
+"""Commands that show and convert times, intervals and floats.
+
+Commands of Logdump that are not supported, each with the reason: one row a command.
+
+Commands about the session: its state, help, and earlier commands.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from trailgate.errors import OptionError, masked
-from trailgate.logdump.commands.conversions import COLON, show_time
 from trailgate.logdump.commands.filtering import show_filters
 from trailgate.logdump.commands.settings import setting_text
-from trailgate.logdump.commands.unsupported import UNSUPPORTED
-from trailgate.logdump.filters.options import OPTIONS as FILTER_OPTIONS
-from trailgate.logdump.session.results import Edit, Goodbye, Lines, Listing, Note, Result
-from trailgate.logdump.session.session import DEEPEST, Command, Session
-from trailgate.logdump.syntax.arguments import Arguments
-from trailgate.logdump.syntax.values import one_of, read_number
+from trailgate.logdump.filter_options import OPTIONS as FILTER_OPTIONS
+from trailgate.logdump.results import Edit, Goodbye, Lines, Listing, Note, Result
+from trailgate.logdump.session import DEEPEST, Command, Session
+from trailgate.logdump.syntax import (
+    EPOCH,
+    MICROSECOND,
+    Arguments,
+    iso_time,
+    one_of,
+    read_number,
+    read_time,
+    time_text,
+)
+from trailgate.trail.format.record_layout import julian_from_unix, unix_from_julian
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
+
+COLON: Final = " :"
+
+
+def show_time(session: Session, _arguments: Arguments) -> Iterator[Result]:
+    """Show the time."""
+    now = (session.now() - EPOCH) // MICROSECOND
+    yield _times(session, now)
+
+
+def _times(session: Session, microseconds: int) -> Result:
+    text = time_text(microseconds, session.settings.time_offset)
+    rows = (
+        ("Time", f"{text} ({session.settings.time_offset})"),
+        ("GMT", iso_time(microseconds) or "no date"),
+        ("Trail timestamp", str(julian_from_unix(microseconds))),
+        ("Unix microseconds", str(microseconds)),
+    )
+    return Listing("", rows, COLON)
+
+
+def compute_timestamp(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show a time as a trail's timestamp."""
+    typed = " ".join(arguments.plain)
+    yield _times(session, read_time(typed, session.settings.time_offset, session.now()))
+
+
+def interpret_timestamp(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show a trail's timestamp as a time."""
+    yield _times(session, unix_from_julian(arguments.number()))
+
+
+def interpret_interval(_session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show microseconds as days, hours, minutes and seconds."""
+    microseconds = arguments.number()
+    seconds, rest = divmod(microseconds, 1_000_000)
+    days, seconds = divmod(seconds, 86_400)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:06}"
+    yield Note(f"{days} days {clock}", {"microseconds": microseconds, "days": days})
+
+
+def show_float(_session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show the number of an IEEE float of 4 or 8 bytes in hex."""
+    digits = "".join(arguments.plain).removeprefix("0x")
+    try:
+        raw = bytes.fromhex(digits)
+        kind = {4: ">f", 8: ">d"}[len(raw)]
+    except (ValueError, KeyError) as error:
+        raise OptionError("FLOAT takes 8 or 16 hex digits") from error
+    value = struct.unpack(kind, raw)[0]
+    yield Note(repr(value), {"value": repr(value)})
+
+
+CONVERSION_COMMANDS: Final = (
+    Command(("TIME",), "", "Show the time.", show_time),
+    Command(
+        ("COMPUTETIMESTAMP", "CTS"),
+        "time",
+        "Show a time as a trail's timestamp.",
+        compute_timestamp,
+    ),
+    Command(
+        ("INTERPRETTIMESTAMP", "ITS", "CTIME"),
+        "number",
+        "Show a trail's timestamp as a time.",
+        interpret_timestamp,
+    ),
+    Command(
+        ("INTERPRETINTERVAL", "II"),
+        "number",
+        "Show microseconds as days, hours, minutes and seconds.",
+        interpret_interval,
+    ),
+    Command(
+        ("FLOAT",), "digits", "Show the number of an IEEE float of 4 or 8 bytes in hex.", show_float
+    ),
+)
+
+
+NONSTOP: Final = "it applies only to NonStop systems"
+ENCRYPTION: Final = (
+    "the encryption of trails is not public, and the file holds no key; records of an encrypted"
+    " trail are shown as bytes"
+)
+BLOCKS: Final = "files are read in portions of 4 MB; there is no block size to set"
+EXACT: Final = "counts per table are always exact; there is no hash table to set or clear"
+
+
+class Unsupported(NamedTuple):
+    """A command that has no effect; it is an error if ``refused``, else a note."""
+
+    names: tuple[str, ...]
+    reason: str
+    refused: bool = True
+
+
+UNSUPPORTED: Final = (
+    Unsupported(("DECRYPT",), ENCRYPTION),
+    Unsupported(("ENCRYPT",), ENCRYPTION),
+    Unsupported(("TMFBEFOREIMAGE",), NONSTOP),
+    Unsupported(("TMFGETRECADDR",), NONSTOP),
+    Unsupported(("NOTMFGETRECADDR",), NONSTOP),
+    Unsupported(("TMFIGNORERECCOUNT",), NONSTOP),
+    Unsupported(("DATAFILE",), NONSTOP),
+    Unsupported(("RECORD", "REC"), NONSTOP),
+    Unsupported(("GGSAUDITREAD",), NONSTOP),
+    Unsupported(("BULKIOSTATS",), NONSTOP),
+    Unsupported(("CALCTLFKEY",), NONSTOP),
+    Unsupported(("PRINTMXCOLUMNINFO",), NONSTOP),
+    Unsupported(("ARGETNONDATACHANGES",), NONSTOP),
+    Unsupported(("ARSTOPNONDATACHANGES",), NONSTOP),
+    Unsupported(("ESBLOCK",), BLOCKS, refused=False),
+    Unsupported(("BIO",), BLOCKS, refused=False),
+    Unsupported(("HASHSTATS",), EXACT, refused=False),
+    Unsupported(("HASHCLEAR",), EXACT, refused=False),
+    Unsupported(
+        ("TRAILFORMAT",),
+        "a file states its format; the one before release 6 is not public",
+    ),
+    Unsupported(
+        ("DEBUG",), "there is no debugger; TRAILGATE_DEBUG=1 in the environment shows tracebacks"
+    ),
+    Unsupported(("X",), "a session runs no other programs"),
+)
+
+
+def _command(row: Unsupported) -> Command:
+    def run(_session: Session, _arguments: Arguments) -> Iterator[Result]:
+        if row.refused:
+            raise OptionError(f"{row.names[0]}: {row.reason}")
+        yield Note(f"{row.names[0]}: {row.reason}", {"ignored": row.names[0]})
+
+    verb = "Refused" if row.refused else "Accepted without effect"
+    return Command(row.names, "", f"{verb}: {row.reason}.", run)
+
+
+UNSUPPORTED_COMMANDS: Final = tuple(_command(row) for row in UNSUPPORTED)
+
 
 REFUSED: Final = "REFUSED"
 SHOWN_SETTINGS: Final = (
@@ -162,7 +313,7 @@ def leave(session: Session, _arguments: Arguments) -> Iterator[Result]:
     yield Goodbye()
 
 
-ROWS: Final = (
+SESSION_COMMANDS: Final = (
     Command(("ENV",), "", "List the open file and all settings.", environment),
     Command(
         ("SHOW", "SH"),

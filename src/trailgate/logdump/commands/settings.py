@@ -7,12 +7,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from trailgate.logdump.session.results import Note, Result
-from trailgate.logdump.session.session import Command, Session
-from trailgate.logdump.session.settings import Charset, Detail, Display, MetadataForm
-from trailgate.logdump.syntax.arguments import Arguments
-from trailgate.logdump.syntax.times import TimeOffset, read_offset
-from trailgate.logdump.syntax.values import one_of, read_number
+from trailgate.logdump.results import Charset, Detail, Display, MetadataForm, Note, Result
+from trailgate.logdump.session import Command, Session
+from trailgate.logdump.syntax import Arguments, TimeOffset, one_of, read_number, read_offset
 
 FLAG: Final[Mapping[str, Any]] = MappingProxyType({"ON": True, "OFF": False})
 DISPLAY: Final[Mapping[str, Any]] = MappingProxyType({one.name: one for one in Display})

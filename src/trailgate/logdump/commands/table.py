@@ -6,31 +6,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.logdump.commands import (
-    conversions,
-    counting,
-    files,
-    filtering,
-    moving,
-    saving,
-    scanning,
-    session,
-    settings,
-    unsupported,
-)
-from trailgate.logdump.session.session import Command
+from trailgate.logdump.commands import counting, files, filtering, positions, session, settings
+from trailgate.logdump.session import Command
 
 ROWS: Final[tuple[Command, ...]] = (
-    *files.ROWS,
-    *saving.ROWS,
-    *moving.ROWS,
-    *scanning.ROWS,
+    *files.FILE_COMMANDS,
+    *files.SAVING_COMMANDS,
+    *positions.MOVING_COMMANDS,
+    *positions.SCANNING_COMMANDS,
     *settings.ROWS,
     *filtering.ROWS,
     *counting.ROWS,
-    *session.ROWS,
-    *conversions.ROWS,
-    *unsupported.ROWS,
+    *session.SESSION_COMMANDS,
+    *session.CONVERSION_COMMANDS,
+    *session.UNSUPPORTED_COMMANDS,
 )
 COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
     {name: command for command in ROWS for name in command.names}

@@ -14,9 +14,8 @@ from urllib.parse import quote, unquote, urlsplit
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where, masked
-from trailgate.storage.accounts.azure import azure_files
-from trailgate.storage.accounts.google import google_files
-from trailgate.storage.accounts.hdfs import hdfs_files
+from trailgate.storage.files.accounts import azure_files, google_files
+from trailgate.storage.files.hadoop import hdfs_files
 
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 COLON: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")

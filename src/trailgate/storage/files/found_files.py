@@ -1,12 +1,19 @@
-"""Files found by address: single ones, those of folders, and those that a pattern matches."""
+"""Files found by address: single ones, those of folders, and those that a pattern matches.
+
+Where input is cut into parts of one size, so that no core is idle while another reads the last one.
+
+Copybooks and their COPY members, found in folders of a local disk or of any store.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,6 +29,7 @@ from trailgate.storage.files.addresses import (
     listed,
     locate,
     name_of,
+    read_whole,
 )
 
 LOG: Final = logging.getLogger(__name__)
@@ -187,3 +195,62 @@ def _without_files(
         where=where,
         hint=f"They are not searched; {address_in(address, DEEP)} searches all",
     )
+
+
+def even_step(size: int, most: int) -> int:
+    """Return the size of parts of a whole, as few as are at most that large, and of about one size."""
+    parts = max(1, -(-size // most))
+    return max(1, -(-size // parts))
+
+
+def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int]]:
+    """Yield where parts begin, but for the first: the index of a file and an offset in it.
+
+    There are as few parts as have at most ``split_bytes`` each. Raises OptionError.
+    """
+    if split_bytes < 1:
+        raise OptionError(f"a split of {split_bytes} bytes is too small")
+    ends = list(accumulate(sizes))
+    total = ends[-1] if ends else 0
+    parts = -(-total // split_bytes)
+    for part in range(1, parts):
+        border = total * part // parts
+        index = bisect_right(ends, border)
+        yield index, border - (ends[index] - sizes[index])
+
+
+SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
+
+
+def read_source(address: Address) -> str:
+    """Return a copybook's text: UTF-8, or else Latin-1, which every byte fits."""
+    raw = read_whole(address, "copybook")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def folder_of(address: Address) -> str:
+    """Return the address of the folder that a file is in."""
+    text = str(address)
+    path = locate(text)[1]
+    return addresses_like(text, path)(path.rpartition("/")[0]) or ("/" if path[:1] == "/" else ".")
+
+
+def copy_members(folders: Iterable[Address]) -> Callable[[str], str | None]:
+    """Return what finds a member's text by its name in folders, whatever case and suffix it has."""
+    places = [str(folder) for folder in folders]
+
+    def member(name: str) -> str | None:
+        wanted = {(name + suffix).casefold() for suffix in SUFFIXES}
+        for folder in places:
+            store, place = locate(folder)
+            spell = addresses_like(folder, place)
+            # Only names in the folder itself: a member named ../x is not there.
+            for entry in sorted(listed(store, place or ".")[0], key=lambda one: one.base_name):
+                if entry.base_name.casefold() in wanted and entry.type == fs.FileType.File:
+                    return read_source(spell(entry.path))
+        return None
+
+    return member

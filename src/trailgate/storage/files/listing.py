@@ -1,4 +1,7 @@
-"""The numbered files of a trail, listed in a store; what is missing or wrong is left to the caller."""
+"""The numbered files of a trail, listed in a store; what is missing or wrong is left to the caller.
+
+Definitions of a trail's tables: the file next to it, and files named by options.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,18 @@ from typing import Final
 
 from pyarrow import fs
 
+from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import StorageError, Where
+from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import (
     LOCAL,
     Address,
     addresses_like,
+    bytes_if_present,
     listed,
     locate,
     name_of,
+    read_whole,
 )
 from trailgate.storage.files.found_files import WILD, matches
 
@@ -133,3 +140,15 @@ def _numbered(
             file = TrailFile(path, int(matched["number"]), entry.size)
             found.append((path[: len(path) - len(matched["number"])], file))
     return sorted(found, key=lambda pair: (pair[1].number, pair[1].path))
+
+
+def read_definitions(address: Address) -> Definitions:
+    """Return the definitions of a file; raises StorageError where it cannot be read."""
+    return read_sourcedefs(read_whole(address), source=str(address))
+
+
+def trail_definitions(prefix: str, store: fs.FileSystem = LOCAL) -> Definitions | None:
+    """Return the definitions in ``<prefix>.def``; None where there is no such file."""
+    path = f"{prefix}.def"
+    text = bytes_if_present(store, path)
+    return None if text is None else read_sourcedefs(text, source=path)

@@ -1,10 +1,15 @@
-"""One open file whose size is known: bytes from any place, never fewer than it is to have."""
+"""One open file whose size is known: bytes from any place, never fewer than it is to have.
+
+One compressed file, which is unpacked as it is read from its beginning to its end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from posixpath import splitext
+from types import MappingProxyType
+from typing import Any, Final, Self
 
 import pyarrow as pa
 
@@ -82,3 +87,78 @@ class OpenedFile:
         if found < size:
             problem = "the file became shorter while it was read"
             raise StorageError(problem, where=Where(source=self.path))
+
+
+# Arrow's names of the codecs that are read, by the suffix of the file's name.
+CODECS: Final[Mapping[str, str]] = MappingProxyType(
+    {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+)
+PASSED: Final = 1 << 20  # bytes that are unpacked at once to reach a place
+_NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br", ".snappy", ".lzo"})
+
+
+def codec_of(path: str) -> str | None:
+    """Return the codec of a compressed file, by its name; None for a file that is not compressed.
+
+    Raises StorageError for an archive, or a compression that is not read.
+    """
+    suffix = splitext(path)[1].lower()  # not by pathlib: a folder may have very many files
+    if suffix in _NOT_READ:
+        problem = f"files of the kind {suffix} are not read"
+        hint = f"Unpack it first, or compress it as {', '.join(CODECS)}"
+        raise StorageError(problem, where=Where(source=path), hint=hint)
+    return CODECS.get(suffix)
+
+
+class CompressedFile:
+    """Reads a compressed file of any store in ascending places; ``what`` names it where it cannot be opened."""
+
+    def __init__(self, path: str, codec: str, what: str) -> None:
+        self.path = path
+        store, place = locate(path)
+        try:
+            self._stream: Any = store.open_input_stream(place, compression=codec)
+        except OSError as error:
+            raise self._error(f"cannot open the {what}: {error}") from error
+        self._held, self._begin, self._over = b"", 0, False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def read(self, place: int, size: int) -> pa.Buffer:
+        """Return the unpacked bytes from a place on, fewer only at the end.
+
+        A place is never before that of an earlier call; what is between is passed over. Raises StorageError where the
+        file is damaged.
+        """
+        while place > self._begin + len(self._held) and not self._over:
+            self._begin += len(self._held)
+            self._held = self._unpacked(min(PASSED, place - self._begin))
+            self._over = not self._held
+        parts = [self._held[place - self._begin :]]
+        held = len(parts[0])
+        while (
+            held <= size and not self._over
+        ):  # a byte more than asked for shows whether there is one
+            part = self._unpacked(size + 1 - held)
+            self._over = not part
+            parts.append(part)
+            held += len(part)
+        self._held, self._begin = b"".join(parts), place
+        return pa.py_buffer(self._held[:size])
+
+    def ended(self, place: int) -> bool:
+        """Return whether no byte follows a place to which the file has been read."""
+        return self._over and place >= self._begin + len(self._held)
+
+    def _unpacked(self, size: int) -> bytes:
+        try:
+            return bytes(self._stream.read(size))
+        except OSError as error:
+            raise self._error(f"the compressed file is damaged: {error}") from error
+
+    def _error(self, problem: str) -> StorageError:
+        return StorageError(problem, where=Where(source=self.path))

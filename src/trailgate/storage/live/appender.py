@@ -16,23 +16,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.definitions.defgen.record_layout import complete
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import complete, write_sourcedefs
 from trailgate.errors import DefinitionError, EncodeError, StorageError, TransactionError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
 from trailgate.operations.operations_table import from_operations
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.lock import locked
+from trailgate.storage.files.durable import locked
 from trailgate.storage.files.trail_files import TrailPlace
-from trailgate.storage.live.disk import Disk
-from trailgate.storage.live.live_trail import LiveTrail, known_checkpoint
-from trailgate.storage.live.options import AppendOptions, Recovery
+from trailgate.storage.live.growing_file import Disk
+from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, known_checkpoint
 from trailgate.storage.live.recovery import Recovered, mark_of
-from trailgate.storage.writing.places.local_place import LocalPlace
-from trailgate.storage.writing.table_writing import conformed
+from trailgate.storage.writing.local_place import LocalPlace
+from trailgate.storage.writing.table_writing import BETWEEN, conformed, followed
 from trailgate.storage.writing.target import local_prefix, tables_of
-from trailgate.storage.writing.transaction_chain import BETWEEN, followed
 from trailgate.trail.writing.writer import Encoded, encode
 
 __all__ = ["AppendOptions", "Recovered", "Recovery", "TrailAppender"]

@@ -1,4 +1,8 @@
-"""Batches of a streaming query into a trail: each is there once and whole, its manifest entry last.
+"""A batch of a streaming query: what its tasks staged, and the transaction that it leaves open.
+
+A batch of a streaming query as files of its own, where the files of a trail cannot be added to.
+
+Batches of a streaming query into a trail: each is there once and whole, its manifest entry last.
 
 A batch is known by its query and its number, which the manifest has: a batch that is committed again is passed over. Small
 batches are added to the last file of the trail, after the bytes that the manifest states; readers see them with the manifest.
@@ -14,29 +18,124 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
-from trailgate.errors import StorageError
-from trailgate.storage.files.definitions_file import trail_definitions
-from trailgate.storage.files.durable import writing
-from trailgate.storage.files.lock import locked
+from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.errors import StorageError, Where
+from trailgate.storage.files.durable import locked, writing
+from trailgate.storage.files.listing import trail_definitions
 from trailgate.storage.files.manifest import (
     Growing,
     Manifest,
     Published,
+    QueryPosition,
     encode_manifest,
     manifest_path,
     read_manifest,
 )
-from trailgate.storage.live.batch import Batch, BatchPart, left_unfinished, moved_positions
-from trailgate.storage.live.disk import Disk
-from trailgate.storage.live.file_commit import commit_files
-from trailgate.storage.writing.growing_header import (
+from trailgate.storage.live.growing_file import Disk
+from trailgate.storage.writing.deciding import OvertakenError
+from trailgate.storage.writing.local_place import (
     beginning_patches,
     finishing_patches,
     opening_patches,
 )
+from trailgate.storage.writing.publication import Publication, numbered
 from trailgate.storage.writing.segments import Segment
+from trailgate.storage.writing.table_writing import Ends, chained
 from trailgate.storage.writing.target import Target, check_trail
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPart:
+    """What one task has staged: files, how many bytes each begins with before its first operation, and its transactions."""
+
+    segments: tuple[Segment, ...] = ()
+    begin: int = 0
+    ends: Ends | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch of a query, and how old a file becomes before another is begun, in seconds; None: any age."""
+
+    query: str
+    number: int
+    max_age: int | None = None
+
+
+def left_unfinished(
+    prefix: str, manifest: Manifest, batch: Batch, parts: Sequence[BatchPart]
+) -> dict[str, str]:
+    """Return the transaction that the trail ends inside of after a batch."""
+    held = manifest.unfinished
+    if held and held["query"] != batch.query:
+        problem = f"the trail ends inside the transaction {held['transaction']} of another query"
+        hint = "One trail takes one query at a time"
+        raise StorageError(problem, where=Where(source=prefix), hint=hint)
+    ends = [part.ends for part in parts if part.ends is not None]
+    left = chained(held.get("transaction"), ends)
+    return {} if left is None else {"query": batch.query, "transaction": left}
+
+
+def moved_positions(
+    manifest: Manifest, batch: Batch, files: Sequence[Published], parts: Sequence[BatchPart]
+) -> dict[str, QueryPosition]:
+    """Return where the queries are after a batch; one without operations leaves its query where it was."""
+    ids = [part.ends.seq_id for part in parts if part.ends is not None]
+    if not ids:
+        return manifest.positions
+    position = QueryPosition(ids[-1], files[-1].number, files[-1].size)
+    return {**manifest.positions, batch.query: position}
+
+
+TRIED: Final = 10  # times, where others publish to the trail too
+
+
+def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bool:
+    """Add a batch's staged files to a trail; return False where the trail has the batch already.
+
+    It is committed over whatever others have published. Raises TransactionError and StorageError as ``commit_batch``.
+    """
+    for _ in range(TRIED):
+        place, manifest = target.place.opened()
+        check_trail(place, manifest, target.options)
+        before = manifest or Manifest()
+        if before.queries.get(batch.query, -1) >= batch.number:
+            return False
+        own = replace(target, place=place)
+        publication = _planned(own, before, batch, parts)
+        try:
+            place.carry_out(publication, target.staging)
+        except OvertakenError:
+            continue
+        return True
+    problem = "others publish to this trail all the time"
+    raise StorageError(problem, where=Where(source=target.prefix))
+
+
+def _planned(
+    target: Target, before: Manifest, batch: Batch, parts: Sequence[BatchPart]
+) -> Publication:
+    unfinished = left_unfinished(target.prefix, before, batch, parts)
+    segments = [segment for part in parts for segment in part.segments]
+    placed, published = [], []
+    for number, segment in enumerate(segments, before.next_number):
+        file, entry = numbered(target.prefix, segment, number, target.header, target.options)
+        placed.append(file)
+        published.append(entry)
+    known = target.place.definitions()
+    tables = target.definitions if known is None else known.merged(target.definitions)
+    files = (*before.files, *published)
+    after = replace(
+        before,
+        files=files,
+        last_run=f"{batch.query}-{batch.number}",
+        queries={**before.queries, batch.query: batch.number},
+        positions=moved_positions(before, batch, files, parts),
+        unfinished=unfinished,
+        growing=None,
+    )
+    return Publication(before, after, tuple(placed), write_sourcedefs(tables))
+
 
 GATHERED: Final = (
     8 << 20

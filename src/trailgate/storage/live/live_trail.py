@@ -1,32 +1,75 @@
-"""A live trail on its disk: its checkpoint, its growing file, and how both are taken up again."""
+"""How a live trail is written.
+
+A live trail on its disk: its checkpoint, its growing file, and how both are taken up again.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
+from typing import Final
 
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.checkpoint import (
+from trailgate.storage.files.listing import TrailFile, files_on_disk
+from trailgate.storage.files.manifest import (
     Checkpoint,
     TransactionMark,
     checkpoint_path,
     encode_checkpoint,
+    manifest_path,
     read_checkpoint,
 )
-from trailgate.storage.files.listing import files_on_disk
-from trailgate.storage.files.manifest import manifest_path
-from trailgate.storage.files.trail_files import TrailFile, TrailPlace
-from trailgate.storage.live.disk import Disk
-from trailgate.storage.live.growing_file import GrowingFile
-from trailgate.storage.live.options import AppendOptions, Recovery
+from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.recovery import Recovered, files_after, follow
-from trailgate.storage.reading.trail.trail_file import TrailFileReader
-from trailgate.storage.writing.target import file_header
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.writing.segments import WriteOptions
+from trailgate.storage.writing.target import PRODUCER, file_header
 from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
-from trailgate.trail.writing.file_beginning import header_of, metadata_bytes
-from trailgate.trail.writing.restart import restart_record
+from trailgate.trail.writing.file_headers import header_of, metadata_bytes
+from trailgate.trail.writing.trail_format import restart_record
+
+APPEND_LEVEL: Final = 1  # append recovery needs release 10 (trail format §4.6)
+
+
+class Recovery(Enum):
+    """What a start does with what follows the last commit (docs/recovery.md).
+
+    The numbers are the header's; 1 is printed. Assumed: 1 is append mode, and overwrite mode is 0.
+    """
+
+    OVERWRITE = 0
+    APPEND = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AppendOptions(WriteOptions):
+    """How a live trail is written. ``recovery`` None: append mode, but overwrite mode at level 0.
+
+    ``new_file`` begins a file at each start; ``group`` is the writer's name in headers and restart records.
+    """
+
+    recovery: Recovery | None = None
+    new_file: bool = False
+    group: str = PRODUCER
+
+    def __post_init__(self) -> None:
+        WriteOptions.__post_init__(self)  # super() does not work in classes with slots
+        if not self._appends and self.recovery is Recovery.APPEND:
+            problem = f"a trail of level {self.trail_format.level} has overwrite recovery only"
+            raise OptionError(problem)
+
+    @property
+    def mode(self) -> Recovery:
+        """Return the recovery mode that counts."""
+        return self.recovery or (Recovery.APPEND if self._appends else Recovery.OVERWRITE)
+
+    @property
+    def _appends(self) -> bool:
+        return self.trail_format.level >= APPEND_LEVEL
 
 
 def known_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:

@@ -11,17 +11,21 @@ import numpy as np
 from trailgate.arrays import PORTION, Mask, Octets
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
-from trailgate.storage.files.checkpoint import HINT, Checkpoint, TransactionMark
-from trailgate.storage.files.trail_files import TrailFile
-from trailgate.storage.reading.trail.trail_file import TrailFileReader
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.manifest import HINT, Checkpoint, TransactionMark
+from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.tokens import LOGCSN, TRANID
-from trailgate.trail.records.framing import find_sound
+from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
+from trailgate.trail.records.framing import find_sound, trail_bytes
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.records.record_view import RecordView, view_records
-from trailgate.trail.records.trail_bytes import trail_bytes
-from trailgate.trail.records.transactions import LAST, begins_of, ends_of, is_restart
+from trailgate.trail.records.record_view import (
+    LAST,
+    RecordView,
+    begins_of,
+    ends_of,
+    is_restart,
+    view_records,
+)
 
 
 @dataclass(frozen=True, slots=True)

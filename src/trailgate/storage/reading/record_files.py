@@ -12,12 +12,10 @@ import pyarrow as pa
 
 from trailgate.arrays import PORTION, Longs
 from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_frames
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.storage.files.compressed_file import CompressedFile, codec_of
-from trailgate.storage.files.even_cuts import even_step
-from trailgate.storage.files.found_files import Addresses, find_files
-from trailgate.storage.files.opened_file import OpenedFile
+from trailgate.storage.files.found_files import Addresses, even_step, find_files
+from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 
 SPLIT_BYTES: Final = 64 << 20
 UNKNOWN: Final = 1 << 62  # the end of a compressed file

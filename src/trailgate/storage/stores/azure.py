@@ -1,20 +1,244 @@
-"""Azure's Blob Storage: block blobs are put under the conditions If-None-Match and If-Match."""
+"""Requests to one container of Azure through azure-storage-blob (the extra ``azure``), and what its answers mean.
+
+The blocks of one blob of Azure.
+
+Azure's Blob Storage: block blobs are put under the conditions If-None-Match and If-Match.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from trailgate.storage.accounts.azure import azure_place
-from trailgate.storage.stores.azure_client import AzureContainer, check_installed
-from trailgate.storage.stores.azure_parts import AzureParts, commit
-from trailgate.storage.stores.bucket import BucketStore
-from trailgate.storage.stores.conditions import UNDECIDED, put_decided
-from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, UnmetError
-from trailgate.storage.stores.parted_upload import PartedUpload, upload_file
+from trailgate.errors import MissingDependencyError, WriteError
+from trailgate.storage.files.accounts import AzureAccount, AzurePlace, azure_place
+from trailgate.storage.stores.object_store import (
+    UNDECIDED,
+    BucketClient,
+    BucketStore,
+    ObjectStore,
+    PartedUpload,
+    Pending,
+    Range,
+    Stored,
+    UnmetError,
+    put_decided,
+    upload_file,
+)
+
+TRIED: Final = 4  # times that a request is repeated where the store is busy or not reached
+# Codes of an error where a condition does not hold, or a blob or block is not there.
+UNMET: Final = frozenset(
+    {"ConditionNotMet", "BlobAlreadyExists", "BlobNotFound", "InvalidBlockList"}
+)
+SOURCE: Final = "CannotVerifyCopySource"  # where what is copied is not there, or may not be read
+COPYING: Final = timedelta(hours=1)  # that a permission to read what is copied lasts
+SCOPE: Final = "https://storage.azure.com/.default"
+WHOLE: Final = 5000 << 20  # bytes that are put or read in one request
+
+
+@dataclass(frozen=True)
+class AzureContainer(BucketClient):
+    """One container, and how it is reached."""
+
+    place: AzurePlace
+
+    def shown(self, key: str) -> str:
+        """Return the address of a blob without credentials."""
+        return f"{self.place.shown}/{key}"
+
+    def call(self, operation: str, key: str = "", *named: Any, **arguments: Any) -> Any:
+        """Return the store's answer; raises WriteError, and UnmetError."""
+        client = _client(self.place.account, self.place.container, os.getpid())
+        with self.asking(key):
+            target = client.get_blob_client(key) if key else client
+            return getattr(target, operation)(*named, **arguments)
+
+    def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
+        """Return bytes of a blob, and its tag; raises as ``call`` does."""
+        span = {} if end is None else {"offset": begin, "length": end - begin}
+        found = self.call("download_blob", key, **span)
+        with self.asking(key):
+            return Stored(bytes(found.readall()), str(found.properties.etag))
+
+    def page(self, prefix: str, token: str | None) -> tuple[list[Any], str | None]:
+        """Return some blobs and what the next ones follow; raises as ``call`` does."""
+        found = self.call("list_blobs", name_starts_with=prefix, include=["metadata"])
+        with self.asking(prefix):
+            pages = found.by_page(token)
+            return list(next(pages)), pages.continuation_token
+
+    def delete(self, keys: Sequence[str]) -> list[tuple[str, int, str]]:
+        """Delete blobs, and return the status and reason that each was answered with; raises as ``call`` does."""
+        found = self.call("delete_blobs", "", *keys, raise_on_any_failure=False)
+        with self.asking(keys[0]):
+            return [
+                (key, int(answer.status_code), str(answer.reason))
+                for key, answer in zip(keys, found, strict=True)
+            ]
+
+    def source(self, key: str) -> dict[str, str]:
+        """Return what names a blob to the store as one that it copies from, with the permission to read it."""
+        account, container = self.place.account, self.place.container
+        client = _client(account, container, os.getpid())
+        url = client.get_blob_client(key).url
+        if account.sas:
+            return {"source_url": f"{url}?{account.sas}"}
+        if account.key:
+            from azure.storage.blob import generate_blob_sas  # noqa: PLC0415  an extra
+
+            until = datetime.now(UTC) + COPYING
+            token = generate_blob_sas(
+                account.name,
+                container,
+                key,
+                account_key=account.key,
+                permission="r",
+                expiry=until,
+            )
+            return {"source_url": f"{url}?{token}"}
+        with self.asking(key):
+            token = _credential(account, os.getpid()).get_token(SCOPE).token
+        return {"source_url": url, "source_authorization": f"Bearer {token}"}
+
+    def exceptions(self) -> tuple[type[Exception], ...]:
+        """Return those of azure-core."""
+        from azure.core.exceptions import AzureError  # noqa: PLC0415  an extra
+
+        return (AzureError,)
+
+    def problem_of(self, error: Exception) -> str:
+        """Return what it means: only answers of the store have a status."""
+        status = getattr(error, "status_code", None)
+        if status is None:
+            return f"the store cannot be reached: {_first_line(error)}"
+        stated = getattr(error, "error_code", None) or status
+        code = str(getattr(stated, "value", stated))
+        if code in UNMET or (status == 404 and code == SOURCE):
+            raise UnmetError(code)
+        return f"the store refuses it: ({code}) {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+@lru_cache(maxsize=32)
+def _credential(account: AzureAccount, _process: int) -> Any:
+    """Return the login of a process."""
+    from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential  # noqa: PLC0415  an extra
+    from azure.identity import ClientSecretCredential, DefaultAzureCredential  # noqa: PLC0415  an extra
+
+    if account.sas:
+        return AzureSasCredential(account.sas)
+    if account.key:
+        return AzureNamedKeyCredential(account.name, account.key)
+    if account.client:
+        return ClientSecretCredential(*account.client)
+    return DefaultAzureCredential()
+
+
+@lru_cache(maxsize=32)
+def _client(account: AzureAccount, container: str, process: int) -> Any:
+    """Return the client of a process, which all of its threads use."""
+    from azure.storage.blob import ContainerClient, ExponentialRetry  # noqa: PLC0415  an extra
+
+    return ContainerClient(
+        account.url,
+        container,
+        credential=_credential(account, process),
+        retry_policy=ExponentialRetry(initial_backoff=1, increment_base=2, retry_total=TRIED),
+        # One request is one state of a blob, and puts are under one condition.
+        max_single_put_size=WHOLE,
+        max_single_get_size=WHOLE,
+    )
+
+
+def check_installed() -> None:
+    """Raise MissingDependencyError where azure-storage-blob or azure-identity is not installed."""
+    try:
+        import azure.identity  # noqa: PLC0415  an extra
+        import azure.storage.blob  # noqa: F401, PLC0415  an extra
+    except ImportError:
+        problem = "writing to abfs:// needs azure-storage-blob and azure-identity"
+        raise MissingDependencyError.of_extra(problem, "azure") from None
+
+
+class AzureParts:
+    """Blocks that are staged, and become a blob by a list of them.
+
+    Names of blocks are an upload's own, since blocks of all uploads to one name are in one set. Who commits a list discards the blocks of
+    the others, whose lists are refused then; blocks of nobody are discarded by the store after a week.
+    """
+
+    def __init__(self, container: AzureContainer, key: str, *, fresh: bool) -> None:
+        self._container, self._key, self._fresh = container, key, fresh
+        self._upload, self._blocks = uuid.uuid4().hex, list[str]()
+
+    @property
+    def count(self) -> int:
+        """Return how many blocks were staged."""
+        return len(self._blocks)
+
+    def whole(self, data: bytes) -> None:
+        """Make the blob of bytes in one request."""
+        self._container.call("upload_blob", self._key, data=data, overwrite=not self._fresh)
+
+    def send(self, data: bytes) -> None:
+        """Stage the next block; one of no bytes is none."""
+        if data:
+            name = self._next()
+            own = {"block_id": name, "length": len(data)}
+            self._container.call("stage_block", self._key, data=data, **own)
+            self._blocks.append(name)
+
+    def copy(self, source: str, begin: int, end: int) -> None:
+        """Have the store copy bytes [begin, end) of another blob as the next block."""
+        name = self._next()
+        span = {"source_offset": begin, "source_length": end - begin}
+        asked = {"block_id": name, **span, **self._container.source(source)}
+        try:
+            self._container.call("stage_block_from_url", self._key, **asked)
+        except UnmetError:
+            raise self._container.error("the object is gone", source) from None
+        self._blocks.append(name)
+
+    def _next(self) -> str:
+        return f"{self._upload}-{len(self._blocks):05}"
+
+    def complete(self) -> None:
+        """Make the blob of its blocks."""
+        commit(self._container, self._key, self._blocks, fresh=self._fresh)
+
+    def left(self) -> Pending:
+        """Return what completes it."""
+        return Pending(self._key, self._upload, tuple(self._blocks))
+
+    def discard(self) -> None:
+        """Do nothing: nobody sees the blocks, and the store discards them."""
+
+    def error(self, problem: str) -> WriteError:
+        """Return an error about the blob."""
+        return self._container.error(problem, self._key)
+
+
+def commit(container: AzureContainer, key: str, blocks: Sequence[str], *, fresh: bool) -> None:
+    """Make a blob of blocks; raises UnmetError where they are gone, or a blob is there that is not replaced."""
+    from azure.core import MatchConditions  # noqa: PLC0415  an extra
+    from azure.storage.blob import BlobBlock  # noqa: PLC0415  an extra
+
+    condition: dict[str, Any] = {"match_condition": MatchConditions.IfMissing} if fresh else {}
+    listed = [BlobBlock(name) for name in blocks]
+    container.call("commit_block_list", key, block_list=listed, **condition)
+
 
 DELETED: Final = 256  # blobs in a request
 GONE: Final = (200, 202, 404)  # answers to a deletion after which a blob is not there

@@ -1,24 +1,239 @@
-"""Google Cloud Storage: objects are put under conditions on the generation of the one that they replace."""
+"""Requests to one bucket of Google Cloud Storage by its JSON protocol, with the logins of google-auth (the extra ``gs``).
+
+The parts of one object of Google Cloud Storage.
+
+Google Cloud Storage: objects are put under conditions on the generation of the one that they replace.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
-from trailgate.storage.accounts.google import google_place
-from trailgate.storage.stores.bucket import BucketStore
-from trailgate.storage.stores.conditions import put_decided
-from trailgate.storage.stores.google_client import GONE, Asked, GoogleBucket, check_installed
-from trailgate.storage.stores.google_parts import CONDITION, UPLOADS, GoogleParts, put
-from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, UnmetError
-from trailgate.storage.stores.parted_upload import (
+from trailgate.errors import MissingDependencyError, WriteError
+from trailgate.storage.files.accounts import GooglePlace, google_place
+from trailgate.storage.stores.object_store import (
+    BucketClient,
+    BucketStore,
+    ObjectStore,
     PartedUpload,
+    Pending,
+    Range,
+    Stored,
+    UnmetError,
     compose_by_reading,
+    put_decided,
     upload_file,
 )
+
+TRIED: Final = 5  # times that a request is sent again where the store is busy or not reached
+BUSY: Final = (408, 429, 500, 502, 503, 504)
+SECONDS: Final = (10, 300)  # that connecting, and waiting for more of an answer, last
+SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
+GONE: Final = 404
+CONTINUED: Final = 308  # the answer to a part of an upload that is not the last one
+
+
+class Asked(NamedTuple):
+    """A request: its address after the server's, its body, and the answers other than success that the caller understands."""
+
+    method: str
+    path: str
+    data: bytes | None = None
+    headers: Mapping[str, str] = {}
+    unmet: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class GoogleBucket(BucketClient):
+    """One bucket, and how it is reached."""
+
+    place: GooglePlace
+
+    def shown(self, key: str) -> str:
+        """Return the address of an object without credentials."""
+        return f"gs://{self.place.bucket}/{key}"
+
+    def path(self, key: str, of: str = "/storage/v1") -> str:
+        """Return the path of an object."""
+        return f"{of}/b/{quote(self.place.bucket, safe='')}/o/{quote(key, safe='')}"
+
+    @property
+    def objects(self) -> str:
+        """Return the path of all objects."""
+        return self.path("").rstrip("/")
+
+    def call(self, operation: str, key: str, asked: Asked, **parameters: Any) -> Any:
+        """Return the store's answer; raises WriteError, and UnmetError for an answer in ``asked.unmet``."""
+        del operation  # for those who watch
+        url = asked.path if "://" in asked.path else f"{self.place.server}{asked.path}"
+        with self.asking(key):
+            found = _session(self.place.anonymous, os.getpid()).request(
+                asked.method,
+                url,
+                params=parameters,
+                data=asked.data,
+                headers={"Accept-Encoding": "identity", **asked.headers},
+                timeout=SECONDS,
+                allow_redirects=False,
+            )
+        if found.status_code in asked.unmet:
+            raise UnmetError(str(found.status_code))
+        if not (found.ok or found.status_code == CONTINUED):
+            raise self.error(f"the store refuses it: {_reason(found)}", key)
+        return found
+
+    def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
+        """Return bytes of an object, and its generation; raises as ``call`` does."""
+        span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
+        found = self.call(
+            "read", key, Asked("GET", self.path(key), None, span, (GONE,)), alt="media"
+        )
+        return Stored(bytes(found.content), str(found.headers.get("x-goog-generation", "")))
+
+    def exceptions(self) -> tuple[type[Exception], ...]:
+        """Return those of requests and google-auth."""
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  an extra
+        from requests import RequestException  # noqa: PLC0415  an extra
+
+        return (GoogleAuthError, RequestException)
+
+    def problem_of(self, error: Exception) -> str:
+        """Return what it means: answers of the store are not exceptions."""
+        return f"the store cannot be reached: {error}"
+
+
+def _reason(found: Any) -> str:
+    """Return the store's own words."""
+    try:
+        text = found.json()["error"]["message"]
+    except (ValueError, LookupError, TypeError):
+        text = found.text[:200].strip() or found.reason
+    return f"({found.status_code}) {text}"
+
+
+@lru_cache(maxsize=32)
+def _session(anonymous: bool, _process: int) -> Any:
+    """Return the session of a process, which all of its threads use."""
+    import google.auth  # noqa: PLC0415  an extra
+    import requests  # noqa: PLC0415  an extra
+    from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415  an extra
+    from requests.adapters import HTTPAdapter  # noqa: PLC0415  an extra
+    from urllib3.util import Retry  # noqa: PLC0415  an extra
+
+    again = Retry(
+        TRIED,
+        backoff_factor=0.5,
+        status_forcelist=BUSY,
+        allowed_methods=None,
+        raise_on_status=False,
+    )
+    session = requests.Session()
+    if not anonymous:
+        make: Any = AuthorizedSession
+        session = make(google.auth.default(scopes=[SCOPE])[0])
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=32, max_retries=again))
+    return session
+
+
+def check_installed() -> None:
+    """Raise MissingDependencyError where google-auth or requests is not installed."""
+    try:
+        import google.auth  # noqa: F401, PLC0415  an extra
+        import requests  # noqa: F401, PLC0415  an extra
+    except ImportError:
+        problem = "writing to gs:// needs google-auth and requests"
+        raise MissingDependencyError.of_extra(problem, "gs") from None
+
+
+UPLOADS: Final = ".trailgate-uploads/"  # what is uploaded and gets its name later, in each bucket
+CONDITION: Final = 412
+UPLOADED: Final = "/upload/storage/v1"
+
+
+class GoogleParts:
+    """A resumable upload, whose last part makes the object; so each part is held until there is another one.
+
+    What gets its name later is an object of another name until then, since only its last part ends an upload.
+    """
+
+    def __init__(self, bucket: GoogleBucket, key: str, *, fresh: bool, later: bool = False) -> None:
+        self._bucket, self._key = bucket, key
+        self._name = f"{UPLOADS}{key}/{uuid.uuid4().hex}" if later else key
+        self._condition: dict[str, Any] = {"ifGenerationMatch": 0} if fresh and not later else {}
+        self._session, self._at, self._count = "", 0, 0
+        self._held = b""
+
+    @property
+    def count(self) -> int:
+        """Return how many parts were taken."""
+        return self._count
+
+    def whole(self, data: bytes) -> None:
+        """Make the object of bytes in one request."""
+        put(self._bucket, self._name, data, **self._condition)
+
+    def send(self, data: bytes) -> None:
+        """Take the next part, and send the one before it."""
+        if self._held:
+            self._send("*")
+        self._held = data
+        self._count += 1
+
+    def _send(self, size: str) -> None:
+        """Send the part that is held; the store makes the object where it learns its size."""
+        if not self._session:
+            asked = Asked("POST", f"{UPLOADED}/b/{self._bucket.place.bucket}/o", b"")
+            own = {"uploadType": "resumable", "name": self._name, **self._condition}
+            found = self._bucket.call("begin_upload", self._key, asked, **own)
+            self._session = found.headers["Location"]
+        end = self._at + len(self._held)
+        headers = {"Content-Range": f"bytes {self._at}-{end - 1}/{size}"}
+        asked = Asked("PUT", self._session, self._held, headers, (CONDITION,))
+        self._bucket.call("upload_part", self._key, asked)
+        self._at, self._held = end, b""
+
+    def complete(self) -> None:
+        """Make the object of its parts."""
+        if self._session:
+            self._send(str(self._at + len(self._held)))
+        else:
+            self.whole(self._held)
+
+    def left(self) -> Pending:
+        """Make the object that gets its name later."""
+        self.complete()
+        return Pending(self._key, self._name, ())
+
+    def discard(self) -> None:
+        """Delete the parts."""
+        if self._session:
+            asked = Asked("DELETE", self._session, unmet=(499, 404, 405))
+            with suppress(UnmetError):  # which is how the store answers
+                self._bucket.call("abort_upload", self._key, asked)
+
+    def error(self, problem: str) -> WriteError:
+        """Return an error about the object."""
+        return self._bucket.error(problem, self._key)
+
+
+def put(bucket: GoogleBucket, key: str, data: bytes, **condition: Any) -> str:
+    """Put an object in one request, and return its generation; raises UnmetError where the condition does not hold."""
+    headers = {"Content-Type": "application/octet-stream"}
+    path = f"{UPLOADED}/b/{bucket.place.bucket}/o"
+    asked = Asked("POST", path, data, headers, (CONDITION,))
+    own = {"uploadType": "media", "name": key, **condition}
+    return str(bucket.call("put", key, asked, **own).json()["generation"])
+
 
 DELETING: Final = 8  # objects at once
 LISTED: Final = "items(name,size),nextPageToken"

@@ -10,7 +10,7 @@ from trailgate.errors import OptionError
 from trailgate.storage.files.addresses import scheme_of
 from trailgate.storage.stores.azure import azure_store
 from trailgate.storage.stores.google import google_store
-from trailgate.storage.stores.hdfs.store import hdfs_store
+from trailgate.storage.stores.hdfs import hdfs_store
 from trailgate.storage.stores.object_store import ObjectStore
 from trailgate.storage.stores.s3 import s3_store
 

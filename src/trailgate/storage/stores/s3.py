@@ -1,19 +1,202 @@
-"""Amazon S3, and stores that speak its protocol: objects are put under its conditions If-None-Match and If-Match."""
+"""Requests to one bucket through botocore (the extra ``s3``), and what its answers mean.
+
+The parts of one object of S3.
+
+Amazon S3, and stores that speak its protocol: objects are put under its conditions If-None-Match and If-Match.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from trailgate.storage.accounts.s3 import s3_settings
-from trailgate.storage.stores.bucket import BucketStore
-from trailgate.storage.stores.conditions import put_decided
-from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, UnmetError
-from trailgate.storage.stores.parted_upload import PartedUpload, upload_file
-from trailgate.storage.stores.s3_client import S3Bucket, check_installed
-from trailgate.storage.stores.s3_parts import MIN_PART, S3Parts
+from trailgate.errors import MissingDependencyError, WriteError
+from trailgate.storage.files.accounts import S3Settings, s3_settings
+from trailgate.storage.stores.object_store import (
+    BucketClient,
+    BucketStore,
+    ObjectStore,
+    PartedUpload,
+    Pending,
+    Range,
+    Stored,
+    UnmetError,
+    put_decided,
+    upload_file,
+)
+
+TRIED: Final = 5  # times that a request is sent where the store is busy or not reached
+# Codes of an error where a condition does not hold, or an object or upload is not there.
+UNMET: Final = frozenset(
+    {
+        "PreconditionFailed",
+        "ConditionalRequestConflict",
+        "412",
+        "409",
+        "NoSuchKey",
+        "NoSuchUpload",
+        "404",
+    }
+)
+REGION: Final = "us-east-1"  # where neither the address nor the environment states one
+
+
+@dataclass(frozen=True)
+class S3Bucket(BucketClient):
+    """One bucket, and how it is reached."""
+
+    settings: S3Settings
+
+    @property
+    def name(self) -> str:
+        """Return the bucket's name."""
+        return self.settings.bucket
+
+    def shown(self, key: str) -> str:
+        """Return the address of an object without credentials."""
+        return f"s3://{self.name}/{key}"
+
+    def call(self, operation: str, key: str = "", **arguments: Any) -> Any:
+        """Return the store's answer; raises WriteError, and UnmetError."""
+        arguments = {"Bucket": self.name, **arguments}
+        if key:
+            arguments["Key"] = key
+        with self.asking(key):
+            return getattr(_client(self.settings, os.getpid()), operation)(**arguments)
+
+    def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
+        """Return bytes of an object, and its tag; raises as ``call`` does."""
+        span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
+        found = self.call("get_object", key, **span)
+        with self.asking(key):
+            return Stored(bytes(found["Body"].read()), str(found["ETag"]))
+
+    def complete(self, key: str, upload: str, tags: Sequence[str], **condition: str) -> None:
+        """Make an object of the parts of an upload; raises as ``call`` does."""
+        parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
+        arguments = {"UploadId": upload, "MultipartUpload": {"Parts": parts}, **condition}
+        self.call("complete_multipart_upload", key, **arguments)
+
+    def exceptions(self) -> tuple[type[Exception], ...]:
+        """Return those of botocore."""
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  an extra
+
+        return (BotoCoreError, ClientError)
+
+    def problem_of(self, error: Exception) -> str:
+        """Return what it means: only answers of the store have a code."""
+        answer = getattr(error, "response", None)
+        if answer is None:
+            return f"the store cannot be reached: {error}"
+        if answer["Error"].get("Code") in UNMET:
+            raise UnmetError(str(error))
+        return f"the store refuses it: {error}"
+
+
+@lru_cache(maxsize=32)
+def _client(settings: S3Settings, _process: int) -> Any:
+    """Return the client of a process, which all of its threads use."""
+    from botocore.config import Config  # noqa: PLC0415  an extra
+    from botocore.session import get_session  # noqa: PLC0415  an extra
+
+    session = get_session()
+    # Other stores that speak the protocol do not all know the checksums that botocore adds by default.
+    config = Config(
+        retries={"mode": "standard", "total_max_attempts": TRIED},
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        max_pool_connections=32,
+        s3={"addressing_style": "path"} if settings.path_style else {},
+    )
+    return session.create_client(
+        "s3",
+        region_name=settings.region or session.get_config_variable("region") or REGION,
+        endpoint_url=settings.endpoint,
+        aws_access_key_id=settings.access_key,
+        aws_secret_access_key=settings.secret_key,
+        config=config,
+    )
+
+
+def check_installed() -> None:
+    """Raise MissingDependencyError where botocore is not installed."""
+    try:
+        import botocore  # noqa: F401, PLC0415  an extra
+    except ImportError:
+        problem = "writing to s3:// needs botocore"
+        raise MissingDependencyError.of_extra(problem, "s3") from None
+
+
+MIN_PART: Final = 5 << 20  # bytes that each part has at least, but for the last one
+
+
+class S3Parts:
+    """A multipart upload, which is begun with its first part."""
+
+    def __init__(self, bucket: S3Bucket, key: str, *, fresh: bool) -> None:
+        self._bucket, self._key = bucket, key
+        self._condition = {"IfNoneMatch": "*"} if fresh else {}
+        self._upload, self._tags = "", list[str]()
+
+    @property
+    def count(self) -> int:
+        """Return how many parts were sent."""
+        return len(self._tags)
+
+    def whole(self, data: bytes) -> None:
+        """Make the object of bytes in one request."""
+        self._bucket.call("put_object", self._key, Body=data, **self._condition)
+
+    def send(self, data: bytes) -> None:
+        """Send the next part."""
+        upload = {"UploadId": self._begun(), "PartNumber": len(self._tags) + 1}
+        found = self._bucket.call("upload_part", self._key, **upload, Body=data)
+        self._tags.append(found["ETag"])
+
+    def copy(self, source: str, begin: int, end: int) -> None:
+        """Have the store copy bytes [begin, end) of another object as the next part."""
+        try:
+            found = self._bucket.call(
+                "upload_part_copy",
+                self._key,
+                UploadId=self._begun(),
+                PartNumber=len(self._tags) + 1,
+                CopySource={"Bucket": self._bucket.name, "Key": source},
+                CopySourceRange=f"bytes={begin}-{end - 1}",
+            )
+        except UnmetError:
+            raise self._bucket.error("the object is gone", source) from None
+        self._tags.append(found["CopyPartResult"]["ETag"])
+
+    def _begun(self) -> str:
+        if not self._upload:
+            found = self._bucket.call("create_multipart_upload", self._key)
+            self._upload = str(found["UploadId"])
+        return self._upload
+
+    def complete(self) -> None:
+        """Make the object of its parts."""
+        self._bucket.complete(self._key, self._upload, self._tags, **self._condition)
+
+    def left(self) -> Pending:
+        """Return what completes it."""
+        return Pending(self._key, self._upload, tuple(self._tags))
+
+    def discard(self) -> None:
+        """Delete the parts."""
+        if self._upload:
+            with suppress(UnmetError):  # it is gone, or finished and only the answer was lost
+                self._bucket.call("abort_multipart_upload", self._key, UploadId=self._upload)
+
+    def error(self, problem: str) -> WriteError:
+        """Return an error about the object."""
+        return self._bucket.error(problem, self._key)
+
 
 DELETED: Final = 1000  # keys in a request
 COPIED: Final = 1 << 30  # bytes that the store copies in a request; it takes 5 GiB

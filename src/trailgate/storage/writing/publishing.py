@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trailgate.definitions.defgen.sourcedefs import write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.manifest import Manifest
-from trailgate.storage.writing.places.deciding import OvertakenError
-from trailgate.storage.writing.places.publication import Publication, numbered
+from trailgate.storage.writing.deciding import OvertakenError
+from trailgate.storage.writing.publication import Publication, numbered
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.target import Target
 

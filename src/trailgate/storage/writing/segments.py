@@ -1,4 +1,7 @@
-"""Trail files while they are written: a placeholder header, encoded records, rollover, rollback."""
+"""How the files of a trail are written.
+
+Trail files while they are written: a placeholder header, encoded records, rollover, rollback.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,33 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from io import FileIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.errors import TrailgateError
+from trailgate.columnar.rows import isolated
+from trailgate.errors import OptionError, TrailgateError
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.isolating import isolated
 from trailgate.storage.files.durable import writing
-from trailgate.storage.writing.options import MAX_BYTES
+from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 from trailgate.trail.writing.writer import Encoded
+
+MAX_BYTES: Final = 500 * 1000 * 1000  # GoldenGate's default size of a trail file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """The size of trail files, the digits of their numbers (9 or 6), and their format."""
+
+    max_bytes: int = MAX_BYTES
+    seq_digits: int = 9
+    trail_format: TrailFormat = LEVEL_3
+
+    def __post_init__(self) -> None:
+        if self.seq_digits not in (6, 9):
+            raise OptionError(f"{self.seq_digits} digits: a trail file's name ends in 9 or 6")
+
 
 Encoding = Callable[[ChangeBatch], Encoded]  # ``writer.encode`` in a format
 

@@ -9,20 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from trailgate.definitions.defgen.record_layout import complete
+from trailgate.definitions.defgen import complete
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, is_stored, locate
-from trailgate.storage.files.definitions_file import read_definitions
+from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.manifest import Manifest
 from trailgate.storage.stores.kinds import writable_store
-from trailgate.storage.writing.options import WriteOptions
-from trailgate.storage.writing.places.local_place import LocalPlace
-from trailgate.storage.writing.places.place import Place
-from trailgate.storage.writing.places.store_place import StorePlace
-from trailgate.storage.writing.segments import Encoding, SegmentWriter
+from trailgate.storage.writing.local_place import LocalPlace
+from trailgate.storage.writing.publication import Place
+from trailgate.storage.writing.segments import Encoding, SegmentWriter, WriteOptions
+from trailgate.storage.writing.store_place import StorePlace
 from trailgate.trail.format.file_header import FileHeader, MachineInfo, ProducerInfo, TrailInfo
-from trailgate.trail.writing.file_beginning import file_begin
+from trailgate.trail.writing.file_headers import file_begin
 from trailgate.trail.writing.writer import encode
 
 PRODUCER: Final = "TRAILGATE"

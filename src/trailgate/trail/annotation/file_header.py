@@ -10,10 +10,9 @@ from typing import Any, Final
 
 from trailgate.errors import TrailgateError
 from trailgate.trail.annotation.elements import Area, Bytes, Element, Part, elements, printable
-from trailgate.trail.format import header_fields
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format import file_header
 from trailgate.trail.format.file_header import GROUPS, HeaderField
-from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, UNSET
+from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, UNSET, ByteOrder
 
 # What TrailAnalyzer's listings call a field, by group and id.
 LABELS: Final[Mapping[tuple[int, int], str]] = MappingProxyType(
@@ -109,7 +108,7 @@ def _field(token: Element, area: Area, rows: tuple[HeaderField, ...]) -> Element
     if token.frame[1] == UNSET:
         return replace(token, name=row.name, value="not known yet")
     label = LABELS.get((token.path[-2], row.code), "")
-    if row.codec is header_fields.HISTORY:
+    if row.codec is file_header.HISTORY:
         inner = elements(area, token.path, lambda one, raw: _history(one, raw, label))
         return replace(token, name=row.name, parts=tuple(inner))
     try:
@@ -117,7 +116,7 @@ def _field(token: Element, area: Area, rows: tuple[HeaderField, ...]) -> Element
     except TrailgateError as error:
         bad = replace(area.bytes()[0], problem=error.problem) if area.raw else None
         return replace(token, name=row.name, parts=(bad,) if bad else ())
-    if row.codec is header_fields.STRING:
+    if row.codec is file_header.STRING:
         return replace(token, name=row.name, parts=_string(area, label))
     parts = tuple(replace(part, label=label) for part in area.bytes())
     return replace(token, name=row.name, value=_shown(row, value), parts=parts)
@@ -135,7 +134,7 @@ def _string(area: Area, label: str) -> tuple[Part, ...]:
 
 
 def _shown(row: HeaderField, value: Any) -> str:
-    if row.codec is header_fields.TIME:
+    if row.codec is file_header.TIME:
         return iso_time(value)
     if row.name == "vendor" and 0 < value <= len(VENDORS):
         return f"{value} {VENDORS[value - 1]}"

@@ -12,11 +12,10 @@ from trailgate.errors import DecodeError, TrailgateError
 from trailgate.trail.annotation.elements import Damage, Element
 from trailgate.trail.annotation.file_header import explain_header, header_order
 from trailgate.trail.annotation.records import explain_record
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.file_header import ORACLE, decode_header
-from trailgate.trail.format.tokens import RECORD
+from trailgate.trail.format.tokens import RECORD, ByteOrder
 from trailgate.trail.records.framing import length_at
-from trailgate.trail.records.resync import LONGEST, Read, find_good, guess_order
+from trailgate.trail.records.record import LONGEST, Read, find_good, guess_order
 
 WINDOW: Final = 1 << 20  # bytes read at once
 AROUND: Final = 32  # bytes shown before damage

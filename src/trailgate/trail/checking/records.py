@@ -1,29 +1,178 @@
-"""Check many records at once: header, parts, names, columns and tokens, and note what is wrong where.
+"""Many records in columns, and what is wrong with which of them.
+
+Check the data of many records: column lists, both images of key updates, pieces, pairs of images.
+
+Check many records at once: header, parts, names, columns and tokens, and note what is wrong where.
 
 The rules are those by which readers refuse a record (``trail.format.record_problems``), but nothing is raised: a fault
 is a kind and the records that have it.
+
+Whether the tables that records name are known: from definitions, or from the file's own metadata.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
+from trailgate.errors import TrailgateError
+from trailgate.model.tables import Definitions
 from trailgate.trail.checking import findings as kinds
-from trailgate.trail.checking.data import check_data
-from trailgate.trail.checking.inspected import UNKNOWN, UNNAMED, Inspected
-from trailgate.trail.format.record_layout import FETCHED, FROM_LOG
-from trailgate.trail.format.record_types import IO_METADATA, RECORD_TYPES, Role
-from trailgate.trail.format.tokens import LOGCSN, TRANID
+from trailgate.trail.checking.findings import Kind, Severity
+from trailgate.trail.format.record_layout import FETCHED, FIELD_COMP, FROM_LOG
+from trailgate.trail.format.record_types import (
+    IO_LARGE_OBJECT,
+    IO_METADATA,
+    IO_UPDATE,
+    PREFIX_OF,
+    RECORD_TYPES,
+    Prefix,
+    Role,
+)
+from trailgate.trail.format.tokens import FRAME, LOGCSN, TRANID
+from trailgate.trail.reading.tokens import FoundToken, find_token
 from trailgate.trail.records import record_problems as problems
-from trailgate.trail.records.record_view import RecordNames, RecordView, find_names
-from trailgate.trail.records.token_places import FoundToken, find_token
-from trailgate.trail.records.trail_bytes import TrailBytes
-from trailgate.trail.records.transactions import ONLY
+from trailgate.trail.records.framing import Spans, TrailBytes
+from trailgate.trail.records.kernels import SYSTEM_KEY
+from trailgate.trail.records.metadata import MetadataKind, TrailTables
+from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record_view import (
+    LAST,
+    ONLY_RECORD,
+    RecordNames,
+    RecordView,
+    begins_of,
+    find_names,
+)
+from trailgate.trail.values.cells import hold_cells
+
+UNNAMED: Final = -1
+UNKNOWN: Final = 0xFF  # a TransInd
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """Records, and their faults. A record of a fault that is an error is ``bad``.
+
+    ``trans_ind`` is ``UNKNOWN`` where it cannot be known. ``name`` is an index into ``names``, ``index`` a table index of
+    the file's metadata; -1 where a record has none. ``csn`` and ``tx`` are the ids that records carry.
+    """
+
+    view: RecordView
+    trans_ind: Octets
+    name: Longs
+    names: list[str]
+    index: Longs
+    csn: tuple[Longs, list[str]]
+    tx: tuple[Longs, list[str]]
+    faults: list[tuple[Kind, Longs]] = field(default_factory=list)
+    details: dict[int, str] = field(default_factory=dict)  # of faults, by record
+
+    def __len__(self) -> int:
+        return len(self.view)
+
+    @property
+    def bad(self) -> Mask:
+        """Return which records have an error of their own."""
+        bad = np.zeros(len(self), bool)
+        for kind, rows in self.faults:
+            # Where a transaction is not ended it is the one before the record that is not whole.
+            # Records of types that readers refuse are whole.
+            if kind.severity is Severity.ERROR and kind not in (kinds.UNENDED, kinds.NOT_READ):
+                bad[rows] = True
+        return bad
+
+    def note(self, kind: Kind, found: Any) -> None:
+        """Add a fault, given as a mask or as rows."""
+        rows = np.asarray(found)
+        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        if len(rows):
+            self.faults.append((kind, rows))
+
+
+PIECE_HEAD: Final = 20  # bytes before the data of a piece (trail format §11)
+
+
+def check_data(found: Inspected, source: TrailBytes, *, accepted: bool) -> None:
+    """Note data that are not what the record's type has; of ``accepted`` records readers know that."""
+    if not accepted:
+        _check_contents(found, source)
+    view = found.view
+    alone = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
+    if alone.any():
+        found.note(kinds.ORPHAN, alone & begins_of(found.trans_ind))
+    _check_pairs(found)
+
+
+def _check_contents(found: Inspected, source: TrailBytes) -> None:
+    """Note data that are not lists of columns, and pieces that are not as long as they state."""
+    view = found.view
+    # What continues in fragments is looked at as a whole where it is read.
+    listed = (view.role == Role.CHANGE) & (view.partition & FIELD_COMP != 0)
+    listed &= (view.continued == 0) & (view.marks & SYSTEM_KEY == 0)
+    kinds_of = PREFIX_OF[view.io_type]
+    plain = np.flatnonzero(listed & (kinds_of == Prefix.NONE))
+    found.note(kinds.COLUMNS, plain[~hold_cells(source, view.data.take(plain))])
+    for kind in (Prefix.SHORT, Prefix.LONG):
+        rows = np.flatnonzero(listed & (kinds_of == kind))
+        if len(rows):
+            found.note(kinds.COLUMNS, rows[~_two_images(source, view.data.take(rows), kind)])
+    pieces = np.flatnonzero(view.readable & (view.io_type == IO_LARGE_OBJECT))
+    if len(pieces):
+        size = view.data.sizes[pieces]
+        # The last of the head's words is the size of what follows.
+        words = source.order.words(source.data, "u4")
+        last = np.minimum(view.data.starts[pieces] + PIECE_HEAD - FRAME, view.data.ends[pieces])
+        given = words[last]
+        found.note(kinds.PIECE, pieces[(size < PIECE_HEAD) | (given + PIECE_HEAD != size)])
+
+
+def _two_images(source: TrailBytes, areas: Spans, kind: Prefix) -> Mask:
+    """Return which areas hold two images of columns, the first one after its length."""
+    good = np.zeros(len(areas.starts), bool)
+    room = np.flatnonzero(areas.sizes >= int(kind))
+    own = areas.take(room)
+    starts = own.starts + int(kind)
+    borders = starts + source.order.words(source.data, f"u{int(kind)}")[own.starts].astype(np.int64)
+    within = borders <= own.ends
+    first = Spans(starts[within], borders[within])
+    second = Spans(borders[within], own.ends[within])
+    good[room[within]] = hold_cells(source, first) & hold_cells(source, second)
+    return good
+
+
+def _check_pairs(found: Inspected) -> None:
+    """Note before images without the after image that should follow them."""
+    view = found.view
+    changes = np.flatnonzero(view.role == Role.CHANGE)
+    is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
+    if not is_before.any():
+        return
+    before = np.flatnonzero(is_before)
+    following = np.minimum(before + 1, len(changes) - 1)
+    one, two = changes[before], changes[following]
+    good = (following > before) & (view.io_type[two] == IO_UPDATE) & ~view.is_before[two]
+    good &= (found.name[one] == found.name[two]) & (found.index[one] == found.index[two])
+    good &= (found.trans_ind[one] < 2) & np.isin(found.trans_ind[two], (1, 2))
+    found.note(kinds.PAIR, one[~good])
+
+
+def unfinished(view: RecordView) -> int:
+    """Return how many records at the end are of an operation that may continue in what follows."""
+    changes = np.flatnonzero(view.role == Role.CHANGE)
+    if not len(changes) or (view.role[changes[-1] :] == Role.REFUSED).any():
+        return 0
+    is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
+    if view.indicator[-1] >= LAST and not view.continued[-1] and not is_before[-1]:
+        return 0
+    paired = len(changes) > 1 and is_before[-2]
+    return len(view) - int(changes[-2 if paired else -1])
+
 
 # 1990-01-01 and 2100-01-01 UTC: an IO time beyond them is not the time of a change.
 EARLIEST: Final = 631_152_000_000_000
@@ -47,7 +196,7 @@ def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> 
     names = find_names(source, view)
     csn, tx = (find_token(source, view.tokens, code) for code in (LOGCSN, TRANID))
     csn_texts, tx_texts = (_texts(source, found) for found in (csn, tx))
-    known = view.readable & (view.indicator <= ONLY)
+    known = view.readable & (view.indicator <= ONLY_RECORD)
     by_text = np.array([not isinstance(name, int) for name in names.names] + [False])
     found = Inspected(
         view=view,
@@ -122,3 +271,91 @@ def _check_fields(found: Inspected, source: TrailBytes) -> None:
         found.note(kinds.NOT_READ, refused & named)
     untimely = (view.io_time < EARLIEST) | (view.io_time > LATEST)
     found.note(kinds.IO_TIME, (view.role == Role.CHANGE) & untimely)
+
+
+NOTHING: Final = Definitions(())
+WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of tables at a place of a file.
+
+    With ``lost`` earlier metadata records may be missing: then a reference, whose own index is the next one,
+    may mean another index than it seems.
+    """
+
+    definitions: Definitions | None = None
+    tables: TrailTables = field(default_factory=TrailTables)
+    lost: bool = False
+
+
+def check_tables(found: Inspected, source: TrailBytes, known: Known) -> Known:
+    """Note records whose table is not known, and return what is known after all of them."""
+    role = found.view.role
+    metadata = np.flatnonzero(role == Role.METADATA)
+    wanted = np.isin(role, WITH_TABLE)
+    # Any of these may have been metadata before it was damaged.
+    bad = found.bad
+    doubtful = np.flatnonzero((role == Role.REFUSED) | bad)
+    _check_table_names(found, wanted, known)
+    first = int(doubtful[0]) if len(doubtful) else len(found)
+    start = 0
+    for row in metadata.tolist():
+        known = _check_indexes(found, wanted, (start, row), known)
+        known = replace(known, lost=known.lost or first <= row)
+        if not bad[row]:
+            known = _with_record(found, source, row, known)
+        start = row
+    known = _check_indexes(found, wanted, (start, len(found)), known)
+    return replace(known, lost=known.lost or bool(len(doubtful)))
+
+
+def _check_table_names(found: Inspected, wanted: Mask, known: Known) -> None:
+    if known.definitions is None:
+        return
+    unknown = [i for i, name in enumerate(found.names) if known.definitions.get(name) is None]
+    if unknown:
+        found.note(kinds.TABLE, wanted & np.isin(found.name, unknown))
+
+
+def _check_indexes(found: Inspected, wanted: Mask, span: tuple[int, int], known: Known) -> Known:
+    start, stop = span
+    index = found.index[start:stop]
+    used = wanted[start:stop] & (index >= 0)
+    if not used.any():
+        return known
+    numbers = np.unique(index[used]).tolist()
+    unknown = [number for number in numbers if number not in known.tables.tables]
+    found.note(kinds.INDEX, start + np.flatnonzero(used & np.isin(index, unknown)))
+    undefined = [n for n in numbers if n not in unknown and not _is_defined(known, n)]
+    found.note(kinds.TABLE, start + np.flatnonzero(used & np.isin(index, undefined)))
+    return replace(known, lost=known.lost or bool(unknown))
+
+
+def _is_defined(known: Known, number: int) -> bool:
+    found_table = known.tables.tables[number]
+    if found_table.table is not None or known.definitions is None:
+        return True
+    return known.definitions.get(found_table.name) is not None
+
+
+def _with_record(found: Inspected, source: TrailBytes, row: int, known: Known) -> Known:
+    """Return what is known after a metadata record; one that cannot be trusted is noted."""
+    try:
+        record = decode_record(source.data, int(found.view.offsets[row]), order=source.order)
+        tables = known.tables.with_record(record)
+    except TrailgateError:
+        found.note(kinds.METADATA, np.array([row]))
+        return replace(known, lost=True)
+    # trail format §5.3: a database's record has no second index.
+    odd = record.node not in set(MetadataKind)
+    odd |= record.node == MetadataKind.DATABASE and record.metadata_indexes[1] != 0
+    if odd or (known.lost and record.node == MetadataKind.TABLE_REFERENCE):
+        found.note(kinds.METADATA, np.array([row]))
+        return replace(known, lost=True)
+    if record.node == MetadataKind.TABLE:
+        own = tables.tables[record.metadata_indexes[1]]
+        if not own.is_defined(known.definitions or NOTHING):
+            found.note(kinds.UNREAD_TABLE, np.array([row]))
+    return replace(known, tables=tables)

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.trail.checking import findings as kinds
-from trailgate.trail.checking.inspected import UNKNOWN, Inspected
+from trailgate.trail.checking.records import UNKNOWN, Inspected
 from trailgate.trail.format.record_types import Role
-from trailgate.trail.records.transactions import begins_of, ends_of, stands_apart
+from trailgate.trail.records.record_view import begins_of, ends_of, stands_apart
 
 DIGITS: Final = 19  # that an int64 may not hold
 

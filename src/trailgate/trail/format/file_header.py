@@ -1,15 +1,20 @@
-"""The file header (the F object at offset 0) to a value and back (trail format §4)."""
+"""How the fields of a file header hold their values: one codec row each, both directions.
+
+A string is a u16 length and its bytes (trail format §4). Numbers are big-endian in every printed
+header; in a little-endian trail they are assumed to be little-endian, as the lengths are.
+
+The file header (the F object at offset 0) to a value and back (trail format §4).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import DecodeError, EncodeError, TrailgateError, TruncatedError, Where
-from trailgate.trail.format import header_fields
-from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.header_fields import FieldCodec
+from trailgate.trail.format.record_layout import julian_from_unix, unix_from_julian
 from trailgate.trail.format.tokens import (
     FILE_HEADER,
     FRAME,
@@ -17,9 +22,128 @@ from trailgate.trail.format.tokens import (
     NORMAL,
     TRAILER,
     UNSET,
+    ByteOrder,
     outer_object,
     token,
 )
+
+CSN_BYTES: Final = 129  # u8 text length, the text, zeros up to 128 (trail format §4.1)
+
+
+class FieldCodec(NamedTuple):
+    """Both directions of one kind of field, and its bytes while the value is not known yet."""
+
+    encode: Callable[[Any, ByteOrder], bytes]
+    decode: Callable[[bytes, ByteOrder], Any]
+    unset: bytes = b""
+
+
+def _integer(width: int, *, signed: bool = False) -> FieldCodec:
+    def encode(value: int, order: ByteOrder) -> bytes:
+        try:
+            return value.to_bytes(width, order.label, signed=signed)
+        except OverflowError:
+            raise EncodeError(f"{value} does not fit in {width} bytes") from None
+
+    def decode(payload: bytes, order: ByteOrder) -> int:
+        if len(payload) != width:
+            raise DecodeError(f"{width} bytes expected, {len(payload)} found")
+        return int.from_bytes(payload, order.label, signed=signed)
+
+    return FieldCodec(encode, decode, bytes(width))
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise DecodeError("text is not UTF-8") from None
+
+
+def _encode_string(value: str, order: ByteOrder) -> bytes:
+    raw = value.encode()
+    if len(raw) > MAX_LENGTH - 2:
+        raise EncodeError(f"a text of {len(raw)} bytes is too long for the file header")
+    return order.raw(len(raw), 2) + raw
+
+
+def _decode_string(payload: bytes, order: ByteOrder) -> str:
+    if len(payload) < 2 or order.number(payload[:2]) != len(payload) - 2:
+        raise DecodeError(f"a string's length does not agree with its token of {len(payload)}")
+    return _text(payload[2:])
+
+
+def _encode_time(value: int, order: ByteOrder) -> bytes:
+    return _LONG.encode(julian_from_unix(value), order)
+
+
+def _decode_time(payload: bytes, order: ByteOrder) -> int:
+    return unix_from_julian(_LONG.decode(payload, order))
+
+
+def _encode_csn(value: str, _: ByteOrder) -> bytes:
+    raw = value.encode()
+    if len(raw) >= CSN_BYTES:
+        raise EncodeError(f"a CSN of {len(raw)} bytes is too long for the file header")
+    return (bytes((len(raw),)) + raw).ljust(CSN_BYTES, b"\0")
+
+
+def _decode_csn(payload: bytes, _: ByteOrder) -> str:
+    if len(payload) != CSN_BYTES:
+        raise DecodeError(f"{CSN_BYTES} bytes expected, {len(payload)} found")
+    length = payload[0]
+    if length >= CSN_BYTES or any(payload[1 + length :]):
+        raise DecodeError("a CSN's length does not agree with its text")
+    return _text(payload[1 : 1 + length])
+
+
+# trail format §4.1: URIHistory nests tokens of its own id, each a string.
+HISTORY_ID: Final = 0x35
+
+
+def _encode_history(value: tuple[str, ...], order: ByteOrder) -> bytes:
+    parts = (token(HISTORY_ID, _encode_string(uri, order), order=order) for uri in value)
+    return b"".join(parts)
+
+
+def _decode_history(payload: bytes, order: ByteOrder) -> tuple[str, ...]:
+    uris = []
+    place = 0
+    while place < len(payload):
+        length = order.number(payload[place + 2 : place + FRAME])
+        end = place + FRAME + length
+        if end > len(payload) or payload[place] != HISTORY_ID:
+            raise DecodeError("the URI history does not fill its token")
+        uris.append(_decode_string(payload[place + FRAME : end], order))
+        place = end
+    return tuple(uris)
+
+
+def _encode_counted(value: bytes, order: ByteOrder) -> bytes:
+    return order.raw(len(value), 4) + value
+
+
+def _decode_counted(payload: bytes, order: ByteOrder) -> bytes:
+    if len(payload) < 4 or order.number(payload[:4]) != len(payload) - 4:
+        raise DecodeError("a byte string's length does not agree with its token")
+    return payload[4:]
+
+
+_LONG: Final = _integer(8, signed=True)
+U8, U16, U32, U64, I32 = (
+    _integer(1),
+    _integer(2),
+    _integer(4),
+    _integer(8),
+    _integer(4, signed=True),
+)
+STRING: Final = FieldCodec(_encode_string, _decode_string)
+TIME: Final = FieldCodec(_encode_time, _decode_time, bytes(8))
+CSN: Final = FieldCodec(_encode_csn, _decode_csn, bytes(CSN_BYTES))
+HISTORY: Final = FieldCodec(_encode_history, _decode_history)
+COUNTED: Final = FieldCodec(_encode_counted, _decode_counted)
+RAW: Final = FieldCodec(lambda value, _: bytes(value), lambda payload, _: payload)
+
 
 LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
 SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
@@ -153,24 +277,24 @@ def _numbered(*rows: tuple[str, FieldCodec]) -> tuple[HeaderField, ...]:
 
 
 TRAIL_FIELDS: Final = (
-    HeaderField(0x30, "signature", header_fields.RAW),
-    HeaderField(0x31, "compatibility", header_fields.U16),
-    HeaderField(0x32, "charset", header_fields.I32),
-    HeaderField(0x33, "creation_time", header_fields.TIME),
-    HeaderField(0x34, "uri", header_fields.STRING),
-    HeaderField(header_fields.HISTORY_ID, "uri_history", header_fields.HISTORY),
-    HeaderField(0x36, "filename", header_fields.STRING, patched=True),
-    HeaderField(0x37, "multi_part", header_fields.U8),
-    HeaderField(0x38, "seqno", header_fields.U32, patched=True),
-    HeaderField(0x39, "file_size", header_fields.U64, patched=True),
-    HeaderField(0x3A, "first_csn", header_fields.CSN, patched=True),
-    HeaderField(0x3B, "last_csn", header_fields.CSN, patched=True),
-    HeaderField(0x3C, "first_io_time", header_fields.TIME, patched=True),
-    HeaderField(0x3D, "last_io_time", header_fields.TIME, patched=True),
+    HeaderField(0x30, "signature", RAW),
+    HeaderField(0x31, "compatibility", U16),
+    HeaderField(0x32, "charset", I32),
+    HeaderField(0x33, "creation_time", TIME),
+    HeaderField(0x34, "uri", STRING),
+    HeaderField(HISTORY_ID, "uri_history", HISTORY),
+    HeaderField(0x36, "filename", STRING, patched=True),
+    HeaderField(0x37, "multi_part", U8),
+    HeaderField(0x38, "seqno", U32, patched=True),
+    HeaderField(0x39, "file_size", U64, patched=True),
+    HeaderField(0x3A, "first_csn", CSN, patched=True),
+    HeaderField(0x3B, "last_csn", CSN, patched=True),
+    HeaderField(0x3C, "first_io_time", TIME, patched=True),
+    HeaderField(0x3D, "last_io_time", TIME, patched=True),
     # Assumed: laid out as the other CSNs; only its name is public (trail format §4.1).
-    HeaderField(0x3E, "log_bsn", header_fields.CSN, patched=True, since=LOGBSN_LEVEL),
+    HeaderField(0x3E, "log_bsn", CSN, patched=True, since=LOGBSN_LEVEL),
 )
-_STRING, _U16, _I32 = header_fields.STRING, header_fields.U16, header_fields.I32
+_STRING, _U16, _I32 = STRING, U16, I32
 MACHINE_FIELDS: Final = _numbered(
     ("sysname", _STRING),
     ("nodename", _STRING),
@@ -191,7 +315,7 @@ DATABASE_FIELDS: Final = _numbered(
     ("client_ncharset", _I32),
     ("locale", _U16),
     ("ncharset", _I32),
-    ("object_metadata", header_fields.COUNTED),
+    ("object_metadata", COUNTED),
 )
 PRODUCER_FIELDS: Final = _numbered(
     ("name", _STRING),
@@ -208,7 +332,7 @@ GROUPS: Final = (
     Group(0x31, "machine", MachineInfo, MACHINE_FIELDS),
     Group(0x32, "database", DatabaseInfo, DATABASE_FIELDS),
     Group(0x33, "producer", ProducerInfo, PRODUCER_FIELDS),
-    Group(0x34, "continuity", ContinuityInfo, _numbered(("recovery_mode", header_fields.U32))),
+    Group(0x34, "continuity", ContinuityInfo, _numbered(("recovery_mode", U32))),
 )
 
 _GROUPS: Final = {group.code: group for group in GROUPS}

@@ -1,6 +1,8 @@
 """How the fixed bytes of a record lie: the frames of G and H and the 34 bytes of GHDR.
 
 trail format §5; reader and writer share it, one layout a byte order.
+
+Trail time stamps: microseconds since Julian Date 0.0, UTC (trail format §6).
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.tokens import FRAME
+from trailgate.trail.format.tokens import FRAME, ByteOrder
 
 # Name and type; the order's prefix is put before the types.
 _ROWS: Final = (
@@ -66,3 +67,17 @@ def redo_address(audit_rba: int, audit_pos: int) -> str:
     """Return sequence, block and offset of a change in Oracle's redo log, in hexadecimal as Oracle prints them (trail format §5.2)."""
     block, offset = divmod(audit_pos, REDO_BLOCK)
     return f"0x{audit_rba:06x}.{block:08x}.{offset:04x}"
+
+
+# trail format §6: unix_microseconds = value - 210866760000000000 (JD 2440587.5 * 86400 * 10^6)
+JULIAN_EPOCH: Final = 210_866_760_000_000_000
+
+
+def julian_from_unix(microseconds: int) -> int:
+    """Return Julian microseconds for microseconds since 1970 UTC."""
+    return microseconds + JULIAN_EPOCH
+
+
+def unix_from_julian(microseconds: int) -> int:
+    """Return microseconds since 1970 UTC for Julian microseconds."""
+    return microseconds - JULIAN_EPOCH

@@ -1,21 +1,76 @@
-"""Which records make one operation: images joined, pieces and fragments given to their change.
+"""Which table each record is of, by name or by an index into the metadata of the file.
+
+Which records make one operation: images joined, pieces and fragments given to their change.
 
 An operation is a change record; or a before and an after image that follow each other (trail format §10.3);
 each with the fragments and pieces of large objects after it (trail format §11).
+
+Rows larger than one record: the data of a change continue in the fragments (161) after it.
+
+Assumed (trail format §11): a fragment's data are the next bytes of the change's, in order of the records;
+Continued is Y in all of them but the last. After a before image they belong to that image.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from trailgate.arrays import Longs, Mask
+from trailgate.model.table_patterns import table_name
+from trailgate.trail.format.record_layout import NAME_AT
 from trailgate.trail.format.record_types import IO_UPDATE, Role
-from trailgate.trail.reading.record_tables import RecordTables, same_names
-from trailgate.trail.records.record_view import RecordView
-from trailgate.trail.records.trail_bytes import TrailBytes, dense
-from trailgate.trail.records.transactions import begins_of, ends_of
+from trailgate.trail.records.framing import Spans, TrailBytes, dense
+from trailgate.trail.records.metadata import TrailTable, TrailTables
+from trailgate.trail.records.record_view import RecordView, begins_of, ends_of, find_names
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTables:
+    """The tables of records, in order of appearance; ``codes`` is the place of each record's table among them."""
+
+    codes: Longs
+    tables: list[TrailTable]
+
+
+def find_tables(source: TrailBytes, view: RecordView, known: TrailTables) -> RecordTables:
+    """Return the tables of sound records; raises DecodeError for a name that is not one, or an index not ``known``."""
+    found = find_names(source, view)
+    rows = found.firsts.tolist()
+    tables = [
+        _table(source, view, row, known, name) for row, name in zip(rows, found.names, strict=True)
+    ]
+    return RecordTables(found.codes, tables)
+
+
+def _table(
+    source: TrailBytes, view: RecordView, row: int, known: TrailTables, name: bytes | int
+) -> TrailTable:
+    if isinstance(name, bytes):
+        try:
+            return TrailTable(0, table_name(name[:-1].decode()))
+        except UnicodeDecodeError:
+            start = int(view.offsets[row]) + NAME_AT
+            span = (start, start + len(name) - 1)
+            raise source.error("a table name is not UTF-8", span) from None
+    if name not in known.tables:
+        raise source.error(
+            f"table index {name} is not in the metadata before the record",
+            view.spans(row),
+            hint="Is a part of the file missing, or does reading begin after its metadata?",
+        )
+    return known.tables[name]
+
+
+def same_names(
+    tables: RecordTables, ones: Longs, others: Longs
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which records name the table that other records do, or no table."""
+    names = np.array([table.name for table in tables.tables], object)
+    named = names[tables.codes[ones]]
+    return np.asarray((named == names[tables.codes[others]]) | (named == ""), bool)
+
 
 SHOWN = 64  # bytes of a record that an error shows
 
@@ -168,3 +223,56 @@ def _any_between(marks: Mask, starts: Longs, stops: Longs) -> Mask:
     total = np.concatenate([[0], np.cumsum(marks)])
     found: Mask = total[stops] > total[starts]
     return found
+
+
+def join_fragments(source: TrailBytes, operations: Operations) -> tuple[TrailBytes, Operations]:
+    """Return operations whose data are whole, in bytes that hold the joined ones at their end.
+
+    Raises DecodeError where a continued record has no fragment after it, or a fragment follows
+    a record that is not continued.
+    """
+    is_continued = operations.view.continued[: operations.records] != 0
+    fragments = operations.of_role(Role.FRAGMENT)
+    if not is_continued.any() and not len(fragments):
+        return source, operations
+    _check(source, operations, is_continued)
+    if not len(fragments):
+        return source, operations
+    view = operations.view
+    bases = np.unique(last_change(operations, fragments))
+    rows = np.sort(np.concatenate([bases, fragments]))
+    parts = view.data.take(rows)
+    source, places = source.extended(parts)
+    ends = places + parts.sizes
+    first = np.searchsorted(rows, bases)
+    data = Spans(view.data.starts.copy(), view.data.ends.copy())
+    data.starts[bases] = places[first]
+    data.ends[bases] = ends[np.append(first[1:], len(rows)) - 1]
+    return source, replace(operations, view=replace(view, data=data))
+
+
+def _check(source: TrailBytes, operations: Operations, is_continued: Mask) -> None:
+    role = operations.view.role[: operations.records]
+    part = (role == Role.CHANGE) | (role == Role.FRAGMENT)
+    follows = np.append(role[1:], operations.view.role[operations.records :][:1])
+    follows = np.append(follows, Role.REFUSED)[: len(role)]
+    # A change may be marked for the pieces of its large objects too.
+    fits = (follows == Role.FRAGMENT) | ((role == Role.CHANGE) & (follows == Role.LARGE_OBJECT))
+    missing = part & is_continued & ~fits
+    if missing.any():
+        raise _about_fragments(
+            source, operations, missing, "a record is continued, but no fragment follows it"
+        )
+    fragment = role == Role.FRAGMENT
+    fragment[1:] &= ~(part & is_continued)[:-1]
+    if fragment.any():
+        problem = "a fragment follows a record that is not continued"
+        raise _about_fragments(source, operations, fragment, problem)
+
+
+def _about_fragments(
+    source: TrailBytes, operations: Operations, bad: Mask, problem: str
+) -> Exception:
+    start = int(operations.view.offsets[int(np.argmax(bad))])
+    hint = "Is a record missing between this one and its neighbour?"
+    return source.error(problem, (start, min(start + 64, len(source.data))), hint=hint)

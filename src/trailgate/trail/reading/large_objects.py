@@ -17,7 +17,7 @@ from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
 from trailgate.trail.format.record_types import IO_TRUNCATE, Role
 from trailgate.trail.reading.grouping import Operations, last_change
-from trailgate.trail.records.trail_bytes import Spans, TrailBytes
+from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.values.codec import Cells
 from trailgate.trail.values.codecs import LARGE, unreadable
 

@@ -1,36 +1,67 @@
-"""Records -> operations: which records make one, tables apart, columns read."""
+"""Recognize an encrypted trail: its records are framed as ever, but no data area holds columns.
+
+trail format §13: ENCRYPTTRAIL encrypts data areas alone. How, and where the header has it, is not public.
+
+Records -> operations: which records make one, tables apart, columns read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.positions import format_positions
+from trailgate.columnar.digits import format_positions
 from trailgate.errors import DecodeError
 from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
-from trailgate.trail.format.record_types import OP_TYPE_OF, PREFIX_OF
-from trailgate.trail.format.user_tokens import TX_NAME, TX_OWNER
+from trailgate.trail.format.record_types import OP_TYPE_OF, PREFIX_OF, Prefix
+from trailgate.trail.format.tokens import TX_NAME, TX_OWNER
 from trailgate.trail.reading import kernels
-from trailgate.trail.reading.cells import ImageAreas, read_image
-from trailgate.trail.reading.encryption import explained
 from trailgate.trail.reading.grouping import Operations
+from trailgate.trail.reading.images import (
+    EVERYTHING,
+    ImageAreas,
+    Wanted,
+    both_images,
+    listed,
+    read_image,
+)
 from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, put_in
-from trailgate.trail.reading.other_layouts import listed
-from trailgate.trail.reading.tokens.marked_records import mark_tokens
-from trailgate.trail.reading.tokens.record_tokens import token_maps
-from trailgate.trail.reading.tokens.user_tokens import named_tokens
-from trailgate.trail.reading.two_image_records import both_images
-from trailgate.trail.reading.wanted import EVERYTHING, Wanted
+from trailgate.trail.reading.tokens import mark_tokens, named_tokens, token_maps
+from trailgate.trail.records.framing import Spans, TrailBytes, dense
 from trailgate.trail.records.kernels import UNLISTED
 from trailgate.trail.records.metadata import TrailTable
 from trailgate.trail.records.record_view import RecordView
-from trailgate.trail.records.trail_bytes import Spans, TrailBytes, dense
-from trailgate.trail.values.undefined_tables import MAX_COLUMNS, columns_used, numbered_table
+from trailgate.trail.values.cells import MAX_COLUMNS, columns_used, hold_cells, numbered_table
+
+LOOKED_AT: Final = 64  # records
+HINT: Final = (
+    "Records are framed well, but their data are not columns: the trail may be encrypted (ENCRYPTTRAIL). "
+    "Trailgate cannot read an encrypted trail: have a pump write it without encryption"
+)
+
+
+def explained(error: DecodeError, source: TrailBytes, operations: Operations) -> DecodeError:
+    """Return the error, with a hint at encryption where the first data areas hold no columns."""
+    view = operations.view
+    filled = view.data.sizes[operations.first] > 0
+    filled &= view.marks[operations.first] & UNLISTED == 0
+    records = operations.first[filled][:LOOKED_AT]
+    data = view.data.take(records)
+    listed = hold_cells(source, data)
+    prefixed = PREFIX_OF[view.io_type[records]] > 0
+    for width in (Prefix.SHORT, Prefix.LONG):
+        # Two lists of columns, one after another, are one list.
+        starts = np.minimum(data.starts + int(width), data.ends)
+        listed |= prefixed & hold_cells(source, Spans(starts, data.ends))
+    if len(records) and not listed.any():
+        error.hint = HINT
+    return error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,10 @@
-"""Trail bytes -> change batches: whole columns at once, in chunks that stay in cache."""
+"""Records that are not part of operations are left out before the columns are read.
+
+Metadata records change what a table index means, so they are decoded here, one by one; they are
+few. Everything else stays with the bulk.
+
+Trail bytes -> change batches: whole columns at once, in chunks that stay in cache.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +14,106 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import PORTION
+from trailgate.arrays import PORTION, Longs, Mask
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_types import ROLE_OF, Role
-from trailgate.trail.format.tokens import LOGCSN, TRANID
-from trailgate.trail.reading.fragments import join_fragments
-from trailgate.trail.reading.grouping import Operations, group
+from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
+from trailgate.trail.reading.grouping import Operations, find_tables, group, join_fragments
+from trailgate.trail.reading.images import EVERYTHING, Wanted
 from trailgate.trail.reading.large_objects import LargeObjects, read_large_objects
-from trailgate.trail.reading.non_operations import without_non_operations
 from trailgate.trail.reading.operations import Chunk, read_blocks
-from trailgate.trail.reading.record_tables import find_tables
-from trailgate.trail.reading.tokens.marked_records import without_system_keys, without_undone
-from trailgate.trail.reading.tokens.record_tokens import carried_texts
-from trailgate.trail.reading.wanted import EVERYTHING, Wanted
-from trailgate.trail.records.framing import RecordPlaces, find_records
+from trailgate.trail.reading.tokens import carried_texts, without_system_keys, without_undone
+from trailgate.trail.records.framing import RecordPlaces, TrailBytes, find_records, trail_bytes
+from trailgate.trail.records.kernels import MIN_RECORD
 from trailgate.trail.records.metadata import NO_TABLES, TrailTables
-from trailgate.trail.records.record_view import RecordView, require_sound, view_records
-from trailgate.trail.records.trail_bytes import TrailBytes, trail_bytes
-from trailgate.trail.records.transactions import LAST
-from trailgate.trail.values.charsets import UTF_8, charset_named
+from trailgate.trail.records.record import TrailRecord, decode_record
+from trailgate.trail.records.record_view import (
+    LAST,
+    RecordView,
+    require_sound,
+    stands_apart,
+    view_records,
+)
+from trailgate.trail.values.codec import UTF_8, charset_named
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRecords:
+    """The records that remain, of the first ``cut`` ones, and the tables known after those.
+
+    ``kept`` is the place of each among all; None: all remain.
+    """
+
+    view: RecordView
+    tables: TrailTables
+    cut: int
+    kept: Longs | None = None
+
+    def taken(self, records: int) -> int:
+        """Return how many of all records are done when so many of the remaining ones are."""
+        if self.kept is None:
+            return records
+        return int(self.kept[records]) if records < len(self.kept) else self.cut
+
+
+def without_non_operations(
+    source: TrailBytes, view: RecordView, tables: TrailTables, *, tx_open: bool
+) -> OperationRecords:
+    """Return the records without metadata, restart records and notes that are a whole transaction.
+
+    A note within a transaction (a sequence's) stays, since it may be what begins or ends it; one that is a
+    transaction of its own (a DDL record) is not part of the transaction around it. The records are cut where an index gets a
+    new meaning. Raises DecodeError at a restart inside a transaction: whoever has the whole file leaves out what was abandoned.
+    """
+    cut = len(view)
+    # Roles from METADATA on are those of records that change no rows.
+    if view.only_changes or not (view.role >= Role.METADATA).any():
+        return OperationRecords(view, tables, cut)
+    dropped = stands_apart(view)
+    decisive = (view.role == Role.METADATA) | (view.role == Role.ABEND)
+    for row in np.flatnonzero(decisive).tolist():
+        if view.role[row] == Role.ABEND:
+            _check_closed(source, view, dropped[:row], tx_open=tx_open)
+            continue
+        place = int(view.offsets[row])
+        record = decode_record(source.data, place, order=source.order, base=source.base)
+        known = tables.with_record(record)
+        if _changes(tables, known, record) and (~dropped[:row]).any():
+            cut = row
+            break
+        tables = known
+    if not dropped.any():
+        return OperationRecords(view, tables, cut)
+    kept = np.flatnonzero(~dropped[:cut])
+    together = len(kept) and kept[-1] - kept[0] == len(kept) - 1
+    # Metadata records mostly come first: then the columns are shared.
+    rows = slice(int(kept[0]), int(kept[-1]) + 1) if together else kept
+    return OperationRecords(view.take(rows), tables, cut, kept)
+
+
+def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:
+    """Return whether an index that was known means something else after a record."""
+    index = record.metadata_indexes[1]
+    before, after = old.tables.get(index), new.tables.get(index)
+    if before is None or after is None:
+        return False
+    return (before.name, before.table) != (after.name, after.table)
+
+
+def _check_closed(source: TrailBytes, view: RecordView, dropped: Mask, *, tx_open: bool) -> None:
+    rows = np.flatnonzero(~dropped)
+    if len(rows):
+        tx_open = bool(view.indicator[rows[-1]] < LAST)
+    if tx_open:
+        start = int(view.offsets[len(dropped)])
+        raise source.error(
+            "a restart record inside a transaction: what comes before it was abandoned",
+            (start, start + MIN_RECORD),
+            hint="Read the trail as a whole, which leaves out the abandoned part",
+        )
+
 
 PEEK: Final = 64  # records looked at at once for the end of a chunk
 CHUNK: Final = 1 << 15  # records decoded at once, no fewer than a portion of a file has

@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Structs
+from trailgate.columnar.digits import format_positions
 from trailgate.columnar.gather import gather
-from trailgate.columnar.positions import format_positions
 from trailgate.errors import DecodeError
-from trailgate.model.operations_schema import COMMIT_TIME, undatable
-from trailgate.trail.format.ddl import read_ddl
+from trailgate.model.changes import COMMIT_TIME, undatable
 from trailgate.trail.format.record_layout import (
     BY_PARTITION,
     BY_TABLE,
@@ -26,9 +25,10 @@ from trailgate.trail.format.record_layout import (
     NAME_AT,
     redo_address,
 )
-from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, Role, type_name
+from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, Role, read_ddl, type_name
 from trailgate.trail.format.tokens import FRAME
-from trailgate.trail.reading.tokens.token_maps import token_columns
+from trailgate.trail.reading.tokens import token_columns
+from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_problems import (
@@ -43,7 +43,6 @@ from trailgate.trail.records.record_problems import (
     SYSTEM_KEY_SIZE,
 )
 from trailgate.trail.records.record_view import RecordView, find_names
-from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 _TEXT: Final = pa.string()
 _NUMBER: Final = pa.int32()

@@ -1,4 +1,6 @@
-"""Metadata records (IOType 170, release 12.2 and later): which table an index means.
+"""A mapping that is a value and grows in constant time: a longer one shares the items of the one it came from.
+
+Metadata records (IOType 170, release 12.2 and later): which table an index means.
 
 A table definition record (TDR) carries its index; a reference takes the next one, since indexes
 count in order of appearance in the file (trail format §5.3 and §12).
@@ -6,9 +8,11 @@ count in order of appearance in the file (trail format §5.3 and §12).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Final
+from itertools import islice
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -16,10 +20,53 @@ from trailgate.errors import EncodeError
 from trailgate.model.table_patterns import table_name
 from trailgate.model.tables import Column, Database, Definitions, Table
 from trailgate.model.types import TYPES
-from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.tokens import MAX_LENGTH
-from trailgate.trail.records.growing_map import GrowingMap
+from trailgate.trail.format.tokens import MAX_LENGTH, ByteOrder
 from trailgate.trail.records.record import TrailRecord
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class GrowingMap(Mapping[Key, Value]):
+    """A mapping that does not change; ``with_item`` returns a longer one.
+
+    Mappings share one dictionary, each the items up to its own size. Only the longest of them, which has all of its items,
+    adds to it; the others copy what they have.
+    """
+
+    __slots__ = ("_items", "_size")
+
+    def __init__(self, items: Mapping[Key, Value] | None = None) -> None:
+        self._items = {key: (i, value) for i, (key, value) in enumerate((items or {}).items())}
+        self._size = len(self._items)
+
+    def with_item(self, key: Key, value: Value) -> GrowingMap[Key, Value]:
+        """Return these items and another one, which replaces one of the same key."""
+        items = self._items
+        # The empty one is shared by all readers of a process, so it is copied as well.
+        if not items or len(items) != self._size or key in items:
+            items = dict(islice(items.items(), self._size))
+        place, _ = items.get(key, (len(items), value))
+        items[key] = (place, value)
+        found = GrowingMap[Key, Value]()
+        found._items, found._size = items, len(items)
+        return found
+
+    def __getitem__(self, key: Key) -> Value:
+        place, value = self._items[key]
+        if place >= self._size:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter([*islice(self._items, self._size)])
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return GrowingMap, (dict(self),)
+
 
 FIRST_INDEX: Final = 1  # table indexes count from one (trail format §12)
 METADATA_LEVEL: Final = 5  # 12.2, the first level with these records (trail format §4.6)

@@ -2,6 +2,12 @@
 
 Everything that looks at records in bulk looks at this view: readers raise the first problem, checks, rows of records
 and Logdump list them all. One record as a value is ``record.TrailRecord``.
+
+What records say of transactions: which begin one, which end one, and which are not part of the one around them.
+
+TransInd is 0 first, 1 middle, 2 last, 3 only record (trail format §5). Records of one transaction are contiguous
+(trail format §8), but for those that are apart: metadata, restart records, and notes such as DDL that are a
+transaction of their own.
 """
 
 from __future__ import annotations
@@ -14,24 +20,29 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Structs
-from trailgate.columnar.views import rows_at
+from trailgate.columnar.rows import rows_at
 from trailgate.errors import DecodeError
-from trailgate.trail.format.byte_order import ByteOrder
 from trailgate.trail.format.record_layout import (
     BEFORE_IMAGE,
     BY_TABLE,
+    JULIAN_EPOCH,
     MOVED_AT,
     NAME_AT,
     ONLY,
     RECORD_HEADS,
     SHORTEST,
 )
-from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, Role, type_name
-from trailgate.trail.format.times import JULIAN_EPOCH
+from trailgate.trail.format.record_types import (
+    IO_RESTART_OK,
+    RECORD_TYPES,
+    ROLE_OF,
+    Role,
+    type_name,
+)
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records import kernels
-from trailgate.trail.records.framing import RecordPlaces
+from trailgate.trail.records.framing import RecordPlaces, Spans, TrailBytes
 from trailgate.trail.records.record_problems import MISTYPED, REFUSED, UNREADABLE, first_problem
-from trailgate.trail.records.trail_bytes import Spans, TrailBytes
 
 
 def _types() -> Octets:
@@ -293,3 +304,41 @@ def _name(source: TrailBytes, view: RecordView, row: int) -> bytes | int:
     if view.partition[row] & BY_TABLE:
         return source.order.number(source.data[start : start + 2].tobytes())
     return source.data[start : int(view.name_ends[row])].tobytes()
+
+
+FIRST, MIDDLE, LAST, ONLY_RECORD = range(4)
+
+
+def begins_of(indicators: Octets) -> Mask:
+    """Return which indicators begin a transaction."""
+    found: Mask = (indicators == FIRST) | (indicators == ONLY_RECORD)
+    return found
+
+
+def ends_of(indicators: Octets) -> Mask:
+    """Return which indicators end a transaction."""
+    found: Mask = indicators >= LAST
+    return found
+
+
+def is_restart(view: RecordView) -> Mask:
+    """Return which records a writer wrote when it started again."""
+    found: Mask = _RESTART[view.io_type] & (view.role >= Role.METADATA)
+    return found
+
+
+def stands_apart(view: RecordView) -> Mask:
+    """Return which records are not part of the transaction around them, whatever their indicator."""
+    notes = (view.role == Role.NOTE) & (view.indicator == ONLY_RECORD)
+    found: Mask = is_restart(view) | (view.role == Role.METADATA) | notes
+    return found
+
+
+def _restarts() -> Mask:
+    table = np.asarray(ROLE_OF == Role.ABEND)
+    table[IO_RESTART_OK] = True
+    table.setflags(write=False)
+    return table
+
+
+_RESTART: Final = _restarts()

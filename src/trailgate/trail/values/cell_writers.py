@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.errors import EncodeError
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.values.codec import (
     CELL_HEAD,
     INDICATOR_BYTES,

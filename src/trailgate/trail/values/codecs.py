@@ -12,8 +12,13 @@ import pyarrow as pa
 from trailgate.errors import DefinitionError
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import Family
-from trailgate.trail.values.charsets import UTF_8, charset_of
-from trailgate.trail.values.codec import Cells, ValueCodec
+from trailgate.trail.values.cells import (
+    check_numbered,
+    decode_large_numbered,
+    decode_numbered,
+    encode_numbered,
+)
+from trailgate.trail.values.codec import UTF_8, Cells, ValueCodec, charset_of
 from trailgate.trail.values.numbers import (
     check_float,
     check_integer,
@@ -22,35 +27,33 @@ from trailgate.trail.values.numbers import (
     encode_float,
     encode_integer,
 )
-from trailgate.trail.values.raw import (
-    check_fixed_bytes,
-    decode_fixed_bytes,
-    decode_large_bytes,
-    decode_variable_bytes,
-    encode_fixed_bytes,
-    encode_variable_bytes,
-)
 from trailgate.trail.values.text import (
     UNKNOWN_NATIONAL,
     check_fixed,
+    check_fixed_bytes,
     check_variable,
     decode_fixed,
+    decode_fixed_bytes,
+    decode_large_bytes,
     decode_large_text,
     decode_variable,
+    decode_variable_bytes,
     encode_fixed,
+    encode_fixed_bytes,
     encode_fixed_national,
     encode_national,
     encode_variable,
+    encode_variable_bytes,
     measure_variable,
 )
-from trailgate.trail.values.times import check_datetime, decode_datetime, encode_datetime
-from trailgate.trail.values.undefined_tables import (
-    check_numbered,
-    decode_large_numbered,
-    decode_numbered,
-    encode_numbered,
+from trailgate.trail.values.times import (
+    check_datetime,
+    check_zoned,
+    decode_datetime,
+    decode_zoned,
+    encode_datetime,
+    encode_zoned,
 )
-from trailgate.trail.values.zoned_times import check_zoned, decode_zoned, encode_zoned
 
 _TEXT, _PADDED = (
     ValueCodec(decode_variable, encode_variable, check_variable),

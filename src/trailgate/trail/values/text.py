@@ -1,4 +1,7 @@
-"""Text in trail form and back: variable (type 64) and blank-padded (type 0) (trail format §10.2)."""
+"""Text in trail form and back: variable (type 64) and blank-padded (type 0) (trail format §10.2).
+
+Bytes (RAW, sub data type 4) in trail form and back; outside they are hexadecimal text (trail format §10.2).
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Offsets
+from trailgate.columnar.digits import from_hex, to_hex
 from trailgate.columnar.gather import NO_NULLS, gather, gather_measured, unfit
-from trailgate.columnar.views import rows_at
+from trailgate.columnar.rows import rows_at
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
 from trailgate.trail.values import read_kernels
 from trailgate.trail.values.cell_writers import FilledCells, VaryingCells
-from trailgate.trail.values.charsets import UTF_8, charset_of, decoded_texts, encoded_texts
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
+    UTF_8,
     VARIABLE_HEAD,
     Cells,
     CellWriter,
     RecordValues,
     TargetColumn,
+    charset_of,
+    decoded_texts,
+    encoded_texts,
 )
 
 
@@ -192,3 +199,41 @@ def fixed_bytes(
     """Return the value bytes after the indicators as a matrix; NULL rows are left out."""
     starts = cells.starts if nulls is None else cells.starts[~nulls]
     return rows_at(cells.source.data, starts + INDICATOR_BYTES, width)
+
+
+def decode_variable_bytes(cells: Cells) -> pa.Array:
+    """Return bytes of varying length as upper-case hexadecimal digits."""
+    return to_hex(gather_cells(cells, cells.starts + VARIABLE_HEAD, *measure_variable(cells)))
+
+
+def decode_fixed_bytes(cells: Cells) -> pa.Array:
+    """Return bytes of the column's width as upper-case hexadecimal digits."""
+    nulls = null_cells(cells, fixed_width(cells.column))
+    return to_hex(gather_cells(cells, cells.starts + INDICATOR_BYTES, nulls))
+
+
+def check_fixed_bytes(cells: Cells) -> None:
+    """Raise for bytes that are not of the column's width."""
+    null_cells(cells, fixed_width(cells.column))
+
+
+def decode_large_bytes(cells: Cells) -> pa.Array:
+    """Return bytes that fill their cells whole as upper-case hexadecimal digits."""
+    return to_hex(gather_cells(cells, cells.starts, None))
+
+
+def encode_variable_bytes(target: TargetColumn, found: RecordValues) -> CellWriter:
+    """Return hexadecimal digits as bytes of varying length."""
+    return encode_variable(target, _bytes_of(target, found.held()))
+
+
+def encode_fixed_bytes(target: TargetColumn, found: RecordValues) -> CellWriter:
+    """Return hexadecimal digits as bytes of the column's width."""
+    return encode_fixed_bytes_of(target, _bytes_of(target, found.held()))
+
+
+def _bytes_of(target: TargetColumn, found: RecordValues) -> RecordValues:
+    try:
+        return replace(found, values=from_hex(found.values))
+    except DecodeError as error:
+        raise target.error(error.problem, error.where.raw or b"") from None

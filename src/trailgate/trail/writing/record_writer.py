@@ -1,26 +1,92 @@
-"""Records of a group: their sizes first, then their bytes, each written at its place in the file's body."""
+"""The token areas of many records at once: GGS tokens (T), and user tokens after them (U).
+
+LOGCSN and TRANID are on a transaction's first record alone; what an operation's tokens map holds is on each of its
+images, as printed ROWIDs are (trail format §8, §9 and §14).
+
+Records of a group: their sizes first, then their bytes, each written at its place in the file's body.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.model.changes import Image
-from trailgate.trail.format.byte_order import ByteOrder
-from trailgate.trail.format.record_layout import FROM_LOG, H_FIXED, INDICATOR, RECORD_HEADS
+from trailgate.trail.format.record_layout import (
+    FROM_LOG,
+    H_FIXED,
+    INDICATOR,
+    JULIAN_EPOCH,
+    RECORD_HEADS,
+)
 from trailgate.trail.format.record_types import Prefix
-from trailgate.trail.format.times import JULIAN_EPOCH
-from trailgate.trail.format.tokens import FRAME, HEADER, RECORD, RECORD_INFO
+from trailgate.trail.format.tokens import (
+    FRAME,
+    GGS_TOKENS,
+    HEADER,
+    LOGCSN,
+    RECORD,
+    RECORD_INFO,
+    TRANID,
+    USER_TOKENS,
+    ByteOrder,
+)
 from trailgate.trail.records.record import NO_NODE
+from trailgate.trail.values.cell_writers import TextBytes
 from trailgate.trail.values.codec import CellWriter, RecordValues, TargetColumn
 from trailgate.trail.values.codecs import codecs_of, unreadable
 from trailgate.trail.writing.kernels import write_heads, write_lengths, write_trailers
 from trailgate.trail.writing.record_groups import Images, RecordGroup
-from trailgate.trail.writing.token_areas import TokenAreas
+from trailgate.trail.writing.token_kernels import add_token_sizes, write_area_frames, write_tokens
+from trailgate.trail.writing.tokens import check_size
+
+
+class _CarriedToken(NamedTuple):
+    """A token whose value is a column of the operations, on the records that show it."""
+
+    code: int
+    shown: Mask
+    texts: TextBytes
+
+
+class TokenAreas:
+    """Writes the token areas of a group's records; ``sizes`` are their bytes with frames."""
+
+    def __init__(self, group: RecordGroup) -> None:
+        block, self.group = group.block, group
+        self.ggs_sizes, self.user_sizes = np.zeros((2, len(group.rows)), np.int64)
+        if group.tokens is not None:
+            group.tokens.measure(group.rows, self.ggs_sizes, self.user_sizes)
+        self.carried = []
+        for code, values in ((LOGCSN, block.csn), (TRANID, block.tx_id)):
+            shown = group.first
+            if values.null_count:
+                shown = shown & values.is_valid().to_numpy(zero_copy_only=False)[group.rows]
+            token = _CarriedToken(code, shown, TextBytes.of(values))
+            add_token_sizes(group.rows, token.shown, token.texts.offsets, self.ggs_sizes)
+            self.carried.append(token)
+        check_size(block, self.ggs_sizes)
+        # trail format §2: a record without tokens has no T.
+        frames = FRAME * ((self.ggs_sizes > 0) + np.int64(1) * (self.user_sizes > 0))
+        self.sizes = self.ggs_sizes + self.user_sizes + frames
+
+    def write(self, body: Octets, places: Longs) -> None:
+        """Write T and U where a record has such tokens; each place becomes the end of the areas."""
+        rows, tokens = self.group.rows, self.group.tokens
+        big = self.group.reference.order is ByteOrder.BIG
+        write_area_frames(body, places, GGS_TOKENS, self.ggs_sizes, big)
+        if tokens is not None:
+            tokens.write_ggs(body, places, rows)
+        for code, shown, texts in self.carried:
+            write_tokens(body, places, rows, shown, code, texts.offsets, texts.data, big)
+        if tokens is not None:
+            write_area_frames(body, places, USER_TOKENS, self.user_sizes, big)
+            tokens.write_user(body, places, rows)
+
 
 # Assumed: a source without a redo log has AuditPos 0 and AuditRBA 0, as DDL records of MySQL
 # have (trail format §5.2).

@@ -12,8 +12,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.trail.format.tokens import FRAME, NORMAL
-from trailgate.trail.format.user_tokens import MAX_BYTES, MAX_NAME
+from trailgate.trail.format.tokens import FRAME, MAX_BYTES, MAX_NAME, NORMAL
 from trailgate.trail.values.write_kernels import copy_bytes
 from trailgate.trail.writing.kernels import write_frame
 

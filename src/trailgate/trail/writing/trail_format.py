@@ -1,4 +1,7 @@
-"""Which format a trail is written in: its level, byte order and form of updates."""
+"""Which format a trail is written in: its level, byte order and form of updates.
+
+The record that a writer that starts again writes after what it finds (trail format §7).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Self, TypeVar
 
 from trailgate.errors import OptionError
-from trailgate.trail.format.byte_order import ByteOrder
+from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.metadata import METADATA_LEVEL
+from trailgate.trail.records.record import Token, TrailRecord, encode_record
 
 Kind = TypeVar("Kind", bound=Enum)
 
@@ -130,3 +135,31 @@ def _chosen(what: str, known: Mapping[str, Kind], text: str | None) -> Kind | No
         return known[text.strip().lower()]
     except KeyError:
         raise OptionError(f"the {what} is {' or '.join(known)}, not {text!r}") from None
+
+
+# Assumed: the one token of a restart record is the name of the group. The first record of a printed
+# trail has 58 bytes, which leaves one token of three bytes, as "EX1" has.
+# Assumed: its id. The name GROUPNAME is public, the byte is not; this one is seen nowhere else.
+GROUP_NAME: Final = ord("g")
+NO_RECORDS, NO_SYSTEM = 0, 0  # RecCount and OrigNode of restart records
+
+
+def restart_record(
+    group: str, io_time: int, *, abandoned: bool, order: ByteOrder = ByteOrder.BIG
+) -> bytes:
+    """Return a restart record; ``io_time`` is microseconds since 1970 UTC.
+
+    It is RestartAbend if the transaction before it is ``abandoned``, not finished and written again after it, else
+    RestartOK.
+    """
+    return encode_record(
+        TrailRecord(
+            # Assumed: 150 is RestartAbend. 151 is printed as RestartOK, 150 remains.
+            io_type=IO_RESTART_ABEND if abandoned else IO_RESTART_OK,
+            tokens=(Token(GROUP_NAME, group.encode()),),
+            node=NO_SYSTEM,
+            record_count=NO_RECORDS,
+            io_time=io_time,
+            order=order,
+        )
+    )

@@ -12,21 +12,25 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.views import octets
+from trailgate.columnar.rows import octets
 from trailgate.model.changes import KEY_UPDATE, UPDATE, ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.tables import Definitions
 from trailgate.trail.format.tokens import MAX_LENGTH
-from trailgate.trail.writing.compact_updates import compacted
-from trailgate.trail.writing.fragments import FragmentWriter
-from trailgate.trail.writing.large_objects import LargeColumn, PieceWriter, part_large
-from trailgate.trail.writing.operation_tokens import written_tokens
+from trailgate.trail.writing.large_records import (
+    FragmentWriter,
+    LargeColumn,
+    PieceWriter,
+    part_large,
+)
 from trailgate.trail.writing.record_groups import (
     RecordGroup,
     TableReference,
+    compacted,
     record_groups,
     reference_to,
 )
 from trailgate.trail.writing.record_writer import RecordWriter
+from trailgate.trail.writing.tokens import written_tokens
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 
 CHUNK: Final = (

@@ -13,9 +13,9 @@ from publication_files import (
     transaction,
     xml_publications,
 )
+from trailgate.formats.publications.xml_schemas import table_of
+from trailgate.formats.xml.documents import Limits, parse_document
 from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.event_publishing.xml.schemas import table_of
-from trailgate.messages.xml.tree.documents import Limits, parse_document
 
 pytestmark = pytest.mark.assumed
 LARGE = ' hasLOBCols="1"'

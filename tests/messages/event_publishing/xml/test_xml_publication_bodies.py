@@ -8,7 +8,7 @@ import pytest
 
 from publication_files import captured, column, message, row, xml_publications
 from trailgate.jobs.capture.loading import messages_from as messages_of
-from trailgate.messages.parsing.messages import MessageBatch
+from trailgate.messages.messages import MessageBatch
 
 DOCUMENT = message(
     '<rowOp cmitLSN="AA" cmitTime="2026-01-31T10:11:12">'

@@ -14,9 +14,9 @@ from damaged_publications import part_of, xml_runs
 from laws import examples
 from message_cases import batch_of
 from publication_files import captured, column, message, row, transaction, xml_publications
+from trailgate.capture.capture import Capture
 from trailgate.columnar.kernels.compiled import INTERPRETED
 from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.capture import Capture
 
 CASES = [
     case

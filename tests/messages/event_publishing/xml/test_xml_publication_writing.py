@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from laws import examples
 from oracles.xml_publications_naive import check
 from publication_files import EVERYTHING, captured, xml_publications
-from trailgate.definitions.defgen.record_layout import complete
+from trailgate.capture.formats import publish_options, writer_for
+from trailgate.definitions.defgen import complete
 from trailgate.errors import EncodeError, OptionError
 from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.publications import publish_options, writer_for
-from trailgate.model.changes import ChangeBatch
-from trailgate.model.operations_schema import OPERATIONS_SCHEMA
+from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.operations.operations_table import from_operations, to_operations
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from trailgate.storage.stores.hdfs.claims import (
+from trailgate.storage.stores.hdfs import (
+    CLAIM,
+    WRITING,
     Moved,
     NamesIn,
     Remove,
@@ -17,8 +19,8 @@ from trailgate.storage.stores.hdfs.claims import (
     TagOf,
     ended,
     replaced,
+    writing_name,
 )
-from trailgate.storage.stores.hdfs.names import CLAIM, WRITING, writing_name
 
 KEY = "a/k"
 FIRST = "1-0"

@@ -17,11 +17,10 @@ from store_servers.bucket import Bucket
 from store_servers.hdfs import HdfsServer
 from stored_place import KilledError, killed_after, meeting, requests
 from trailgate.errors import StorageError, WriteError
+from trailgate.storage.files import hadoop as namenode
 from trailgate.storage.files.addresses import listed, locate, read_whole
-from trailgate.storage.hadoop import namenode
-from trailgate.storage.hadoop.namenode import ask
-from trailgate.storage.stores.hdfs.store import HdfsStore
-from trailgate.storage.stores.hdfs.tree import HdfsTree
+from trailgate.storage.files.hadoop import ask
+from trailgate.storage.stores.hdfs import HdfsStore, HdfsTree
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.object_store import Range
 

@@ -11,8 +11,8 @@ from trailgate.errors import EncodeError
 from trailgate.model.changes import ChangeBlock
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.record_layout import BEFORE_IMAGE
-from trailgate.trail.format.tokens import GGS_TOKEN_ROWS
-from trailgate.trail.format.user_tokens import (
+from trailgate.trail.format.tokens import (
+    GGS_TOKEN_ROWS,
     MAX_BYTES,
     MAX_NAME,
     read_user_tokens,

@@ -1,1 +1,0 @@
-"""A receiver for Kafka."""

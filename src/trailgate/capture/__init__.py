@@ -1,0 +1,1 @@
+"""Messages to operations, and operations to messages: what formats and transactions make together."""

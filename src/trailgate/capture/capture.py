@@ -1,0 +1,390 @@
+"""Good messages parsed, bad ones with their errors: all or nothing for a message.
+
+Where a check finds all bad messages at once they are left out, and the rest is parsed again.
+Only for an error of one place is the batch halved, until the bad message is alone.
+
+Messages to operations: one object that parses batches of messages by given properties.
+
+Parsing is all or nothing for a message: the good ones of a batch keep their speed, each bad
+one its own error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask
+from trailgate.capture.formats import cutter_for, format_for
+from trailgate.columnar.digits import numbered
+from trailgate.columnar.gather import take_text
+from trailgate.columnar.rows import isolated
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.messages.bounds import (
+    Held,
+    Problem,
+    RawOperations,
+    Transactions,
+    TransactionState,
+    chain,
+    open_at_end,
+    ordered_length,
+    unended,
+)
+from trailgate.messages.by_id import NOTHING_LATER, Later, Remaining, chain_by_id, remaining
+from trailgate.messages.images import image_notes, one_row, shaped, taken, with_operation_types
+from trailgate.messages.messages import (
+    Holding,
+    MessageBatch,
+    MessageCutter,
+    unreadable_in,
+    waiting_in,
+    with_waiting,
+)
+from trailgate.messages.parser import MessageParser
+from trailgate.messages.properties import MetadataOptions
+from trailgate.messages.records import BadMessagesError
+from trailgate.messages.selection import CaptureRules, TableSelections
+from trailgate.model.changes import ChangeBatch, ChangeBlock
+from trailgate.model.tables import Definitions
+from trailgate.operations.operations_table import to_operations
+from trailgate.operations.values import parser_for
+
+
+@dataclass(slots=True)
+class Isolated:
+    """The results of messages: operations of the good ones, in order, and problems of the others."""
+
+    parts: list[RawOperations] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def isolate_bad(parser: MessageParser, messages: MessageBatch) -> Isolated:
+    """Return the operations of a batch's good messages and the problems of the bad ones."""
+    found = Isolated()
+    bad: dict[int, TrailgateError] = {}
+
+    def parse(rows: range) -> None:
+        numbers = np.arange(rows.start, rows.stop)
+        if bad:
+            numbers = numbers[~np.isin(numbers, list(bad))]
+        while len(numbers):
+            part = messages.slice(rows.start, rows.stop)
+            if len(numbers) < len(part):
+                left_out = numbers - np.arange(len(numbers))
+                part = replace(messages.only(numbers), left_out=left_out)
+            try:
+                raw = parser.parse(part)
+            except BadMessagesError as several:
+                bad.update((int(numbers[at]), error) for at, error in several.errors.items())
+                numbers = np.delete(numbers, list(several.errors))
+            else:
+                found.parts.append(replace(raw, message=numbers[raw.message]))
+                return
+
+    bad |= isolated(len(messages), parse)
+    found.problems += [
+        Problem(number, error, parser.ids_of(messages.only(np.array([number]))))
+        for number, error in bad.items()
+    ]
+    return found
+
+
+__all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The operations of a batch of messages, with their transactions worked out.
+
+    ``message`` is each operation's message (an index into the batch); -1 is a message before the batch, whose operation
+    was held until it was known whether another one of its transaction is captured. ``opens`` marks the messages
+    that begin a transaction, ``starts_unit`` those that begin a unit. Operations of messages with a problem are not
+    in ``batch``; those of other messages of the same unit are: dropping a unit is the caller's
+    part. A problem's message is -1 where it lies in the unit that was open before this batch. ``notes`` are what a
+    run notes once about its messages.
+    """
+
+    batch: ChangeBatch
+    message: Longs
+    opens: Mask
+    starts_unit: Mask
+    problems: tuple[Problem, ...]
+    state: TransactionState
+    notes: frozenset[str] = frozenset()
+
+    def operations(self) -> pa.RecordBatch:
+        """Return the operations as rows of the operations table."""
+        return to_operations(self.batch)
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What is needed to parse messages: options, definitions and rules; it travels to workers.
+
+    ``now`` is what ``*ts`` gives, in microseconds since 1970 UTC. ``first_file`` is added to the
+    numbers of source files, so that generated ids continue where an earlier run ended.
+    """
+
+    options: MetadataOptions
+    definitions: Definitions
+    rules: CaptureRules = field(default_factory=CaptureRules)
+    now: int = 0
+    first_file: int = 0
+
+    @cached_property
+    def _parser(self) -> MessageParser:
+        return MessageParser(
+            format_for(self.options),
+            self.options,
+            self.definitions,
+            self.rules,
+            now=self.now,
+            first_file=self.first_file,
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        members = (self.options, self.definitions, self.rules, self.now, self.first_file)
+        return Capture, members
+
+    @cached_property
+    def _selections(self) -> TableSelections:
+        return TableSelections(self.rules)
+
+    @cached_property
+    def spans_messages(self) -> bool:
+        """Return whether a transaction may span messages."""
+        return self.options.spans_messages
+
+    @property
+    def cutter(self) -> MessageCutter | None:
+        """Return what cuts messages that are too long for memory, None where there are none such."""
+        return cutter_for(self.options)
+
+    def check(self) -> None:
+        """Raise DefinitionError for a column whose type cannot be captured, OptionError for a rule that does not fit."""
+        for table in self.definitions:
+            if self._selections.of(table) is not None:
+                for column in table.columns:
+                    parser_for(column)
+        given = (self.options.txowner, self.options.txname)
+        for name, source, left_out in zip(
+            ("txowner", "txname"), given, (self.rules.users, self.rules.transactions), strict=True
+        ):
+            if left_out and source is None:
+                problem = f"transactions are left out by {name}, which the properties do not have"
+                hint = f"Set {name}, or remove EXCLUDEUSER and EXCLUDETRANS"
+                raise OptionError(problem, hint=hint)
+
+    def state_after(
+        self, csn: str | None, *, broken: bool = False, bad: str | None = None
+    ) -> TransactionState:
+        """Return the state with which messages follow a trail's last transaction.
+
+        ``broken``: they may continue a bad unit; ``bad`` is the id of the transaction that it ends with, where that is known.
+        """
+        length = None
+        if self.options.gives_ids and csn:
+            length = ordered_length(csn, by_id=self.options.by_id)
+        return TransactionState(tx_id=bad, csn=bad, broken=broken, id_length=length)
+
+    def parse(
+        self,
+        messages: MessageBatch,
+        state: TransactionState | None = None,
+        unreadable: tuple[Problem, ...] = (),
+    ) -> Parsed:
+        """Return the operations of the messages, transactions chained on from ``state``.
+
+        Never raises for a bad message: it is in ``problems``, with those that are known to
+        be ``unreadable`` already and have empty bodies.
+        """
+        state, holding = state or TransactionState(), self._parser.format
+        if not isinstance(holding, Holding):
+            return self._parsed(messages, state, unreadable)
+        waiting = waiting_in(state)
+        before = sum(map(len, waiting))
+        unreadable = (*unreadable_in(state), *_moved(unreadable, before))
+        if waiting and holding.continues(messages):
+            return _nothing(messages, with_waiting(state, (*waiting, messages), unreadable))
+        every = MessageBatch.joined((*waiting, messages))
+        complete = holding.complete(every)
+        count, later = complete.count, complete.later
+        parsed = self._parsed(
+            every.slice(0, count),
+            with_waiting(state, ()),
+            tuple(problem for problem in unreadable if problem.message < count),
+            later.of_first(count),
+        )
+        found = _of_batch(parsed, every, before)
+        if count == len(every):
+            return found
+        after, following = parsed.state, later.following
+        if after.tx_id is None and after.broken:  # what waits is of the same unit
+            after = replace(after, tx_id=following, csn=following)
+        elif count >= before and following not in (None, after.tx_id):
+            found.opens[count - before] = found.starts_unit[count - before] = True
+        waiting = (every.slice(count, len(every)),)
+        still_bad = _moved([p for p in unreadable if p.message >= count], -count)
+        return replace(found, state=with_waiting(after, waiting, still_bad))
+
+    def _parsed(
+        self,
+        messages: MessageBatch,
+        state: TransactionState,
+        unreadable: tuple[Problem, ...],
+        later: Later = NOTHING_LATER,
+    ) -> Parsed:
+        isolated = isolate_bad(self._parser, messages)
+        indicated, by_id = self.options.txind is not None, self.options.by_id
+        raw = RawOperations.joined(isolated.parts, indicated=indicated, by_id=by_id)
+        problems = (*unreadable, *isolated.problems)
+        if by_id:
+            own = self.options.operation_ids
+            done = chain_by_id(raw, len(messages), problems, state, operation_ids=own, later=later)
+        else:
+            done = chain(raw, len(messages), problems, state)
+        hold = by_id or (self.spans_messages and not self.rules.takes_all)
+        return self._finished(raw, done, remaining(raw, done, state, hold=hold), messages)
+
+    def _finished(
+        self, raw: RawOperations, done: Transactions, rest: Remaining, messages: MessageBatch
+    ) -> Parsed:
+        blocks: list[ChangeBlock] = []
+        message, numbers, after = (
+            raw.message[rest.captured],
+            np.cumsum(rest.captured) - 1,
+            rest.state,
+        )
+        every = bool(rest.captured.all())
+        if rest.released is not None:
+            blocks.extend(self._shaped(rest.released))
+            message, numbers = np.append(-1, message), numbers + 1
+        for block in raw.blocks:
+            picked = block if every else taken(block, np.flatnonzero(rest.captured[block.order]))
+            if len(picked):
+                order = numbers[picked.order]
+                blocks.extend(self._shaped(_placed(picked, raw, done, rest, order)))
+            if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
+                own = one_row(block, int(held[0]))
+                one = _placed(own, raw, done, rest, own.order)
+                after = replace(after, held=Held(one, rest.held_first))
+        problems = tuple(_sourced(problem, messages) for problem in done.problems)
+        batch = ChangeBatch(tuple(blocks), len(message))
+        marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))
+        return Parsed(batch, message, marks.opens, marks.starts, problems, after, notes)
+
+    def _shaped(self, block: ChangeBlock) -> Iterator[ChangeBlock]:
+        """Yield what the trail gets of operations of one type."""
+        selection = self._selections.of(block.table)
+        assert selection is not None
+        typed = with_operation_types(block) if selection.asks_types else block
+        tokens = selection.with_tokens(typed).tokens
+        with_tokens = block if tokens is block.tokens else replace(block, tokens=tokens)
+        return shaped(selection.without_columns(with_tokens), self.rules)
+
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all that it parsed."""
+        return self._parser.format.said(notes) | self.options.notes
+
+    def finish(self, state: TransactionState) -> TrailgateError | None:
+        """Return the error of what the input's end leaves open, if anything is: a transaction, or messages that wait for others."""
+        problems = self.at_end(state).problems
+        return problems[0].error if problems else None
+
+    def at_end(self, state: TransactionState) -> Parsed:
+        """Return what the end of the input ends, as of a batch without messages, or the error of what it leaves open.
+
+        Where transactions are known by their ids alone it ends the last one.
+        """
+        nothing = MessageBatch(pa.py_buffer(b""), *np.zeros((4, 0), np.int64))
+        if not self.options.by_id:
+            error = open_at_end(state)
+            problems = () if error is None else (Problem(-1, error),)
+            return replace(_nothing(nothing, state), problems=problems)
+        parsed, waiting = _nothing(nothing, state), waiting_in(state)
+        if waiting:
+            every = MessageBatch.joined(waiting)
+            assert isinstance(self._parser.format, Holding)
+            later = replace(self._parser.format.complete(every).later, following=None)
+            known = unreadable_in(state)
+            parsed = self._parsed(every, with_waiting(state, ()), known, later)
+            parsed = _of_batch(parsed, every, len(every))
+        open_still = unended(parsed.state)
+        if open_still is not None:
+            return replace(parsed, problems=(*parsed.problems, open_still))
+        held = parsed.state.held
+        if held is None or parsed.state.broken:
+            return parsed
+        batch, after = parsed.batch, replace(parsed.state, held=None)
+        last = self._shaped(held.released(last=True))
+        blocks = (*batch.blocks, *(replace(b, order=b.order + batch.rows) for b in last))
+        return replace(
+            parsed,
+            batch=ChangeBatch(blocks, batch.rows + 1),
+            message=np.append(parsed.message, -1),
+            state=after,
+        )
+
+
+def _placed(
+    block: ChangeBlock, raw: RawOperations, done: Transactions, rest: Remaining, order: Longs
+) -> ChangeBlock:
+    """Return operations with what is known of their transactions, and their places in the batch."""
+    own_csn = done.csn is raw.seq_id
+    given = block.seq_id
+    return replace(
+        block,
+        order=order,
+        tx_ind=rest.tx_ind[block.order],
+        tx_id=take_text(done.tx_id, block.order),
+        csn=given if own_csn else take_text(done.csn, block.order),
+        seq_id=given if done.ordinals is None else numbered(given, done.ordinals[block.order]),
+    )
+
+
+def _moved(problems: Iterable[Problem], by: int) -> tuple[Problem, ...]:
+    """Return problems of messages that have so many more before them."""
+    return tuple(replace(problem, message=problem.message + by) for problem in problems)
+
+
+def _nothing(messages: MessageBatch, state: TransactionState) -> Parsed:
+    """Return what messages give that wait: no operations yet."""
+    none = np.zeros(len(messages), bool)
+    return Parsed(ChangeBatch((), 0), np.zeros(0, np.int64), none, none, (), state)
+
+
+def _of_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
+    """Return what was parsed of messages, of which the first are ``before`` the batch, and of the last none may have been parsed."""
+    if not before and len(parsed.opens) == len(messages):
+        return parsed
+    opens, starts = np.zeros(len(messages), bool), np.zeros(len(messages), bool)
+    opens[: len(parsed.opens)], starts[: len(parsed.opens)] = parsed.opens, parsed.starts_unit
+    problems = tuple(
+        replace(problem, message=max(problem.message - before, -1))
+        if not 0 <= problem.message < before
+        else replace(
+            problem,
+            message=-1,
+            place=(int(messages.files[problem.message]), int(messages.offsets[problem.message])),
+        )
+        for problem in parsed.problems
+    )
+    return replace(
+        parsed,
+        message=np.maximum(parsed.message - before, -1),
+        opens=opens[before:],
+        starts_unit=starts[before:],
+        problems=problems,
+    )
+
+
+def _sourced(problem: Problem, messages: MessageBatch) -> Problem:
+    if problem.message >= 0:
+        source, place = messages.place(problem.message)
+        problem.error.located(source=source, message=place)
+    return problem

@@ -1,0 +1,217 @@
+"""The parsers by the name that ``parser.type`` gives: one row each.
+
+The formats that operations are published in, by name: one row each, with the parser that reads it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from trailgate.errors import OptionError, did_you_mean
+from trailgate.formats.debezium.options import DebeziumPublishOptions
+from trailgate.formats.debezium.writer import DebeziumWriter
+from trailgate.formats.json.options import JsonPublishOptions
+from trailgate.formats.json.writer import JsonWriter
+from trailgate.formats.publications.delimited_writer import DelimitedPublishOptions, DelimitedWriter
+from trailgate.formats.publications.xml_writer import XmlPublishOptions, XmlWriter
+from trailgate.messages.learning import TableLearner
+from trailgate.messages.messages import MessageCutter
+from trailgate.messages.parser import MessageFormat
+from trailgate.messages.properties import DefinitionFiles, MetadataOptions, Properties
+from trailgate.messages.publishing import MessageWriter, PublishOptions
+from trailgate.model.tables import Definitions
+
+
+class ParserType(NamedTuple):
+    """One parser: its options, what makes these of properties and the files they name, and its format.
+
+    Each is ``module:name`` below this package, so that only the parser in use is imported. ``tables_at`` gives the definitions
+    alone, where they do not need the other properties. ``cutter_at`` gives what cuts messages that are too long for memory,
+    ``learner_at`` what learns the tables of messages that describe them.
+    """
+
+    name: str
+    options_at: str
+    setup_at: str
+    format_at: str
+    tables_at: str = ""
+    cutter_at: str = ""
+    learner_at: str = ""
+
+    def setup(
+        self, properties: Properties, files: DefinitionFiles
+    ) -> tuple[MetadataOptions, Definitions]:
+        """Return the options and the definitions that properties state; raises OptionError."""
+        options, definitions = imported(self.setup_at)(properties, files)
+        return options, definitions
+
+    def tables(self, properties: Properties, files: DefinitionFiles) -> Definitions:
+        """Return the definitions alone; raises OptionError."""
+        if not self.tables_at:
+            return self.setup(properties, files)[1]
+        found: Definitions = imported(self.tables_at)(properties, files)
+        return found
+
+    def format(self, options: MetadataOptions) -> MessageFormat[Any]:
+        """Return what reads messages by these options."""
+        found: MessageFormat[Any] = imported(self.format_at)(options)
+        return found
+
+    def cutter(self, options: MetadataOptions) -> MessageCutter | None:
+        """Return what cuts messages that are too long for memory, None where there are none such."""
+        found: MessageCutter | None = imported(self.cutter_at)(options) if self.cutter_at else None
+        return found
+
+    def learner(self, options: MetadataOptions) -> TableLearner:
+        """Return what learns the tables of messages, for options that say so."""
+        found: TableLearner = imported(self.learner_at)(options)
+        return found
+
+
+def imported(place: str) -> Any:
+    """Return what ``module:name`` below this package means."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"trailgate.formats.{module}"), name)
+
+
+PARSERS: Final = (
+    ParserType(
+        "fixed",
+        "fixed_width.options:FixedWidthOptions",
+        "fixed_width.options:fixed_width_setup",
+        "fixed_width.reader:FixedWidthFormat",
+    ),
+    ParserType(
+        "delim",
+        "delimited.options:DelimitedOptions",
+        "delimited.options:delimited_setup",
+        "delimited.reader:DelimitedFormat",
+    ),
+    ParserType(
+        "xml",
+        "xml.options:XmlOptions",
+        "xml.options:xml_setup",
+        "xml.reader:XmlFormat",
+        "xml.options:xml_definitions",
+        "xml.splitter:XmlCutter",
+    ),
+    ParserType(
+        "json",
+        "json.options:JsonOptions",
+        "json.options:json_setup",
+        "json.reader:JsonFormat",
+        "json.options:json_tables",
+    ),
+    ParserType(
+        "debezium",
+        "debezium.options:DebeziumOptions",
+        "debezium.options:debezium_setup",
+        "debezium.reader:DebeziumFormat",
+        "debezium.options:debezium_tables",
+        learner_at="debezium.reader:LearntTables",
+    ),
+    ParserType(
+        "event_publishing",
+        "publications.options:EventPublishingOptions",
+        "publications.options:event_publishing_setup",
+        "publications.reader:EventPublishingFormat",
+        learner_at="publications.reader:LearntTables",
+    ),
+)
+_NAMES: Final = ", ".join(row.name for row in PARSERS)
+
+
+def parser_of(properties: Properties) -> ParserType:
+    """Return the parser that ``parser.type`` names; raises OptionError."""
+    entry = properties.get("parser.type")
+    if entry is None:
+        raise properties.error("parser.type is required", hint=f"This version parses {_NAMES}")
+    for row in PARSERS:
+        if row.name == entry.value.casefold():
+            return row
+    raise properties.error(f"parser.type is {entry.value}; this version parses {_NAMES}", entry)
+
+
+def defined_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
+    """Return the tables that properties define, by whatever parser; raises OptionError."""
+    return parser_of(properties).tables(properties, files)
+
+
+def format_for(options: MetadataOptions) -> MessageFormat[Any]:
+    """Return the format that reads messages by these options."""
+    return row_of(options).format(options)
+
+
+def cutter_for(options: MetadataOptions) -> MessageCutter | None:
+    """Return what cuts messages that are too long for memory, None where there are none such."""
+    return row_of(options).cutter(options)
+
+
+def row_of(options: MetadataOptions) -> ParserType:
+    """Return the parser whose options these are."""
+    place = f"{type(options).__module__}:{type(options).__qualname__}"
+    return next(row for row in PARSERS if f"trailgate.formats.{row.options_at}" == place)
+
+
+class Publication(NamedTuple):
+    """One format: its options, its writer, and the ``parser.type`` of what reads its messages."""
+
+    name: str
+    parser: str
+    options: type[PublishOptions]
+    writer: Callable[[Any], MessageWriter]
+
+
+PUBLICATIONS: Final = (
+    Publication("delimited", "event_publishing", DelimitedPublishOptions, DelimitedWriter),
+    Publication("xml", "event_publishing", XmlPublishOptions, XmlWriter),
+    Publication("json", "json", JsonPublishOptions, JsonWriter),
+    Publication("debezium", "debezium", DebeziumPublishOptions, DebeziumWriter),
+)
+
+
+_SWITCHES: Final[Mapping[str, bool]] = MappingProxyType({"true": True, "false": False})
+
+
+def publication(name: str) -> Publication:
+    """Return the row of a format; raises OptionError for one that is not known."""
+    for row in PUBLICATIONS:
+        if row.name == name.casefold():
+            return row
+    known = [row.name for row in PUBLICATIONS]
+    hint = did_you_mean(name, known) or f"There are {', '.join(known)}"
+    raise OptionError(f"no messages are published in the format {name!r}", hint=hint)
+
+
+def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
+    """Return a format's options, of values or their texts; raises OptionError for one that it does not have."""
+    row = publication(name)
+    known = {field.name: field.default for field in fields(row.options)}
+    for option in given:
+        if option not in known:
+            hint = did_you_mean(option, known) or f"There are {', '.join(known)}"
+            raise OptionError(f"the format {row.name} has no option {option}", hint=hint)
+    return row.options(
+        **{option: _typed(option, value, known[option]) for option, value in given.items()}
+    )
+
+
+def _typed(name: str, value: Any, default: Any) -> Any:
+    """Return an option's value in its type, that of its default; command lines and Spark give texts."""
+    kind = type(default)
+    if not isinstance(value, str) or kind is str or default is None:
+        return value
+    try:
+        return _SWITCHES[value.casefold()] if kind is bool else kind(value)
+    except (KeyError, ValueError):
+        expected = "true or false" if kind is bool else "a number"
+        raise OptionError(f"{name} is {value!r}, expected {expected}") from None
+
+
+def writer_for(name: str, options: PublishOptions) -> MessageWriter:
+    """Return a writer of a format's messages."""
+    return publication(name).writer(options)

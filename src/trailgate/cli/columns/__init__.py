@@ -1,1 +1,0 @@
-"""Rows of output made in whole columns."""

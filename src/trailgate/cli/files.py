@@ -1,0 +1,146 @@
+"""Rows written to a new file: Parquet, CSV or JSON lines, by the ending of its name."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from trailgate.cli.options import Format
+from trailgate.cli.output import done_already
+from trailgate.cli.rows import Counted, check_names, limited, print_csv, print_json
+from trailgate.errors import OptionError, StorageError, Where, masked
+from trailgate.storage.files.addresses import is_stored, is_there, locate
+from trailgate.storage.files.durable import writing
+from trailgate.storage.stores.kinds import writable_store
+
+GROUP_BYTES: Final = 64 << 20  # of Arrow columns in a row group
+COPIED: Final = 1 << 20
+Batches = Iterable[pa.RecordBatch]
+
+
+def check_target(address: str, format: Format) -> None:  # noqa: A002  as the option is named
+    """Raise OptionError for a file that cannot be written, or a format of printing beside it."""
+    ending_of(address)
+    if format is not Format.TABLE:
+        raise OptionError("--format is for printing", hint="The ending of --to is the format")
+
+
+def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None) -> None:
+    """Write rows to a new file, and print how many; raises as ``write_rows`` does."""
+    count = write_rows(address, rows, rows.schema, limit)
+    with done_already():
+        print(f"{count:,} rows: {masked(address)}")
+
+
+def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | None) -> int:
+    """Write rows, at most ``limit`` of them, to a new file, and return how many.
+
+    Raises OptionError for an ending that is not known, and StorageError where a file is there already. Where reading or
+    writing fails there is no file.
+    """
+    write = WRITERS[ending_of(address)]
+    check_names(schema.names)
+    if is_there(address):
+        raise there_already(address)
+    counted = Counted()
+    with _uploaded(address) if is_stored(address) else _whole(_path(address)) as unfinished:
+        write(unfinished, counted.of(limited(batches, limit)), schema)
+    return counted.rows
+
+
+def _path(address: str) -> Path:
+    return Path(locate(address)[1])
+
+
+def there_already(address: str) -> StorageError:
+    """Return the error of a file that would be overwritten."""
+    hint = "Name another one: no file is overwritten"
+    return StorageError("the file is there already", where=Where(source=address), hint=hint)
+
+
+def ending_of(address: str) -> str:
+    """Return the ending of a file that can be written; raises OptionError for another one, or a store that is not written to."""
+    place = address
+    if is_stored(address):
+        place = writable_store(address, "a file of rows")[1]
+    ending = Path(place).suffix.lower()
+    if ending not in WRITERS:
+        known = ", ".join(WRITERS)
+        raise OptionError(f"{address} has none of the endings {known}", hint="As orders.parquet")
+    return ending
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Give a path to write to, which becomes the file where nothing raises."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        yield unfinished
+        with writing(path):
+            unfinished.rename(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _uploaded(address: str) -> Iterator[Path]:
+    """Give a temporary file to write to, which becomes an object where nothing raises."""
+    store, key = writable_store(address, "a file of rows")
+    with TemporaryDirectory(prefix="trailgate-") as folder:
+        path = Path(folder) / "rows"
+        yield path
+        upload = store.begin(key)
+        try:
+            with writing(path), path.open("rb") as file:
+                shutil.copyfileobj(file, upload.file, COPIED)
+            upload.finish()
+        finally:
+            upload.abort()
+
+
+def _parquet(path: Path, batches: Batches, schema: pa.Schema) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415  only this needs it
+
+    with writing(path):
+        file = path.open("wb")
+    with file, pq.ParquetWriter(file, schema) as writer:
+        held: list[pa.RecordBatch] = []
+        for batch in batches:
+            held.append(batch)
+            if sum(part.nbytes for part in held) >= GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(held, schema))
+                held = []
+        if held:
+            writer.write_table(pa.Table.from_batches(held, schema))
+
+
+def _csv(path: Path, batches: Batches, schema: pa.Schema) -> None:
+    with _printing_to(path):
+        print_csv(batches, schema.names)
+
+
+def _json(path: Path, batches: Batches, _: pa.Schema) -> None:
+    with _printing_to(path):
+        print_json(batches)
+
+
+@contextmanager
+def _printing_to(path: Path) -> Iterator[None]:
+    with writing(path):
+        file = path.open("w", encoding="utf-8", newline="")
+    with file, redirect_stdout(file):
+        yield
+
+
+WRITERS: Final[Mapping[str, Callable[[Path, Batches, pa.Schema], None]]] = MappingProxyType(
+    {".parquet": _parquet, ".csv": _csv, ".jsonl": _json, ".json": _json}
+)

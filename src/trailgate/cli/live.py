@@ -1,0 +1,321 @@
+"""The view of a live capture on a terminal: rate, lag, operations by table and the last note, drawn again and again.
+
+What a live capture prints: a line a batch, as JSON or in words, and how it is stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from types import FrameType
+from typing import Any, Final
+
+from trailgate.cli.capture_output import counts_table, many
+from trailgate.cli.output import (
+    as_cells,
+    console,
+    done_already,
+    plain_table,
+    printable,
+    quiet_pipe,
+    say,
+    terminal_width,
+)
+from trailgate.jobs.receive.feed import Link
+from trailgate.jobs.receive.metrics import (
+    MetricsOutput,
+    Reporter,
+    ReportOptions,
+    Statistics,
+    metrics_output,
+)
+from trailgate.jobs.receive.run import BatchReport, LiveCapture, RepairSummary
+
+DRAWS: Final = 4  # a second
+RATE_SECONDS: Final = 5.0  # that the present rate is of
+LINES: Final = 15  # of the view without the rows of tables, where nothing is folded
+WARNING: Final = "yellow"
+ERROR: Final = "red"
+
+
+class LiveView:
+    """What is drawn: ``show`` gives it the present state, a log's notes reach it by ``note``."""
+
+    def __init__(self, source: str, trail: str) -> None:
+        self._title = f"{source} to {trail}"
+        self._begun = time.monotonic()
+        self._seen: deque[tuple[float, int]] = deque([(self._begun, 0)])
+        self._statistics = Statistics()
+        self._note = ("", "dim")
+
+    def show(self, statistics: Statistics) -> None:
+        """Note what was done so far."""
+        self._statistics = statistics
+
+    def note(self, text: str, style: str) -> None:
+        """Note what was reported last."""
+        self._note = (f"{time.strftime('%H:%M:%S')} {text}", style)
+
+    def drawn(self) -> Any:
+        """Return the view as it is now."""
+        from rich.console import Group  # noqa: PLC0415  only a terminal needs it
+        from rich.text import Text  # noqa: PLC0415  as above
+
+        text, style = self._note
+        parts = [Text(printable(self._title), "bold", overflow="fold"), self._figures()]
+        if self._statistics.counts:
+            parts += [Text(""), self._tables()]
+        return Group(*parts, Text(""), Text(printable(text), style, overflow="fold"))
+
+    def _figures(self) -> Any:
+        done, last = self._statistics, self._statistics.last
+        seconds = time.monotonic() - self._begun
+        table = plain_table(show_header=False)
+        table.add_column(style="dim")
+        table.add_column(overflow="fold")
+        rows = [
+            ("running", _duration(seconds)),
+            ("messages", f"{done.messages:,}, {self._rate():,.0f}/s now, {done.messages / max(seconds, 0.001):,.0f}/s in all"),
+            ("captured", f"{done.transactions:,} transactions, {done.operations:,} operations"),
+            ("left out", f"{done.repeated:,} given again, {done.duplicates:,} sent again"),
+            ("quarantined", f"{done.quarantined:,}"),
+        ]  # fmt: skip
+        if last is not None:
+            age = "" if last.lag_seconds is None else f", last one {last.lag_seconds:,.1f} s old"
+            rows += [
+                ("lag", f"{last.lag_messages:,} messages{age}"),
+                ("trail", f"file {last.trail_file}, byte {last.trail_offset:,}"),
+            ]
+        for name, value in rows:
+            table.add_row(*as_cells(name, value))
+        return table
+
+    def _tables(self) -> Any:
+        """Return operations by table, those with the most first, as many as fit."""
+        counts = self._statistics.counts
+        ranked = sorted(counts, key=lambda name: (-sum(counts[name].values()), name))
+        room = max(1, shutil.get_terminal_size().lines - LINES)
+        table = counts_table({name: counts[name] for name in ranked[:room]})
+        if len(ranked) > room:
+            table.add_row(*as_cells(f"... {len(ranked) - room:,} more tables"))
+        return table
+
+    def _rate(self) -> float:
+        """Return messages a second of the last seconds."""
+        now, seen = time.monotonic(), self._seen
+        seen.append((now, self._statistics.messages))
+        while len(seen) > 2 and now - seen[1][0] > RATE_SECONDS:
+            seen.popleft()
+        (begun, before), (_, count) = seen[0], seen[-1]
+        return (count - before) / max(now - begun, 0.001)
+
+
+class _Notes(logging.Handler):
+    """Gives a log's records to a view."""
+
+    def __init__(self, view: LiveView) -> None:
+        super().__init__()
+        self._view = view
+
+    def emit(self, record: logging.LogRecord) -> None:
+        style = "dim"
+        if record.levelno >= logging.WARNING:
+            style = ERROR if record.levelno >= logging.ERROR else WARNING
+        self._view.note(record.getMessage(), style)
+
+
+@contextmanager
+def viewed(source: str, trail: str, log: logging.Logger) -> Iterator[LiveView]:
+    """Yield a view that is drawn on the terminal until the end, and gets what is logged meanwhile."""
+    from rich.live import Live  # noqa: PLC0415  only a terminal needs it
+
+    view, screen = LiveView(source, trail), console()
+
+    def drawn() -> Any:
+        screen.width = terminal_width()  # the terminal's size may have changed
+        return view.drawn()
+
+    handler, before = _Notes(view), log.handlers[:]
+    log.handlers[:] = [handler]
+    try:
+        with Live(
+            get_renderable=drawn, console=screen, refresh_per_second=DRAWS, vertical_overflow="crop"
+        ):
+            yield view
+    finally:
+        log.handlers[:] = before
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
+
+
+LOG: Final = logging.getLogger("trailgate.brokers")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOutput:
+    """What a live capture prints and gives away: JSON or words, the adapter's reports, metrics, and a view where that can be."""
+
+    source: str
+    trail: str
+    reports: ReportOptions
+    metrics: str | None = None
+    as_json: bool = False
+    view: bool = False
+
+    @property
+    def is_viewed(self) -> bool:
+        """Return whether there is a view: where it is asked for, and the output is a terminal."""
+        plain = self.as_json or os.environ.get("TERM") == "dumb"
+        return self.view and sys.stdout.isatty() and not plain
+
+
+def print_live(live: LiveCapture, output: LiveOutput) -> Statistics:
+    """Run a live capture until it is stopped, and print what each batch did; return what all did."""
+    _log_brokers()
+    with ExitStack() as held:
+        watch = _Watch(output, held)
+        stop = held.enter_context(stoppable())
+
+        def is_asked() -> bool:
+            watch.link(live.link)
+            watch.tick()
+            return stop.is_asked()
+
+        for report in live.run(is_asked):
+            watch.batch(report)
+        watch.tick()
+    total = watch.statistics
+    if not output.as_json:
+        bad = f", {total.quarantined:,} quarantined" if total.quarantined else ""
+        print(f"{total.messages:,} messages, {total.operations:,} operations{bad}", flush=True)
+    unfinished = live.unfinished
+    if unfinished is not None:
+        print(f"note: {unfinished}; its messages are kept for the next start", file=sys.stderr)
+    return total
+
+
+def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
+    """Print what a capture of repaired messages did."""
+    with done_already():
+        if as_json:
+            print(json.dumps(asdict(summary), ensure_ascii=False))
+            return
+        if summary.counts:
+            console().print(counts_table(summary.counts))
+        say(
+            f"{many(summary.messages, 'message')} repaired, {many(summary.operations, 'operation')} added to {summary.target}"
+        )
+        if summary.skipped:
+            say(f"{many(summary.skipped, 'message')} skipped: captured before")
+
+
+class _Watch:
+    """Hands on what batches did: to the output, the reports, the metrics and the view."""
+
+    def __init__(self, output: LiveOutput, held: ExitStack) -> None:
+        self.statistics = Statistics()
+        self._as_json, self._targets = output.as_json, output.reports.targets
+        self._reporter = Reporter(output.reports, time.monotonic())
+        self._metrics: MetricsOutput | None = None
+        if output.metrics is not None:
+            self._metrics = held.enter_context(metrics_output(output.metrics, output.trail))
+        self._view: LiveView | None = None
+        if output.is_viewed:
+            self._view = held.enter_context(viewed(output.source, output.trail, LOG))
+
+    def batch(self, report: BatchReport) -> None:
+        """Hand on what a batch did."""
+        self.statistics = self.statistics.with_batch(report, time.time())
+        if self._view is None:
+            self._print(json.dumps(asdict(report)) if self._as_json else _sentence(report))
+        self.tick()
+
+    def link(self, link: Link) -> None:
+        """Note how the connection to the broker is."""
+        self.statistics = self.statistics.with_link(link)
+
+    def tick(self) -> None:
+        """Hand on what was done so far."""
+        if self._metrics is not None:
+            self._metrics.show(self.statistics)
+        if self._view is not None:
+            self._view.show(self.statistics)
+        due = self._reporter.due(self.statistics, time.monotonic())
+        if due is None:
+            return
+        if "report" in self._targets:
+            self._print(json.dumps({"jms_report": due.fields()}) if self._as_json else str(due))
+        if "log" in self._targets:
+            LOG.info("%s", due)
+
+    def _print(self, line: str) -> None:
+        with quiet_pipe():
+            print(line, flush=True)
+
+
+def _sentence(report: BatchReport) -> str:
+    lag = "" if report.lag_seconds is None else f", {report.lag_seconds:.1f} s old"
+    again = f", {report.repeated:,} given again" if report.repeated else ""
+    twice = f", {report.duplicates:,} sent again" if report.duplicates else ""
+    bad = f", {report.quarantined:,} quarantined" if report.quarantined else ""
+    return (
+        f"{report.messages:,} messages{lag}, {report.transactions:,} transactions, {report.operations:,} operations{again}{twice}{bad}; "
+        f"trail at file {report.trail_file}, byte {report.trail_offset}"
+    )
+
+
+class Stop:
+    """Whether somebody has asked to stop."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def ask(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Ask to stop after the batch that is worked on."""
+        self._asked = True
+
+    def is_asked(self) -> bool:
+        """Return whether to stop."""
+        return self._asked
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Let SIGTERM and SIGINT ask for a stop; a second SIGINT interrupts."""
+    stop = Stop()
+    interrupted = signal.getsignal(signal.SIGINT)
+
+    def first(number: int, frame: FrameType | None) -> None:
+        stop.ask(number, frame)
+        signal.signal(signal.SIGINT, interrupted)
+
+    before = {
+        signal.SIGTERM: signal.signal(signal.SIGTERM, stop.ask),
+        signal.SIGINT: signal.signal(signal.SIGINT, first),
+    }
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _log_brokers() -> None:
+    """Let the log of connections, made and lost, reach stderr."""
+    if not LOG.handlers:
+        LOG.setLevel(logging.INFO)
+        LOG.addHandler(logging.StreamHandler())
+        LOG.propagate = False

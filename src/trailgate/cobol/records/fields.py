@@ -1,0 +1,284 @@
+"""RecordBytes in a buffer: where each begins and ends, and the bytes of one item of all of them.
+
+What is wrong in the fields of records: an error of the first one, or a column of all.
+
+Columns of items to the tree of the copybook: structs for groups, lists for OCCURS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.cobol.copybook.items import (
+    UNPLACED,
+    GroupItem,
+    Item,
+    ItemNode,
+    Offset,
+    RepeatedItem,
+    distinct_names,
+)
+from trailgate.cobol.values.codec import Explain, Reason
+from trailgate.columnar.code_pages.pages import CodePage, page_text
+from trailgate.columnar.gather import gather
+from trailgate.columnar.rows import octets, windows
+from trailgate.errors import DecodeError, Where
+
+Items = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordBytes:
+    """RecordBytes of a buffer.
+
+    ``first`` is how many records of the source precede these, None if that is unknown, and ``base`` the offset of
+    the buffer in the source, for errors. ``step`` is the distance of records that lie evenly, each of at least that many bytes.
+    """
+
+    data: Octets
+    starts: Longs
+    ends: Longs
+    first: int | None = 0
+    base: int = 0
+    step: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def part(self, begin: int, end: int) -> RecordBytes:
+        """Return some of the records."""
+        cut = slice(begin, end)
+        first = None if self.first is None else self.first + begin
+        return RecordBytes(self.data, self.starts[cut], self.ends[cut], first, self.base, self.step)
+
+    def number(self, row: int) -> int | None:
+        """Return the number of a record in its source, from 1; None if it is unknown."""
+        return None if self.first is None else self.first + row + 1
+
+
+def records_at(
+    data: Any, starts: Longs, ends: Longs, *, first: int | None = 0, base: int = 0
+) -> RecordBytes:
+    """Return the records data[start:end]."""
+    step = None
+    if len(starts):
+        length = int(ends[0] - starts[0])
+        even = (ends - starts == length).all() and (np.diff(starts) == length).all()
+        step = length if even else None
+    return RecordBytes(octets(data), starts, ends, first, base, step)
+
+
+def records_of_length(data: Any, length: int, *, first: int = 0, base: int = 0) -> RecordBytes:
+    """Return records of one length, back to back, without the bytes that are left over at the end."""
+    found = octets(data)
+    starts = np.arange(0, len(found) - length + 1, length, dtype=np.int64)
+    return RecordBytes(found, starts, starts + length, first, base, length)
+
+
+def cut_off(records: RecordBytes, item: Item) -> Mask | None:
+    """Return the records that end before the end of an item."""
+    end = item.offset + item.field.size
+    if records.step is not None and isinstance(end, int):
+        return None if end <= records.step else np.ones(len(records), bool)
+    found: Mask = records.starts + end > records.ends
+    return found if found.any() else None
+
+
+def copy_items(records: RecordBytes, item: Item, usable: Mask | None, target: Octets) -> None:
+    """Copy the bytes of one item of all records into the rows of a matrix; unusable rows stay."""
+    size = item.field.size
+    slots: Items = target.view(f"V{size}")[:, 0]
+    if usable is None:
+        slots[:] = _items(records, item, size)
+    else:
+        starts = (records.starts + item.offset)[usable]
+        if len(starts):
+            slots[usable] = windows(records.data, size)[starts]
+
+
+def matrix_of(records: RecordBytes, item: Item) -> Octets:
+    """Return the bytes of one item as a matrix, of records that all have it; shared if possible."""
+    size = item.field.size
+    if records.step is None or not isinstance(item.offset, int):
+        return _items(records, item, size).view(np.uint8).reshape(len(records), size)
+    offset = int(records.starts[0]) + item.offset
+    strides = (records.step, 1)
+    return np.ndarray((len(records), size), np.uint8, records.data, offset, strides)
+
+
+def _items(records: RecordBytes, item: Item, size: int) -> Items:
+    if records.step is None or not isinstance(item.offset, int):
+        found: Items = windows(records.data, size)[records.starts + item.offset]
+        return found
+    offset = int(records.starts[0]) + item.offset
+    return np.ndarray((len(records),), f"V{size}", records.data, offset, (records.step,))
+
+
+ERROR: Final = pa.struct(
+    [
+        pa.field("field", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("raw", pa.string()),
+        pa.field("reason", pa.string()),
+    ]
+)
+CUT_OFF: Final = Reason("the record ends before the field's end")
+SURPLUS: Final = Reason(
+    "the record has more bytes than the copybook describes",
+    "Is it the right copybook, or depending=most? With surplus=drop they are left out",
+)
+SHOWN: Final = 64  # of the bytes that are too many
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fault:
+    """Records in which a field is wrong; the offset counts from the record's begin, UNPLACED where it is not known."""
+
+    field: str
+    size: int
+    at: Offset
+    rows: Mask
+    explain: Explain
+    page: CodePage | None = None  # of its bytes, where it is not the records'
+
+    def offset(self, row: int) -> int:
+        """Return where the field begins in a record."""
+        return self.at if isinstance(self.at, int) else int(self.at[row])
+
+    def offsets(self, rows: Longs) -> Longs:
+        """Return where the field begins in some records."""
+        return np.broadcast_to(self.at, rows.shape) if isinstance(self.at, int) else self.at[rows]
+
+
+def surplus(records: RecordBytes, extent: Offset, known: Mask | None, name: str) -> Fault | None:
+    """Return the fault of records that continue after the end of the layout of that name.
+
+    ``known`` are the records whose extent is known, None for all.
+    """
+    if records.step is not None and isinstance(extent, int) and records.step <= extent:
+        return None
+    longer = records.ends - records.starts > extent
+    rows = longer if known is None else longer & known
+    return Fault(name, SHOWN, extent, rows, lambda _: SURPLUS)
+
+
+def _raws(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
+    """Return a field's bytes in some records, as many as a record has of them."""
+    ends = records.ends[rows]
+    starts = np.minimum(records.starts[rows] + fault.offsets(rows), ends)
+    return gather(records.data, starts, np.minimum(starts + fault.size, ends))
+
+
+def first_error(records: RecordBytes, faults: list[Fault], page: CodePage) -> DecodeError:
+    """Return the error of the first wrong field of the first record that has one.
+
+    ``page`` is the code page of the records, in which the bytes are shown as text.
+    """
+    row = min(int(np.argmax(fault.rows)) for fault in faults)
+    fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
+    raw = _raws(records, fault, np.array([row]))[0].as_py()
+    reason = fault.explain(raw)
+    offset = records.base + int(records.starts[row]) + fault.offset(row)
+    text = page_text(raw, fault.page or page)
+    where = Where(record=records.number(row), offset=offset, field=fault.field, raw=raw, text=text)
+    return DecodeError(reason.problem, where=where, hint=reason.hint)
+
+
+def error_column(records: RecordBytes, faults: list[Fault]) -> pa.Array:
+    """Return for each record the list of its wrong fields; an empty one where there is none."""
+    where = [np.flatnonzero(fault.rows) for fault in faults]
+    found = [_errors(records, f, rows) for f, rows in zip(faults, where, strict=True)]
+    values = pa.concat_arrays([pa.array([], ERROR), *found])
+    rows = np.concatenate([np.zeros(0, np.int64), *where])
+    offsets = values.field("offset").fill_null(UNPLACED).to_numpy(zero_copy_only=False)
+    order = np.lexsort((offsets, rows))
+    ends = np.searchsorted(rows[order], np.arange(len(records) + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), values.take(pa.array(order)))
+
+
+def _errors(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
+    """Return the errors of a field in some records; each distinct value is explained once."""
+    raws = _raws(records, fault, rows).dictionary_encode()
+    distinct = raws.dictionary.to_pylist()
+    reasons = [". ".join(filter(None, fault.explain(raw))) for raw in distinct]
+    offsets = fault.offsets(rows)
+    hexed = [raw.hex(" ") for raw in distinct]
+    columns = [
+        pa.repeat(fault.field, len(rows)),
+        pa.array(offsets, pa.int64(), mask=offsets == UNPLACED),
+        pa.array(hexed, pa.string()).take(raws.indices),
+        pa.array(reasons, pa.string()).take(raws.indices),
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(ERROR))
+
+
+Columns = Mapping[Item, pa.Array]
+
+
+def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
+    """Return the names and columns that a node gives to what it is in.
+
+    A nameless group gives its own members; an item that is not among the columns gives none.
+    """
+    if isinstance(node, Item):
+        return [(node.field.name, columns[node])] if node in columns else []
+    if isinstance(node, RepeatedItem):
+        found = _list(node, columns, rows)
+        return [] if found is None else [(node.field.name, found)]
+    below = _members(node, columns, rows)
+    if node.field.filler:
+        return below
+    return [(node.field.name, _struct(below))] if below else []
+
+
+def _members(group: GroupItem, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
+    below = [pair for member in group.members for pair in members_of(member, columns, rows)]
+    names = distinct_names([name for name, _ in below])
+    return list(zip(names, (array for _, array in below), strict=True))
+
+
+def record_members(root: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
+    """Return the columns of a record: the members of its root."""
+    if not isinstance(root, GroupItem):
+        return members_of(root, columns, rows)
+    return _members(root, columns, rows)
+
+
+def _struct(below: list[tuple[str, pa.Array]]) -> pa.Array:
+    return pa.StructArray.from_arrays([array for _, array in below], [name for name, _ in below])
+
+
+def _list(node: RepeatedItem, columns: Columns, rows: int) -> pa.Array | None:
+    elements = [_element(element, columns, rows) for element in node.elements]
+    arrays = [array for array in elements if array is not None]
+    if not arrays:
+        return None
+    most = len(arrays)
+    places = np.arange(rows)[:, None] + np.arange(most)[None, :] * rows
+    if node.count is None:
+        counts = np.full(rows, most)
+        chosen = places.reshape(-1)
+    else:
+        counts = np.minimum(node.count, most)
+        chosen = places[np.arange(most)[None, :] < counts[:, None]]
+    offsets = np.zeros(rows + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    values = pa.concat_arrays(arrays).take(pa.array(chosen))
+    mask = None if node.unknown is None else pa.array(node.unknown)
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
+
+
+def _element(node: ItemNode, columns: Columns, rows: int) -> pa.Array | None:
+    found = members_of(node, columns, rows)
+    if not found:
+        return None
+    if isinstance(node, GroupItem) and node.field.filler:
+        return _struct(found)
+    return found[0][1]

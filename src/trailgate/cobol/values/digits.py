@@ -1,0 +1,449 @@
+"""Numbers of decimal digits: their columns, their digits read and written, and why bytes are not one.
+
+DISPLAY numbers: a digit a byte, with every form of sign, in ASCII and EBCDIC.
+
+Packed decimal: two digits a byte, with a sign in the last nibble or without one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from dataclasses import field as member
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.lib.stride_tricks import as_strided
+
+from trailgate.arrays import Longs, Mask, Octets, Words
+from trailgate.cobol.copybook.layouts import Field, Number, Sign, Usage
+from trailgate.cobol.values.codec import (
+    Blank,
+    Decoded,
+    Decoder,
+    Encoder,
+    Explain,
+    Integers,
+    Reason,
+    ValueOptions,
+    encode_error,
+    no_nulls,
+    page_of,
+)
+from trailgate.cobol.values.kernels import MINUS, WRONG, narrow_numbers, wide_numbers
+from trailgate.columnar.rows import byte_view
+from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
+
+INT64_DIGITS: Final = 18
+DECIMAL_DIGITS: Final = 38
+NOWHERE: Final = -1  # of a sign that has no byte
+_BLANK_HINT: Final = "Blank numbers can be read as NULL by option"
+_SIGN_NIBBLES: Final = "abcdef"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberForm:
+    """What a field's digits become: a type, and the zeros of trailing Ps."""
+
+    type: pa.DataType
+    zeros: int
+    blank: bytes
+    blank_is: Blank | None  # None: zero
+
+    @property
+    def narrow(self) -> bool:
+        """Return whether every value fits 18 digits, so 64 bits."""
+        return bool(pa.types.is_int64(self.type) or self.type.precision <= INT64_DIGITS)
+
+
+def number_of(field: Field) -> Number:
+    """Return a field's number; raises DefinitionError where it has none."""
+    if field.number is None:
+        problem = f"a {field.usage.value} field without a number's picture"
+        raise DefinitionError(problem, where=Where(field=field.name))
+    return field.number
+
+
+def number_form(field: Field, options: ValueOptions, digits: int | None = None) -> NumberForm:
+    """Return the form of a field's values, which have its picture's digits or ``digits`` many."""
+    number = number_of(field)
+    zeros, scale = max(-number.scale, 0), max(number.scale, 0)
+    precision = max((digits or number.digits) + zeros, scale)
+    if precision > DECIMAL_DIGITS:
+        problem = f"a number of {precision} digits; a decimal column holds {DECIMAL_DIGITS}"
+        raise DefinitionError(problem, where=Where(field=field.name))
+    small = not scale and precision <= INT64_DIGITS and options.integers is not Integers.DECIMAL
+    kind = pa.int64() if small else pa.decimal128(precision, scale)
+    blank_is = None if field.blank_when_zero else options.blank
+    return NumberForm(kind, zeros, page_of(field, options).blank, blank_is)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DigitBytes:
+    """What the bytes of a field of decimal digits hold; see ``kernels`` for the tables."""
+
+    digits: Longs
+    base: int
+    signs: Longs = member(default_factory=lambda: np.full(256, WRONG))
+    sign_at: int = NOWHERE
+    sign_base: int = 1
+    most_first: int = 0xFF
+
+
+def decode_digits(
+    form: NumberForm, held: DigitBytes, matrix: Octets, written: Octets | None = None
+) -> Decoded:
+    """Return the column of a field of decimal digits, one row of ``matrix`` a value.
+
+    ``written`` are the field's own bytes where the matrix has been made of them.
+    """
+    rows, size = matrix.shape
+    data, step = _flat(matrix)
+    words = 1 if pa.types.is_int64(form.type) else 2
+    numbers = np.empty(rows * words, np.int64 if form.narrow else np.uint64)
+    bad = np.empty(rows, bool)
+    fill = narrow_numbers if form.narrow else wide_numbers
+    tables = (held.most_first, held.digits, held.base, held.signs, held.sign_at, held.sign_base)
+    if not fill(data, step, size, *tables, form.zeros, numbers, bad):
+        return Decoded(column_of(form, numbers, rows))
+    still, nulls = _without_blanks(form, matrix if written is None else written, bad)
+    return Decoded(column_of(form, numbers, rows, nulls), still)
+
+
+def _flat(matrix: Octets) -> tuple[Octets, int]:
+    """Return the bytes from the first row's first one to the last row's last one, and the rows' distance."""
+    rows, size = matrix.shape
+    if not rows:
+        return np.zeros(0, np.uint8), size
+    if matrix.strides[1] != 1 or matrix.strides[0] < 1:
+        matrix = np.ascontiguousarray(matrix)
+    step = matrix.strides[0]
+    return as_strided(matrix, ((rows - 1) * step + size,), (1,)), step
+
+
+def _without_blanks(form: NumberForm, matrix: Octets, bad: Mask) -> tuple[Mask | None, Mask]:
+    """Return which bad rows stay bad, and which are null: blank rows are bad, NULL or zero."""
+    rows = np.flatnonzero(bad)
+    blank = np.resize(np.frombuffer(form.blank, np.uint8), matrix.shape[1])
+    empty = rows[(matrix[rows] == blank).all(axis=1)]
+    nulls, still = bad.copy(), bad.copy()
+    if form.blank_is is not Blank.ERROR:
+        still[empty] = False
+    if form.blank_is is None:
+        nulls[empty] = False
+    return (still if still.any() else None), nulls
+
+
+def column_of(
+    form: NumberForm, words: Longs | Words, rows: int, nulls: Mask | None = None
+) -> pa.Array:
+    """Return the column whose values are in ``words``, one or two a row."""
+    bitmap = None
+    if nulls is not None and nulls.any():
+        bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(form.type, rows, [bitmap, pa.py_buffer(words)])
+
+
+@dataclass(frozen=True, slots=True)
+class DigitRows:
+    """Digits from 0 to 9, a row a number, all 0 for NULL; ``blank`` rows are written as blanks."""
+
+    digits: Octets
+    negative: Mask
+    blank: Mask
+
+
+def digits_of(values: pa.Array, number: Number, form: NumberForm) -> DigitRows:
+    """Return the digits that a picture holds; raises EncodeError for a value that does not fit."""
+    nulls = values.is_null().to_numpy(zero_copy_only=False)
+    if form.blank_is is not Blank.NULL:
+        no_nulls(values)
+    text, scale = _unscaled(values)
+    negative = pc.starts_with(text, "-").to_numpy(zero_copy_only=False)
+    if not number.signed and negative.any():
+        raise _misfit(values, negative, "a negative number in an unsigned field")
+    digits = _rescaled(values, pc.utf8_ltrim(text, "-"), number.scale - scale)
+    digits = pc.utf8_ltrim(digits, "0")
+    long = pc.greater(pc.utf8_length(digits), number.digits).to_numpy(zero_copy_only=False)
+    if long.any():
+        raise _misfit(values, long, f"a number of more than {number.digits} digits")
+    _, data = byte_view(pc.utf8_lpad(digits, number.digits, "0"))
+    matrix = data[: len(values) * number.digits].reshape(len(values), number.digits)
+    if form.blank_is is None:  # BLANK WHEN ZERO
+        nulls = (matrix == ord("0")).all(axis=1)
+    return DigitRows(matrix - np.uint8(ord("0")), negative, nulls)
+
+
+def _unscaled(values: pa.Array) -> tuple[pa.Array, int]:
+    """Return the units of numbers as text, 0 for NULL, and how many of them are decimal places."""
+    if pa.types.is_integer(values.type):
+        return pc.cast(values.fill_null(0), pa.string()), 0
+    if not pa.types.is_decimal(values.type):
+        raise EncodeError(f"{values.type} values in a field of decimal digits")
+    whole = pa.decimal128(38, 0)
+    units = pa.Array.from_buffers(
+        whole, len(values), values.buffers(), values.null_count, values.offset
+    )
+    return pc.cast(units, pa.string()).fill_null("0"), values.type.scale
+
+
+def unscaled_to(values: pa.Array, scale: int) -> pa.Array:
+    """Return numbers in units of 10^-scale as text with their signs; raises EncodeError."""
+    text, own = _unscaled(values)
+    minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
+    digits = _rescaled(values, pc.utf8_ltrim(text, "-"), scale - own)
+    digits = pc.utf8_lpad(pc.utf8_ltrim(digits, "0"), 1, "0")
+    return pc.binary_join_element_wise(minus, digits, "")
+
+
+def _rescaled(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
+    """Return the digits in units 10^-steps as large; digits that are lost must be zeros."""
+    if steps >= 0:
+        return pc.binary_join_element_wise(digits, "0" * steps, "")
+    padded = pc.utf8_lpad(digits, 1 - steps, "0")
+    lost = pc.not_equal(pc.utf8_slice_codeunits(padded, steps), "0" * -steps)
+    wrong = lost.to_numpy(zero_copy_only=False)
+    if wrong.any():
+        raise _misfit(values, wrong, "a number with more decimal places than the field")
+    return pc.utf8_slice_codeunits(padded, 0, steps)
+
+
+def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
+    row = int(np.argmax(wrong))
+    return encode_error(problem, row, values[row].as_py())
+
+
+def explain_number(field: Field, options: ValueOptions, problem: str) -> Explain:
+    """Return what explains why bytes are not such a number."""
+    page = page_of(field, options)
+    try:
+        digits = b"".join(page.encode(pa.array(list("0123456789"))).to_pylist())
+    except EncodeError:
+        digits = b""
+
+    def explain(raw: bytes) -> Reason:
+        if raw and not raw.strip(page.blank):
+            return Reason(f"blanks, {problem}", _BLANK_HINT)
+        if raw and not raw.strip(b"\0"):
+            return Reason(f"binary zeros, {problem}")
+        return Reason(problem, _likely(field, raw, digits))
+
+    return explain
+
+
+def _likely(field: Field, raw: bytes, digits: bytes) -> str:
+    """Return a question that names what the bytes look like, if anything."""
+    text = raw.hex()
+    body = raw[:-1] or raw
+    if field.usage is not Usage.ZONED and set(body) <= set(digits):
+        return "Is it zoned?"
+    if field.usage is not Usage.PACKED and text[:-1].isdigit() and text[-1] in _SIGN_NIBBLES:
+        return "Is it COMP-3?"
+    if body.isdigit() and 0x30 not in digits:
+        return "Is it ASCII?"
+    if set(body) <= set(range(0xF0, 0xFA)) and 0xF0 not in digits:
+        return "Is it EBCDIC?"
+    if "-" not in field.picture and text[-1:] in ("d", "b") and not _signed(field):
+        return "Is it signed?"
+    return ""
+
+
+def _signed(field: Field) -> bool:
+    return field.number is not None and field.number.signed
+
+
+EBCDIC_ZONE, ASCII_ZONE = 0xF0, 0x30
+_ZONES: Final = (EBCDIC_ZONE, ASCII_ZONE)
+_LEADING: Final = (Sign.LEADING, Sign.LEADING_SEPARATE)
+# ASCII overpunches are the characters of the EBCDIC ones; Micro Focus adds 0x40 to a digit instead.
+_ZONED_PLUS, _ZONED_MINUS, _MICRO_FOCUS_MINUS = b"{ABCDEFGHI", b"}JKLMNOPQR", b"pqrstuvwxy"
+
+
+def zone_of(field: Field, options: ValueOptions) -> int:
+    """Return the zone of a digit's byte in the field's code page; raises OptionError."""
+    page = page_of(field, options)
+    try:
+        first = page.encode(pa.array(["0"]))[0].as_py()
+    except EncodeError:
+        first = b""
+    if len(first) != 1 or first[0] not in _ZONES:
+        problem = f"the code page {page.name} has no digits of one byte"
+        raise OptionError(problem, where=Where(field=field.name))
+    return int(first[0])
+
+
+def digit_table(characters: bytes) -> Longs:
+    """Return what each byte is, of which ten are the digits from 0 to 9."""
+    found = np.full(256, WRONG)
+    found[list(characters)] = np.arange(10)
+    return found
+
+
+def _sign_table(zone: int, *, signed: bool, strict: bool) -> Longs:
+    """Return what each byte is that holds a digit and a sign."""
+    found = np.full(256, WRONG)
+    for minus, characters in _ebcdic_forms(strict) if zone == EBCDIC_ZONE else _ascii_forms(strict):
+        if signed or not minus:
+            found[list(characters)] = np.arange(10) + MINUS * minus
+    return found
+
+
+def _ebcdic_forms(strict: bool) -> list[tuple[bool, bytes]]:
+    """Return the ten bytes of each zone; C, D and F are the signs that a compiler writes."""
+    minus, plus = ("D", "CF") if strict else ("BD", "ACEF")
+    zones = [(True, z) for z in minus] + [(False, z) for z in plus]
+    return [(negative, bytes(int(z, 16) << 4 | d for d in range(10))) for negative, z in zones]
+
+
+def _ascii_forms(strict: bool) -> list[tuple[bool, bytes]]:
+    forms = [(False, b"0123456789"), (False, _ZONED_PLUS), (True, _ZONED_MINUS)]
+    return forms if strict else [*forms, (True, _MICRO_FOCUS_MINUS)]
+
+
+def decode_zoned(field: Field, options: ValueOptions) -> Decoder:
+    """Return the decoder of a DISPLAY number."""
+    number, form, zone = number_of(field), number_form(field, options), zone_of(field, options)
+    separate = _separate_signs(field, options)
+    if separate is None:
+        signs = _sign_table(zone, signed=number.signed, strict=options.strict)
+    else:
+        signs = np.full(256, WRONG)
+        signs[list(separate)] = 0, MINUS
+    held = DigitBytes(
+        digit_table(bytes(zone | digit for digit in range(10))),
+        base=10,
+        signs=signs,
+        sign_at=0 if number.sign in _LEADING else field.size - 1,
+        sign_base=10 if separate is None else 1,
+    )
+    return lambda matrix: decode_digits(form, held, matrix)
+
+
+def _separate_signs(field: Field, options: ValueOptions) -> bytes | None:
+    """Return the bytes of + and -, or None where the sign has no byte of its own."""
+    if number_of(field).sign not in (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE):
+        return None
+    page = page_of(field, options)
+    return b"".join(page.encode(pa.array(["+", "-"])).to_pylist())
+
+
+def encode_zoned(field: Field, options: ValueOptions) -> Encoder:
+    """Return the encoder of a DISPLAY number: overpunches C and D, F without a sign."""
+    number, form, zone = number_of(field), number_form(field, options), zone_of(field, options)
+    separate = _separate_signs(field, options)
+    leading = number.sign in _LEADING
+    plus, minus = _overpunches(zone)
+
+    def encode(values: pa.Array) -> Octets:
+        written = digits_of(values, number, form)
+        made = written.digits | np.uint8(zone)
+        at = 0 if leading else number.digits - 1
+        if separate:
+            signs = np.where(written.negative, separate[1], separate[0]).astype(np.uint8)
+            made = np.insert(made, 0 if leading else number.digits, signs, axis=1)
+        elif number.signed:
+            digit = written.digits[:, at]
+            made[:, at] = np.where(written.negative, minus[digit], plus[digit])
+        made[written.blank] = np.frombuffer(form.blank, np.uint8)
+        return made
+
+    return encode
+
+
+def _overpunches(zone: int) -> tuple[Octets, Octets]:
+    if zone == ASCII_ZONE:
+        return np.frombuffer(_ZONED_PLUS, np.uint8), np.frombuffer(_ZONED_MINUS, np.uint8)
+    digits = np.arange(10, dtype=np.uint8)
+    return digits | np.uint8(0xC0), digits | np.uint8(0xD0)
+
+
+def explain_zoned(field: Field, options: ValueOptions) -> Explain:
+    """Return what explains why bytes are not a DISPLAY number."""
+    return explain_number(field, options, "not a zoned number")
+
+
+_PACKED_PLUS, _PACKED_MINUS, _UNSIGNED = 0xC, 0xD, 0xF
+_BYTES: Final = np.arange(256)
+_HIGH, _LOW = _BYTES >> 4, _BYTES & 0xF
+_PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
+
+
+def _signs(*, signed: bool, strict: bool) -> Longs:
+    """Return what each last byte is: a digit and a sign."""
+    minus = [0xD] if strict else [0xB, 0xD]
+    plus = [0xC, 0xF] if strict else [0xA, 0xC, 0xE, 0xF]
+    found = np.where(np.isin(_LOW, minus) & signed, _HIGH + MINUS, WRONG)
+    found = np.where(np.isin(_LOW, plus), _HIGH, found)
+    return np.where(_HIGH > 9, WRONG, found)
+
+
+def _most_first(nibbles: int, digits: int) -> int:
+    """Return the greatest first byte: an even number of digits can leave a nibble without a digit."""
+    return 0x0F if nibbles > digits else 0xFF
+
+
+def decode_packed(field: Field, options: ValueOptions) -> Decoder:
+    """Return the decoder of COMP-3."""
+    number, form = number_of(field), number_form(field, options)
+    held = DigitBytes(
+        _PAIRS,
+        base=100,
+        signs=_signs(signed=number.signed, strict=options.strict),
+        sign_at=field.size - 1,
+        sign_base=10,
+        most_first=_most_first(2 * field.size - 1, number.digits),
+    )
+    return lambda matrix: decode_digits(form, held, matrix)
+
+
+def decode_unsigned_packed(field: Field, options: ValueOptions) -> Decoder:
+    """Return the decoder of COMP-6: no sign nibble."""
+    number, form = number_of(field), number_form(field, options)
+    most_first = _most_first(2 * field.size, number.digits)
+    held = DigitBytes(_PAIRS, base=100, most_first=most_first)
+    return lambda matrix: decode_digits(form, held, matrix)
+
+
+def encode_packed(field: Field, options: ValueOptions) -> Encoder:
+    """Return the encoder of COMP-3: signs C and D, F in an unsigned field."""
+    number, form = number_of(field), number_form(field, options)
+
+    def encode(values: pa.Array) -> Octets:
+        written = digits_of(values, number, form)
+        sign = np.where(
+            written.negative, _PACKED_MINUS, _PACKED_PLUS if number.signed else _UNSIGNED
+        )
+        nibbles = np.column_stack([written.digits, sign.astype(np.uint8)])
+        return _packed(nibbles, field.size, written.blank, form.blank)
+
+    return encode
+
+
+def encode_unsigned_packed(field: Field, options: ValueOptions) -> Encoder:
+    """Return the encoder of COMP-6."""
+    number, form = number_of(field), number_form(field, options)
+
+    def encode(values: pa.Array) -> Octets:
+        written = digits_of(values, number, form)
+        return _packed(written.digits, field.size, written.blank, form.blank)
+
+    return encode
+
+
+def _packed(nibbles: Octets, size: int, blank: Mask, filler: bytes) -> Octets:
+    padded = np.zeros((len(nibbles), 2 * size), np.uint8)
+    padded[:, 2 * size - nibbles.shape[1] :] = nibbles
+    made = padded[:, 0::2] << np.uint8(4) | padded[:, 1::2]
+    made[blank] = np.frombuffer(filler, np.uint8)
+    return made
+
+
+def explain_packed(field: Field, options: ValueOptions) -> Explain:
+    """Return what explains why bytes are not a packed number."""
+    return explain_number(field, options, "not a packed number")
+
+
+def explain_unsigned_packed(field: Field, options: ValueOptions) -> Explain:
+    """Return what explains why bytes are not a packed number without a sign nibble."""
+    return explain_number(field, options, "not a packed number without a sign nibble (COMP-6)")

@@ -1,0 +1,466 @@
+"""Code pages decode to a string column and the rows whose bytes are not characters.
+
+Pages of one byte a character: the whole column in one translation.
+
+Pages of two bytes a character, alone or between shift-out and shift-in among single bytes.
+
+Pages of Python's own codecs that are not one byte a character: UTF-8, Shift-JIS, ...
+
+National text: UTF-16 in either byte order.
+
+Text of varying length in a code page: a column of bytes to a column of text.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.gather import fixed_rows
+from trailgate.columnar.rows import byte_view, strings_of
+from trailgate.errors import EncodeError, Where
+
+
+class Text(NamedTuple):
+    """Decoded text: null in the rows of ``bad``, whose bytes are not characters of the page."""
+
+    values: pa.Array
+    bad: Mask | None = None
+
+
+class CodePage(Protocol):
+    """Bytes to characters and back; ``blank`` is what pads a field."""
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in messages."""
+        ...
+
+    @property
+    def blank(self) -> bytes:
+        """Return the bytes of a blank."""
+        ...
+
+    def decode(self, matrix: Octets) -> Text:
+        """Return the text of each row of bytes."""
+        ...
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Return the bytes of each text; raises EncodeError with its row as the record."""
+        ...
+
+
+def page_text(raw: bytes, page: CodePage) -> str:
+    """Return bytes as text; empty where they are not characters of the page."""
+    return page.decode(np.frombuffer(raw, np.uint8)[None, :]).values[0].as_py() or "" if raw else ""
+
+
+def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
+    """Return values that follow each other in UTF-8 ``data``."""
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
+    """Return a text for each row: its UTF-16 codes where ``kept``, none of them half a pair."""
+    sizes = np.ones(codes.shape, np.int8)
+    sizes += codes > 0x7F
+    sizes += codes > 0x7FF
+    lengths = np.where(kept, sizes, 0).sum(axis=1, dtype=np.int64)
+    return strings(codes[kept].astype("<u2").tobytes().decode("utf-16-le").encode(), lengths)
+
+
+def without(values: pa.Array, nulls: Mask | None) -> pa.Array:
+    """Return the values with null in the rows of ``nulls``."""
+    if nulls is None or not nulls.any():
+        return values
+    return values.take(pa.array(np.arange(len(values)), mask=nulls))
+
+
+def some(mask: Mask) -> Mask | None:
+    """Return the mask, or None where no row is in it."""
+    return mask if mask.any() else None
+
+
+def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> Text:
+    """Return the text of each row by a function of one value, called once a distinct value."""
+    return decode_distinct(fixed_rows(matrix), decode)
+
+
+def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Text:
+    """Return the text of each value, of which none is null, called once a distinct value."""
+    found = raws.dictionary_encode()
+    texts: list[str | None] = []
+    for raw in found.dictionary.to_pylist():
+        try:
+            text = decode(raw)
+            text.encode()  # half a surrogate pair is not text
+        except UnicodeError:
+            texts.append(None)
+        else:
+            texts.append(text)
+    values = pa.array(texts, pa.string()).take(found.indices)
+    bad = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    return Text(values, bad)
+
+
+def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> pa.Array:
+    """Return the bytes of each text by a function of one value, called once a distinct value."""
+    found = values.dictionary_encode()
+    made: list[bytes] = []
+    for number, text in enumerate(found.dictionary.to_pylist()):
+        try:
+            made.append(encode(text))
+        except UnicodeError:
+            row = found.indices.to_pylist().index(number)
+            raise not_in_page(page, text, row) from None
+    return pa.array(made, pa.binary()).take(found.indices)
+
+
+def not_in_page(page: str, text: str, row: int) -> EncodeError:
+    """Return the error of a text that a page cannot hold."""
+    return EncodeError(f"{text!r} has no form in the code page {page}", where=Where(record=row))
+
+
+NONE: Final = "\ufffe"  # a byte without a character; Python's charmap codecs mean the same by it
+
+
+@dataclass(frozen=True, slots=True)
+class SingleBytePage:
+    """A page of 256 characters."""
+
+    name: str
+    characters: str
+    _ascii: bytes = field(init=False, repr=False, compare=False)
+    sizes: npt.NDArray[np.uint8] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A byte that is not an ASCII character becomes 0x80, so that one test finds whether all are.
+        ascii_of = (min(ord(c), 0x80) for c in self.characters)
+        sizes = [0 if c == NONE else len(c.encode()) for c in self.characters]
+        object.__setattr__(self, "_ascii", bytes(ascii_of))
+        object.__setattr__(self, "sizes", np.array(sizes, np.uint8))
+
+    @property
+    def blank(self) -> bytes:
+        """Return the byte that pads."""
+        return bytes([self.characters.index(" ")])
+
+    @property
+    def codes(self) -> npt.NDArray[np.uint16]:
+        """Return the code of each byte's character."""
+        return np.array([ord(c) for c in self.characters], np.uint16)
+
+    def decode(self, matrix: Octets) -> Text:
+        """Return the text of each row of bytes."""
+        data = matrix.tobytes()
+        plain = data.translate(self._ascii)
+        if plain.isascii():
+            return Text(strings_of(np.frombuffer(plain, np.uint8).reshape(matrix.shape)))
+        sizes = self.sizes[matrix]
+        bad = some((sizes == 0).any(axis=1)) if NONE in self.characters else None
+        if bad is not None:
+            filled = np.where(bad[:, None], self.blank[0], matrix)
+            return Text(without(self.decode(filled).values, bad), bad)
+        text, _ = codecs.charmap_decode(data, "strict", self.characters)
+        return Text(strings(text.encode(), sizes.sum(axis=1, dtype=np.int64)))
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Return the bytes of each text; raises EncodeError with its row as the record."""
+        offsets, data = byte_view(values)
+        text = data[offsets[0] : offsets[-1]].tobytes().decode()
+        try:
+            made, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(self.characters))
+        except UnicodeEncodeError as error:
+            ends = pc.cumulative_sum(pc.utf8_length(values)).to_numpy()
+            row = int(np.searchsorted(ends, error.start, "right"))
+            raise not_in_page(self.name, values[row].as_py(), row) from None
+        lengths = pc.utf8_length(values).to_numpy().astype(np.int64)
+        return strings(made, lengths).view(pa.binary())
+
+
+Codes = npt.NDArray[np.uint16]
+SHIFT_OUT, SHIFT_IN = 0x0E, 0x0F
+_TABLES: Final = "trailgate.columnar.code_pages.tables.double_"
+# Which table a page's double bytes have, and what differs from it.
+DOUBLE_BYTES: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = MappingProxyType(
+    {
+        "300": ("300", MappingProxyType({})),
+        "930": ("300", MappingProxyType({0x4260: "\N{MINUS SIGN}"})),
+        "935": ("935", MappingProxyType({})),
+        "937": ("937", MappingProxyType({})),
+        "939": ("300", MappingProxyType({})),
+        "1364": ("1364", MappingProxyType({})),
+        "1388": ("1388", MappingProxyType({})),
+    }
+)
+
+
+@cache  # a fact table, read once it is wanted
+def double_codes(page: str) -> Codes:
+    """Return the code of the character of each pair of bytes; 0 is none."""
+    table, changes = DOUBLE_BYTES[page]
+    halves = np.frombuffer(
+        zlib.decompress(base64.b85decode(import_module(_TABLES + table).PACKED)), np.uint8
+    )
+    steps = halves[:65536].astype(np.uint16) | halves[65536:].astype(np.uint16) << 8
+    codes = np.cumsum(steps, dtype=np.uint16)
+    for pair, character in changes.items():
+        codes[pair] = ord(character)
+    codes.flags.writeable = False
+    return codes
+
+
+@cache
+def _pair_of(page: str) -> Mapping[str, bytes]:
+    codes = double_codes(page)
+    pairs = np.flatnonzero(codes)[::-1]  # of two pairs for a character the first one stays
+    texts = codes[pairs].tolist()
+    return {chr(c): p.to_bytes(2, "big") for c, p in zip(texts, pairs.tolist(), strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleBytePage:
+    """Two bytes a character, without shifts: DBCS fields."""
+
+    name: str
+
+    @property
+    def blank(self) -> bytes:
+        """Return the two bytes that pad: the wide blank."""
+        return _pair_of(self.name)["\N{IDEOGRAPHIC SPACE}"]
+
+    def decode(self, matrix: Octets) -> Text:
+        """Return the text of each row of bytes; an odd byte at its end is not a character."""
+        rows, width = matrix.shape
+        if width % 2:
+            return Text(pa.nulls(rows, pa.string()), np.ones(rows, bool))
+        codes = double_codes(self.name)[_pairs(matrix)]
+        bad = some((codes == 0).any(axis=1))
+        return Text(without(from_codes(codes, np.ones(codes.shape, bool)), bad), bad)
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Return the bytes of each text; raises EncodeError with its row as the record."""
+        return encode_each(values, self.name, self._encoded)
+
+    def _encoded(self, text: str) -> bytes:
+        pairs = _pair_of(self.name)
+        try:
+            return b"".join(pairs[character] for character in text)
+        except KeyError:
+            raise UnicodeError from None
+
+
+@dataclass(frozen=True, slots=True)
+class MixedPage:
+    """Single bytes, and pairs between shift-out and shift-in."""
+
+    name: str
+    single: SingleBytePage
+    double: DoubleBytePage
+    _codes: Codes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_codes", self.single.codes)
+
+    @property
+    def blank(self) -> bytes:
+        """Return the byte that pads."""
+        return self.single.blank
+
+    def decode(self, matrix: Octets) -> Text:
+        """Return the text of each row of bytes."""
+        shifted = ((matrix == SHIFT_OUT) | (matrix == SHIFT_IN)).any(axis=1)
+        if not shifted.any():
+            return self.single.decode(matrix)
+        if shifted.all():
+            return self._shifted(matrix)
+        plain, mixed = self.single.decode(matrix[~shifted]), self._shifted(matrix[shifted])
+        order = np.empty(len(matrix), np.int64)
+        order[~shifted] = np.arange(len(plain.values))
+        order[shifted] = np.arange(len(mixed.values)) + len(plain.values)
+        values = pa.concat_arrays([plain.values, mixed.values]).take(pa.array(order))
+        bad = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+        return Text(values, bad)
+
+    def _shifted(self, matrix: Octets) -> Text:
+        column = np.arange(matrix.shape[1])
+        shift = (matrix == SHIFT_OUT) | (matrix == SHIFT_IN)
+        last = np.maximum.accumulate(np.where(shift, column, -1), axis=1)
+        opened = np.take_along_axis(matrix, np.maximum(last, 0), axis=1) == SHIFT_OUT
+        double = opened & (last >= 0) & ~shift
+        first = double & ((column - last) % 2 == 1)
+        pairs = matrix.astype(np.uint16) << 8
+        pairs[:, :-1] |= matrix[:, 1:]
+        codes = np.where(double, double_codes(self.double.name)[pairs], self._codes[matrix])
+        kept = ~shift & (first | ~double)
+        unknown = kept & ((codes == ord(NONE)) | (double & (codes == 0)))
+        bad = some(unknown.any(axis=1) | _unbalanced(matrix, shift, column))
+        if bad is not None:
+            kept &= ~bad[:, None]
+        return Text(without(from_codes(codes, kept), bad), bad)
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Return the bytes of each text; raises EncodeError with its row as the record."""
+        return encode_each(values, self.name, self._encoded)
+
+    def _encoded(self, text: str) -> bytes:
+        made = bytearray()
+        pairs, single = _pair_of(self.double.name), self.single.characters
+        wide = False
+        for character in text:
+            narrow = character != NONE and character in single
+            if narrow == wide:
+                made.append(SHIFT_IN if wide else SHIFT_OUT)
+                wide = not wide
+            if narrow:
+                made.append(single.index(character))
+            elif character in pairs:
+                made += pairs[character]
+            else:
+                raise UnicodeError
+        if wide:
+            made.append(SHIFT_IN)
+        return bytes(made)
+
+
+def _pairs(matrix: Octets) -> Codes:
+    return np.ascontiguousarray(matrix).view(">u2").astype(np.uint16)
+
+
+def _unbalanced(matrix: Octets, shift: Mask, column: npt.NDArray[np.int64]) -> Mask:
+    """Return the rows whose shifts do not come in turn, or that have half a pair between them."""
+    depth = np.cumsum(
+        np.where(shift, np.where(matrix == SHIFT_OUT, 1, -1), 0), axis=1, dtype=np.int32
+    )
+    before = np.full(matrix.shape, -1)
+    before[:, 1:] = np.maximum.accumulate(np.where(shift, column, -1), axis=1)[:, :-1]
+    half = (matrix == SHIFT_IN) & ((column - before) % 2 == 0)
+    turned = (depth < 0) | (depth > 1)
+    found: Mask = turned.any(axis=1) | (depth[:, -1] != 0) | half.any(axis=1)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class CodecPage:
+    """A page by the name of a Python codec; each distinct value is decoded once."""
+
+    name: str
+
+    @property
+    def blank(self) -> bytes:
+        """Return the bytes that pad."""
+        return " ".encode(self.name)
+
+    def decode(self, matrix: Octets) -> Text:
+        """Return the text of each row of bytes."""
+        return decode_each(matrix, lambda raw: raw.decode(self.name))
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Return the bytes of each text; raises EncodeError with its row as the record."""
+        return encode_each(values, self.name, lambda text: text.encode(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Utf8Page:
+    """UTF-8, which Arrow checks by itself."""
+
+    name: str = "utf-8"
+
+    @property
+    def blank(self) -> bytes:
+        """Return the byte that pads."""
+        return b" "
+
+    def decode(self, matrix: Octets) -> Text:
+        """Return the text of each row of bytes."""
+        try:
+            return Text(fixed_rows(matrix).cast(pa.string()))
+        except pa.ArrowInvalid:
+            return decode_each(matrix, bytes.decode)
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Return the bytes of each text."""
+        return values.cast(pa.binary())
+
+
+@dataclass(frozen=True, slots=True)
+class NationalPage:
+    """Two bytes a character, four for those beyond the first 65,536."""
+
+    codec: str = "utf-16-be"
+    order: str = ">"
+    name: str = "UTF-16"
+
+    @property
+    def blank(self) -> bytes:
+        """Return the two bytes that pad."""
+        return " ".encode(self.codec)
+
+    def decode(self, matrix: Octets) -> Text:
+        """Return the text of each row of bytes."""
+        if matrix.shape[1] % 2:
+            return decode_each(matrix, lambda raw: raw.decode(self.codec))
+        codes = np.ascontiguousarray(matrix).view(f"{self.order}u2").astype(np.uint16)
+        if ((codes & 0xF800) == 0xD800).any():  # surrogates: pairs are decoded one by one
+            return decode_each(matrix, lambda raw: raw.decode(self.codec))
+        return Text(from_codes(codes, np.ones(codes.shape, bool)))
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Return the bytes of each text; raises EncodeError with its row as the record."""
+        return encode_each(values, self.name, lambda text: text.encode(self.codec))
+
+
+NATIONAL: Final = NationalPage()
+NATIONAL_LITTLE: Final = NationalPage("utf-16-le", "<")
+
+
+def decode_column(page: CodePage, values: pa.BinaryArray) -> Text:
+    """Return the text of each value; null stays null, and is not among the bad rows."""
+    nulls = values.is_null().to_numpy(zero_copy_only=False)
+    filled = values.fill_null(b"") if values.null_count else values
+    found = _whole(page, filled) if isinstance(page, SingleBytePage) else None
+    if found is None:
+        found = _each(page, filled)
+    return Text(without(found.values, nulls), found.bad)
+
+
+def _whole(page: SingleBytePage, values: pa.BinaryArray) -> Text | None:
+    """Return the text in one translation; None where a byte is not a character."""
+    offsets, data = byte_view(values)
+    flat = data[offsets[0] : offsets[-1]].reshape(1, -1)
+    text = page.decode(flat)
+    if text.bad is not None:
+        return None
+    sizes = page.sizes[flat[0]]
+    ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    _, made = byte_view(text.values)
+    return Text(strings(made, np.diff(ends[offsets - offsets[0]])))
+
+
+def _each(page: CodePage, values: pa.BinaryArray) -> Text:
+    """Return the text of each distinct value."""
+    if isinstance(page, CodecPage):
+        return decode_distinct(values, lambda raw: raw.decode(page.name))
+    found = values.dictionary_encode()
+    texts = []
+    for raw in found.dictionary.to_pylist():
+        row = np.frombuffer(raw, np.uint8).reshape(1, -1)
+        texts.append(page.decode(row).values[0].as_py() if raw else "")
+    decoded = pa.array(texts, pa.string()).take(found.indices)
+    bad = decoded.is_null().to_numpy(zero_copy_only=False) if decoded.null_count else None
+    return Text(decoded, bad)

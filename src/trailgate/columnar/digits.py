@@ -1,0 +1,153 @@
+"""Positions of operations: 20 digits whose text order is the operations' order; for people file:offset.
+
+Bytes as hexadecimal text and back, whole columns at once.
+
+Checksums of byte strings in one buffer, by which equal ones are recognised.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from trailgate.arrays import Longs
+from trailgate.columnar.gather import NO_NULLS, column, unfit
+from trailgate.columnar.kernels.texts import DIGITS, append_numbers, write_positions
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import text_view
+from trailgate.errors import DecodeError, OptionError, Where
+
+_SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
+
+
+def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
+    """Return 10 digits of file number and 10 of byte offset, one text a row.
+
+    Raises OptionError for a number that is negative or has more than 10 digits.
+    """
+    rows, width = len(offsets), 2 * DIGITS
+    texts = np.empty(rows * width, np.uint8)
+    files = np.full(rows, numbers, np.int64) if isinstance(numbers, int) else numbers
+    if write_positions(files, np.ascontiguousarray(offsets, np.int64), texts) >= 0:
+        raise OptionError(f"a part of a position has 1 to {DIGITS} digits")
+    ends = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(texts))
+
+
+def numbered(texts: pa.StringArray, numbers: Longs) -> pa.StringArray:
+    """Return each text, a point, and ten digits of a number; there are no nulls."""
+    offsets, data = text_view(texts)
+    placed = np.empty(len(texts) + 1, np.int32)
+    out = np.empty(int(offsets[-1]) - int(offsets[0]) + len(texts) * (DIGITS + 1) + SPARE, np.uint8)
+    size = append_numbers(data, offsets, np.ascontiguousarray(numbers, np.int64), placed, out)
+    if size < 0:
+        raise unfit(size, len(data))
+    return column(placed, out, NO_NULLS, text=True)
+
+
+def parse_position(text: str) -> tuple[int, int]:
+    """Return (file number, byte offset) of a position, in its long or its short form; raises OptionError."""
+    if matched := _SHORT.fullmatch(text):
+        return int(matched[1]), int(matched[2])
+    if len(text) != 2 * DIGITS or not (text.isascii() and text.isdigit()):
+        raise OptionError(
+            f"{text!r} is not a position",
+            hint=f"A position is file:offset, as 0:679, or {DIGITS} digits of each together",
+        )
+    return int(text[:DIGITS]), int(text[DIGITS:])
+
+
+def long_position(number: int, offset: int) -> str:
+    """Return the 20 digits of a position."""
+    return f"{number:0{DIGITS}}{offset:0{DIGITS}}"
+
+
+def short_position(text: str | None) -> str:
+    """Return a position of 20 digits as file:offset, for people; empty for none."""
+    return "" if not text else f"{int(text[:DIGITS])}:{int(text[DIGITS:])}"
+
+
+LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
+UPPER: Final = np.frombuffer(b"".join(b"%02X" % n for n in range(256)), "V2")
+_INVALID: Final = 0xFF
+
+
+def _digit_values() -> npt.NDArray[np.uint8]:
+    table = np.full(256, _INVALID, np.uint8)
+    for value, digit in enumerate("0123456789abcdef"):
+        table[[ord(digit), ord(digit.upper())]] = value
+    table.setflags(write=False)
+    return table
+
+
+_VALUES: Final = _digit_values()
+
+
+def to_hex(values: pa.BinaryArray, digits: npt.NDArray[np.void] = UPPER) -> pa.StringArray:
+    """Return two digits a byte; null stays null."""
+    ends, content = _parts(values)
+    text = pa.py_buffer(np.ascontiguousarray(digits[content]))
+    return pa.StringArray.from_buffers(
+        len(values), pa.py_buffer(ends * np.int32(2)), text, _validity(values)
+    )
+
+
+def from_hex(values: pa.StringArray) -> pa.BinaryArray:
+    """Return the bytes; null stays null.
+
+    Raises DecodeError, with the row as its record, for what is not pairs of hex digits.
+    """
+    valid = _validity(values)
+    ends, content = _parts(values.fill_null("") if valid is not None else values)
+    digits = _VALUES[content]
+    odd = np.diff(ends) % 2 != 0
+    if odd.any() or (digits == _INVALID).any():
+        row = _first_bad(ends, digits, odd)
+        raw = content[ends[row] : ends[row + 1]].tobytes()
+        problem = "not pairs of hexadecimal digits"
+        raise DecodeError(problem, where=Where(record=row, raw=raw))
+    data = (digits[0::2] << 4) | digits[1::2]
+    return pa.BinaryArray.from_buffers(
+        pa.binary(),
+        len(values),
+        [valid, pa.py_buffer(ends // np.int32(2)), pa.py_buffer(data)],
+    )
+
+
+def _parts(values: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Return the offsets of a column of bytes or text, from 0 on, and its content."""
+    if not len(values):
+        return np.zeros(1, np.int32), np.zeros(0, np.uint8)
+    _, offsets, data = values.buffers()
+    ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
+    content = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
+    return ends - ends[0], content
+
+
+def _validity(values: pa.Array) -> pa.Buffer | None:
+    if not values.null_count:
+        return None
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def _first_bad(
+    ends: npt.NDArray[np.int32], digits: npt.NDArray[np.uint8], odd: npt.NDArray[np.bool_]
+) -> int:
+    total = np.concatenate([[0], np.cumsum(digits == _INVALID)])
+    bad = odd | (total[ends[1:]] > total[ends[:-1]])
+    return int(np.argmax(bad))
+
+
+def checksums(data: Any, starts: Longs, ends: Longs) -> list[int]:
+    """Return the CRC-32 of each byte string."""
+    view = memoryview(data)
+    return [
+        zlib.crc32(view[begin:end])
+        for begin, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]

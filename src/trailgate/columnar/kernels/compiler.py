@@ -1,0 +1,290 @@
+"""What the code of a compiled kernel is made of: numba's cache on disk compares the kernel's own file alone.
+
+Indexes of compiled kernels without a test of their sign.
+
+Python counts a negative index from the end, so numba tests each one and adds the array's length where it is negative. Kernels never
+have one: with ``NUMBA_BOUNDSCHECK`` it is an error, as is one beyond the end. Without the tests some loops need a third less time.
+
+The few instructions that numba cannot express, emitted as LLVM's (see ``words``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import FunctionType
+from typing import Any, Final
+
+import numba
+from llvmlite import ir
+from numba.core import ir as numba_ir
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.typed_passes import NopythonTypeInference
+from numba.extending import intrinsic
+
+_KERNELS: Final = "trailgate.columnar.kernels"
+_COMPILER: Final = ("compiled.py", "compiler.py")
+_CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
+
+
+def fingerprint(function: Callable[..., Any], mark: str) -> str:
+    """Return a digest of a kernel, of the functions with this mark that it calls, of the constants that they name, and of what compiles them."""
+    digest = hashlib.sha256(_compiler())
+    for part in sorted(set(_parts(function, mark, set()))):
+        digest.update(part.encode())
+    return digest.hexdigest()
+
+
+@cache
+def _compiler() -> bytes:
+    checked = bytes([bool(numba.config.BOUNDSCHECK)])
+    sources = (pkgutil.get_data(_KERNELS, name) for name in _COMPILER)
+    return checked + b"".join(source or b"" for source in sources)
+
+
+def _parts(function: Callable[..., Any], mark: str, seen: set[int]) -> Iterator[str]:
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    assert isinstance(function, FunctionType)
+    code = function.__code__
+    yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames))
+    for name in code.co_names:
+        value: Any = function.__globals__.get(name)
+        if hasattr(value, mark):
+            yield from _parts(value, mark, seen)
+        elif isinstance(value, _CONSTANTS):
+            yield repr((name, value))
+
+
+def _unsigned(_typing: Any, index: Any) -> Any:
+    """Return an integer as an unsigned one of the same bits; anything else as it is."""
+    signed = isinstance(index, numba.types.Integer) and index.signed
+    found = numba.types.uintp if signed else index
+
+    def code(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        if not signed:
+            return arguments[0]
+        wide = context.cast(builder, arguments[0], index, numba.types.intp)
+        return context.cast(builder, wide, numba.types.intp, numba.types.uintp)
+
+    return found(index), code
+
+
+UNSIGNED: Final = intrinsic(_unsigned)
+_NAMES: Final = ("unsigned", "index")
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class UnsignedIndexes(FunctionPass):  # type: ignore[misc]  # numba has no types
+    """Makes each index that is read or written at an unsigned number."""
+
+    _name = "unsigned_indexes"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Change the function's statements; return whether any did."""
+        for block in state.func_ir.blocks.values():
+            block.body = [each for statement in block.body for each in _changed(statement, block)]
+        return True
+
+
+def _changed(statement: Any, block: Any) -> list[Any]:
+    place = statement.value if isinstance(statement, numba_ir.Assign) else statement
+    if not (
+        isinstance(place, numba_ir.SetItem)
+        or (isinstance(place, numba_ir.Expr) and place.op == "getitem")
+    ):
+        return [statement]
+    function, index = (block.scope.redefine(f"${name}", statement.loc) for name in _NAMES)
+    called = numba_ir.Expr.call(function, [place.index], (), statement.loc)
+    named = numba_ir.Assign(
+        numba_ir.Global("UNSIGNED", UNSIGNED, statement.loc), function, statement.loc
+    )
+    place.index = index
+    return [named, numba_ir.Assign(called, index, statement.loc), statement]
+
+
+class KernelCompiler(CompilerBase):  # type: ignore[misc]  # numba has no types
+    """numba's compiler with unsigned indexes."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return numba's passes, and ours before types are found."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        at = next(n for n, (each, _) in enumerate(passes.passes) if each is NopythonTypeInference)
+        passes.passes.insert(at, (UnsignedIndexes, UnsignedIndexes.__doc__))
+        passes.finalize()
+        return [passes]
+
+
+_WORD: Final = ir.IntType(64)
+
+
+def _loading(_typing: Any, data: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_pointer(context, builder, signature, arguments), align=1)
+
+    return numba.types.uint64(data, at), code
+
+
+def _storing(kind: ir.IntType) -> Any:
+    def typed(_typing: Any, data: Any, at: Any, _word: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            lowest = arguments[2] if kind is _WORD else builder.trunc(arguments[2], kind)
+            place = _pointer(context, builder, signature, arguments, kind)
+            builder.store(lowest, place, align=1)
+            return context.get_dummy_value()
+
+        return numba.types.void(data, at, numba.types.uint64), code
+
+    return typed
+
+
+def _moving(_typing: Any, out: Any, to: Any, data: Any, at: Any) -> Any:
+    lanes = ir.VectorType(ir.IntType(8), 32)
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _pointer(context, builder, signature, arguments[2:], lanes, which=2)
+        loaded = builder.load(place, align=1)
+        builder.store(loaded, _pointer(context, builder, signature, arguments, lanes), align=1)
+        return context.get_dummy_value()
+
+    return numba.types.void(out, to, data, at), code
+
+
+def _marking(_typing: Any, data: Any, at: Any, _byte: Any) -> Any:
+    lanes = ir.VectorType(ir.IntType(8), 64)
+    undefined = ir.Constant(lanes, ir.Undefined)
+    every = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _pointer(context, builder, signature, arguments, lanes)
+        first = builder.insert_element(undefined, arguments[2], ir.Constant(ir.IntType(32), 0))
+        wanted = builder.shuffle_vector(first, undefined, every)
+        equal = builder.icmp_unsigned("==", builder.load(place, align=1), wanted)
+        return builder.bitcast(equal, _WORD)
+
+    return numba.types.uint64(data, at, numba.types.uint8), code
+
+
+def _splat(byte: int, width: int) -> ir.Constant:
+    return ir.Constant(ir.VectorType(ir.IntType(8), width), [byte] * width)
+
+
+def _any_of(builder: Any, loaded: Any, width: int, wanted: bytes, below: int = 0) -> Any:
+    """Return a word with a bit for each byte that is wanted, or lower than ``below``."""
+    tests = [builder.icmp_unsigned("==", loaded, _splat(byte, width)) for byte in wanted]
+    if below:
+        tests.append(builder.icmp_unsigned("<", loaded, _splat(below, width)))
+    found = tests[0]
+    for test in tests[1:]:
+        found = builder.or_(found, test)
+    bits = builder.bitcast(found, ir.IntType(width))
+    return bits if width == 64 else builder.zext(bits, _WORD)
+
+
+def _loaded(context: Any, builder: Any, signature: Any, arguments: Any, width: int) -> Any:
+    lanes = ir.VectorType(ir.IntType(8), width)
+    return builder.load(_pointer(context, builder, signature, arguments, lanes), align=1)
+
+
+def _with_upper(builder: Any, lower: Any, upper: Any) -> Any:
+    return builder.or_(lower, builder.shl(upper, ir.Constant(_WORD, 32)))
+
+
+def _text(_typing: Any, data: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 32)
+        upper = _any_of(builder, loaded, 32, b"&>\r")
+        return _with_upper(builder, _any_of(builder, loaded, 32, b"<"), upper)
+
+    return numba.types.uint64(data, at), code
+
+
+def _string(_typing: Any, data: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 32)
+        upper = _any_of(builder, loaded, 32, b"\\", below=32)
+        return _with_upper(builder, _any_of(builder, loaded, 32, b'"'), upper)
+
+    return numba.types.uint64(data, at), code
+
+
+def _value(_typing: Any, data: Any, at: Any, _quote: Any) -> Any:
+    undefined = ir.Constant(ir.VectorType(ir.IntType(8), 32), ir.Undefined)
+    every = ir.Constant(ir.VectorType(ir.IntType(32), 32), [0] * 32)
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 32)
+        first = builder.insert_element(undefined, arguments[2], ir.Constant(ir.IntType(32), 0))
+        wanted = builder.shuffle_vector(first, undefined, every)
+        bits = builder.bitcast(builder.icmp_unsigned("==", loaded, wanted), ir.IntType(32))
+        upper = _any_of(builder, loaded, 32, b"&<", below=32)
+        return _with_upper(builder, builder.zext(bits, _WORD), upper)
+
+    return numba.types.uint64(data, at, numba.types.uint8), code
+
+
+def _name_end(_typing: Any, data: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 16)
+        return _any_of(builder, loaded, 16, b"/>=", below=33)
+
+    return numba.types.uint64(data, at), code
+
+
+def _control(_typing: Any, data: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 64)
+        blanks = _any_of(builder, loaded, 64, b"\t\n\r")
+        controls = builder.icmp_unsigned("<", loaded, _splat(32, 64))
+        return builder.and_(builder.bitcast(controls, _WORD), builder.not_(blanks))
+
+    return numba.types.uint64(data, at), code
+
+
+def _high(_typing: Any, data: Any, at: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _loaded(context, builder, signature, arguments, 64)
+        return builder.bitcast(builder.icmp_signed("<", loaded, _splat(0, 64)), _WORD)
+
+    return numba.types.uint64(data, at), code
+
+
+def _counting(_typing: Any, _word: Any) -> Any:
+    def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return numba.types.int64(numba.types.uint64), code
+
+
+def _pointer(
+    context: Any,
+    builder: Any,
+    signature: Any,
+    arguments: Any,
+    kind: ir.Type = _WORD,
+    which: int = 0,
+) -> Any:
+    array = context.make_array(signature.args[which])(context, builder, arguments[0])
+    return builder.bitcast(builder.gep(array.data, [arguments[1]]), kind.as_pointer())
+
+
+load8: Final[Any] = intrinsic(_loading)
+store2: Final[Any] = intrinsic(_storing(ir.IntType(16)))
+store4: Final[Any] = intrinsic(_storing(ir.IntType(32)))
+store8: Final[Any] = intrinsic(_storing(_WORD))
+move32: Final[Any] = intrinsic(_moving)
+marks64: Final[Any] = intrinsic(_marking)
+first_mark: Final[Any] = intrinsic(_counting)
+text_marks: Final[Any] = intrinsic(_text)
+value_marks: Final[Any] = intrinsic(_value)
+string_marks: Final[Any] = intrinsic(_string)
+name_end_marks: Final[Any] = intrinsic(_name_end)
+control_marks64: Final[Any] = intrinsic(_control)
+high_marks64: Final[Any] = intrinsic(_high)

@@ -1,0 +1,113 @@
+"""Texts of columns compared with one another.
+
+Rows that have the same key, found without sorting.
+
+Texts to numbers that are the same on every machine and in every run.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.kernels.compiled import inner, kernel
+
+
+@kernel()
+def first_other(offsets: Offsets, data: Octets, rows: Longs) -> int:
+    """Return the first row whose text is not that of the row it is compared with, or -1."""
+    for row in range(len(rows)):
+        other = rows[row]
+        if other != row and not alike(offsets, data, row, offsets, data, other):
+            return row
+    return -1
+
+
+@kernel(writes=("differ",))
+def mark_differing(
+    offsets: Offsets,
+    data: Octets,
+    valid: Octets,
+    other_offsets: Offsets,
+    other_data: Octets,
+    other_valid: Octets,
+    differ: Mask,
+) -> None:
+    """Mark the rows where two columns differ, also in which are null; bits of validity may be left out where all are valid."""
+    for row in range(len(differ)):
+        null, other_null = is_null(valid, row), is_null(other_valid, row)
+        if null or other_null:
+            differ[row] = null != other_null
+        else:
+            differ[row] = not alike(offsets, data, row, other_offsets, other_data, row)
+
+
+@inner
+def is_null(valid: Octets, row: int) -> bool:
+    """Return whether a row is null."""
+    return len(valid) > 0 and not (valid[row >> 3] >> (row & 7)) & 1
+
+
+@inner
+def alike(
+    offsets: Offsets, data: Octets, row: int, other_offsets: Offsets, other_data: Octets, other: int
+) -> bool:
+    """Return whether the texts of two rows are the same."""
+    start, size = offsets[row], offsets[row + 1] - offsets[row]
+    other_start = other_offsets[other]
+    if other_offsets[other + 1] - other_start != size:
+        return False
+    for byte in range(size):
+        if data[start + byte] != other_data[other_start + byte]:
+            return False
+    return True
+
+
+FULL: Final = -1
+
+
+@kernel(writes=("codes", "known", "sizes"))
+def code_keys(keys: Longs, codes: Longs, known: Longs, sizes: Longs) -> int:
+    """Write a number for each different key, in order of occurrence, and count its rows.
+
+    Returns how many there are, ``FULL`` for more than ``known`` has room for.
+    """
+    count = code = 0
+    for row in range(len(keys)):
+        if count == 0 or known[code] != keys[row]:
+            code = 0
+            while code < count and known[code] != keys[row]:
+                code += 1
+            if code == count:
+                if count == len(known):
+                    return FULL
+                known[count], sizes[count] = keys[row], 0
+                count += 1
+        codes[row] = code
+        sizes[code] += 1
+    return count
+
+
+@kernel(writes=("rows", "next_place"))
+def order_rows(codes: Longs, next_place: Longs, rows: Longs) -> None:
+    """Write the rows by their codes; ``next_place`` is where the rows of each code begin."""
+    for row in range(len(codes)):
+        code = codes[row]
+        rows[next_place[code]] = row
+        next_place[code] += 1
+
+
+PRIME = 2147483647  # all products below stay within 64 bits
+FACTOR = 16777619
+
+
+@kernel(writes=("found",))
+def hash_texts(data: Octets, offsets: Offsets, found: Longs) -> int:
+    """Write a number from 0 to ``PRIME`` - 1 for each text; return how many there are."""
+    count = len(found)
+    for row in range(count):
+        number = 1
+        for place in range(offsets[row], offsets[row + 1]):
+            number = (number * FACTOR + int(data[place]) + 1) % PRIME
+        found[row] = number
+    return count

@@ -1,0 +1,402 @@
+"""Texts measured and laid out in lines of a width.
+
+Positions as digits.
+
+Times since 1970 as text.
+
+Rows of text from columns: literals and values in turn, the sizes of all rows first, then their bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import SPARE, copy_value, move32
+
+GAP = 2  # columns between two texts of a line
+JOINED, SPACED, BROKEN = 0, 1, 2  # what is before a text: nothing, a gap, or a line break
+
+
+@kernel(writes=("sizes",))
+def measure_ascii(data: Octets, offsets: Offsets, sizes: Longs) -> int:
+    """Write how many columns each text takes, -1 where it is not printable ASCII; return how many those are."""
+    others = 0
+    for row in range(len(sizes)):
+        size = offsets[row + 1] - offsets[row]
+        for place in range(offsets[row], offsets[row + 1]):
+            if data[place] < 32 or data[place] > 126:
+                size = -1
+                break
+        sizes[row] = size
+        others += size < 0
+    return others
+
+
+@kernel(writes=("before", "trimmed", "fits"))
+def flow_texts(
+    sizes: Longs,
+    starts: Longs,
+    width: int,
+    indent: int,
+    before: Octets,
+    trimmed: Octets,
+    fits: Octets,
+) -> int:
+    """Write what is before each text of each row, and which text ends its row's first line; return how many rows do not fit.
+
+    A row does not fit where a text is longer than a line, or has no size.
+    """
+    wrong = 0
+    for row in range(len(fits)):
+        used = indent
+        begun = False
+        first = True
+        fits[row] = 1
+        for part in range(starts[row], starts[row + 1]):
+            size = sizes[part]
+            before[part] = JOINED
+            if begun and used + GAP + size > width:
+                before[part] = BROKEN
+                used = indent
+                if first:
+                    trimmed[part - 1] = 1
+                first = False
+            elif begun:
+                before[part] = SPACED
+                used += GAP
+            if size < 0 or used + size > width:
+                fits[row] = 0
+                wrong += 1
+                break
+            used += size
+            begun = True
+        if begun and first:
+            trimmed[starts[row + 1] - 1] = 1
+    return wrong
+
+
+HALF: Final = 5  # digits: 32 bit division is several times faster than 64 bit
+DIGITS: Final = 2 * HALF
+LIMIT: Final = 10**HALF
+ZERO: Final = ord("0")
+POINT: Final = ord(".")
+OUTSIDE: Final = -1
+MOST: Final = 2**31 - 1  # Arrow counts the bytes of texts in int32
+TEN: Final = np.uint32(10)
+
+
+@inner
+def _write_number(number: int, texts: Octets, place: int) -> None:
+    """Write a number as ten digits."""
+    upper = np.uint32(np.uint64(number) // np.uint64(LIMIT))
+    lower = np.uint32(np.uint64(number) - np.uint64(upper) * np.uint64(LIMIT))
+    for digit in range(HALF - 1, -1, -1):
+        rest = upper // TEN
+        texts[place + digit] = ZERO + upper - rest * TEN
+        upper = rest
+        rest = lower // TEN
+        texts[place + HALF + digit] = ZERO + lower - rest * TEN
+        lower = rest
+
+
+@kernel(writes=("texts",))
+def write_positions(numbers: Longs, offsets: Longs, texts: Octets) -> int:
+    """Write number and offset as ten digits each; return the first row in which one is not of ten digits, or -1."""
+    for row in range(len(numbers)):
+        number, offset = numbers[row], offsets[row]
+        if min(number, offset) < 0 or max(number, offset) >= LIMIT * LIMIT:
+            return row
+        place = 2 * DIGITS * row
+        if row and number == numbers[row - 1]:
+            for digit in range(DIGITS):
+                texts[place + digit] = texts[place + digit - 2 * DIGITS]
+        else:
+            _write_number(number, texts, place)
+        _write_number(offset, texts, place + DIGITS)
+    return -1
+
+
+@kernel(writes=("placed", "out"))
+def append_numbers(
+    data: Octets, offsets: Offsets, numbers: Longs, placed: Offsets, out: Octets
+) -> int:
+    """Copy each text of a column, and after it a point and a number of ten digits; return the bytes, or ``OUTSIDE``.
+
+    ``placed`` becomes the offsets, with an item more than texts; ``out`` has ``SPARE`` bytes more than all.
+    """
+    to = np.int64(0)
+    placed[0] = 0
+    for row in range(len(numbers)):
+        start = np.int64(offsets[row])
+        size = np.int64(offsets[row + 1]) - start
+        last = to + size + 1 + DIGITS
+        if start < 0 or size < 0 or start + size > len(data) or last > min(len(out) - SPARE, MOST):
+            return OUTSIDE
+        copy_value(data, start, size, out, to)
+        out[to + size] = POINT
+        _write_number(numbers[row], out, to + size + 1)
+        to = last
+        placed[row + 1] = to
+    return int(to)
+
+
+SECOND: Final = 1_000_000
+DAY: Final = 86_400 * SECOND
+YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
+WHOLE: Final = 19  # characters up to the seconds
+LONGEST: Final = 26  # with a point and six digits
+DATE, CLOCK = 7, 12  # characters of YYYYDDD and HHMMSSffffff
+
+
+@kernel(writes=("offsets", "out"))
+def write_times(micros: Longs, marks: Octets, trimmed: bool, offsets: Offsets, out: Octets) -> int:
+    """Write YYYY-MM-DD?HH?MI?SS?ffffff of each time; return the first row that is not in the years 1 to 9999, or -1.
+
+    ``marks`` are what is before hours, minutes, seconds and the fraction. With ``trimmed`` a fraction of zeros is left out. ``out`` has
+    ``LONGEST`` bytes a row.
+    """
+    to = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(micros)):
+        value = micros[row]
+        if value < YEAR_1 or value >= YEAR_10000:
+            return row
+        if row and value == micros[row - 1]:
+            size = to - np.int64(offsets[row - 1])
+            for at in range(size):
+                out[to + at] = out[to + at - size]
+        else:
+            size = write_time(value, marks, trimmed, out, to)
+        to += size
+        offsets[row + 1] = to
+    return -1
+
+
+@kernel(writes=("dates", "clocks"))
+def write_ordinals(micros: Longs, dates: Octets, clocks: Octets) -> int:
+    """Write YYYYDDD and HHMMSSffffff of each time; return the first row that is not in the years 1 to 9999, or -1.
+
+    ``dates`` has ``DATE`` bytes a row, ``clocks`` has ``CLOCK``.
+    """
+    for row in range(len(micros)):
+        value = micros[row]
+        if value < YEAR_1 or value >= YEAR_10000:
+            return row
+        if row and value == micros[row - 1]:
+            for at in range(DATE):
+                dates[row * DATE + at] = dates[row * DATE + at - DATE]
+            for at in range(CLOCK):
+                clocks[row * CLOCK + at] = clocks[row * CLOCK + at - CLOCK]
+            continue
+        days = value // DAY
+        year, _, _ = civil(days)
+        first = since_march(year, 1, 1)
+        digits(year, dates, row * DATE, 4)
+        digits(days - first + 1, dates, row * DATE + 4, 3)
+        rest = value - days * DAY
+        seconds = rest // SECOND
+        digits(seconds // 3600, clocks, row * CLOCK, 2)
+        digits(seconds // 60 % 60, clocks, row * CLOCK + 2, 2)
+        digits(seconds % 60, clocks, row * CLOCK + 4, 2)
+        digits(rest - seconds * SECOND, clocks, row * CLOCK + 6, 6)
+    return -1
+
+
+@inner
+def write_time(value: int, marks: Octets, trimmed: bool, out: Octets, to: int) -> int:
+    """Write one time; return how many bytes."""
+    days = value // DAY
+    rest = value - days * DAY
+    seconds = rest // SECOND
+    fraction = rest - seconds * SECOND
+    year, month, day = civil(days)
+    digits(year, out, to, 4)
+    out[to + 4] = 45
+    digits(month, out, to + 5, 2)
+    out[to + 7] = 45
+    digits(day, out, to + 8, 2)
+    out[to + 10] = marks[0]
+    digits(seconds // 3600, out, to + 11, 2)
+    out[to + 13] = marks[1]
+    digits(seconds // 60 % 60, out, to + 14, 2)
+    out[to + 16] = marks[2]
+    digits(seconds % 60, out, to + 17, 2)
+    if trimmed and fraction == 0:
+        return WHOLE
+    out[to + WHOLE] = marks[3]
+    digits(fraction, out, to + WHOLE + 1, 6)
+    return LONGEST
+
+
+@inner
+def digits(number: int, out: Octets, to: int, width: int) -> None:
+    """Write a number in that many digits."""
+    rest = np.uint32(number)
+    for place in range(width - 1, -1, -1):
+        whole = rest // np.uint32(10)
+        out[to + place] = ZERO + rest - whole * np.uint32(10)
+        rest = whole
+
+
+@inner
+def civil(days: int) -> tuple[int, int, int]:
+    """Return year, month and day of the proleptic Gregorian calendar, for days since 1970."""
+    # Years begin in March, so that the leap day is their last; an era has 400 of them.
+    shifted = days + 719_468
+    era = shifted // 146_097
+    of_era = shifted - era * 146_097
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153
+    day = of_year - (153 * month + 2) // 5 + 1
+    after = 1 if month >= 10 else 0
+    return year + era * 400 + after, month + 3 - 12 * after, day
+
+
+@inner
+def since_march(year: int, month: int, day: int) -> int:
+    """Return the days since 1970 of a date, as ``civil`` reads them."""
+    past = 1 if month <= 2 else 0
+    years = year - past
+    days = 365 * years + years // 4 - years // 100 + years // 400
+    return days + (153 * (month + 12 * past - 3) + 2) // 5 + day - 1 - 719_468
+
+
+# How a value is written; a null is written as nothing.
+BARE, QUOTED, ESCAPED = range(3)  # as it is; in quotes; in quotes, with each quote in it doubled
+BLOCK: Final = 1024  # rows
+
+
+@kernel(writes=("sizes",))
+def measure_rows(
+    kinds: Longs,
+    literals: Longs,
+    data: Octets,
+    offsets: Longs,
+    valid: Mask,
+    valid_at: Longs,
+    quote: int,
+    sizes: Longs,
+) -> int:
+    """Write how many bytes each row has; return 0, or ``OUTSIDE`` for a value that is not within the data.
+
+    Piece p is the literal literals[p]:literals[p + 1] (of other bytes) and after it a value; a last literal ends the row. Value ``row`` of it is
+    data[offsets[p * (rows + 1) + row]:...], null where valid[valid_at[p] + row] is not set; ``valid_at`` is -1 for a
+    piece without nulls.
+    """
+    rows = len(sizes)
+    for block in range(0, rows, BLOCK):
+        stop = min(block + BLOCK, rows)
+        for row in range(block, stop):
+            sizes[row] = literals[len(kinds) + 1]
+        for piece in range(len(kinds)):
+            base, mask, kind = piece * (rows + 1), valid_at[piece], kinds[piece]
+            for row in range(block, stop):
+                if mask >= 0 and not valid[mask + row]:
+                    continue
+                start, end = offsets[base + row], offsets[base + row + 1]
+                if start < 0 or end < start or end > len(data):
+                    return OUTSIDE
+                size = end - start
+                if kind != BARE:
+                    size += 2
+                if kind == ESCAPED:
+                    for at in range(start, end):
+                        size += data[at] == quote
+                sizes[row] += size
+    return 0
+
+
+@kernel(writes=("out",))
+def write_rows(
+    kinds: Longs,
+    texts: Octets,
+    literals: Longs,
+    data: Octets,
+    offsets: Longs,
+    valid: Mask,
+    valid_at: Longs,
+    quote: int,
+    sizes: Longs,
+    to: Longs,
+    out: Octets,
+) -> int:
+    """Write each row from ``to``, as ``measure_rows`` has measured it; return 0, or ``OUTSIDE`` where it has not so many bytes.
+
+    No byte beyond a row is written: rows may be anywhere in ``out``.
+    """
+    rows = len(sizes)
+    for row in range(rows):
+        at, limit = to[row], to[row] + sizes[row]
+        if at < 0 or limit > len(out):
+            return OUTSIDE
+        for piece in range(len(kinds)):
+            begin = literals[piece]
+            size = literals[piece + 1] - begin
+            if at + size > limit:
+                return OUTSIDE
+            copy_within(texts, begin, size, out, at, limit)
+            at += size
+            mask = valid_at[piece]
+            if mask >= 0 and not valid[mask + row]:
+                continue
+            base, kind = piece * (rows + 1) + row, kinds[piece]
+            start = offsets[base]
+            size = offsets[base + 1] - start
+            if at + size + 2 * (kind != BARE) > limit:
+                return OUTSIDE
+            if kind == BARE:
+                copy_within(data, start, size, out, at, limit)
+                at += size
+            elif kind == QUOTED:
+                out[at] = quote
+                copy_within(data, start, size, out, at + 1, limit)
+                out[at + 1 + size] = quote
+                at += size + 2
+            else:
+                at = escape(data, start, size, quote, out, at, limit)
+                if at < 0:
+                    return OUTSIDE
+        begin = literals[len(kinds)]
+        if at + literals[len(kinds) + 1] - begin != limit:
+            return OUTSIDE
+        copy_within(texts, begin, literals[len(kinds) + 1] - begin, out, at, limit)
+    return 0
+
+
+@inner
+def copy_within(data: Octets, start: int, size: int, out: Octets, at: int, limit: int) -> None:
+    """Copy ``size`` bytes; writes more, but not beyond the limit."""
+    if at + size + SPARE <= limit and start + size <= len(data) - SPARE:
+        move32(out, at, data, start)
+        for done in range(32, size, 32):
+            move32(out, at + done, data, start + done)
+    else:
+        for done in range(size):
+            out[at + done] = data[start + done]
+
+
+@inner
+def escape(
+    data: Octets, start: int, size: int, quote: int, out: Octets, at: int, limit: int
+) -> int:
+    """Write a value in quotes, each quote in it doubled; return the place after it, ``OUTSIDE`` beyond the limit."""
+    out[at] = quote
+    at += 1
+    for place in range(start, start + size):
+        byte = data[place]
+        if at + 2 + (byte == quote) > limit:
+            return OUTSIDE
+        out[at] = byte
+        at += 1
+        if byte == quote:
+            out[at] = byte
+            at += 1
+    if at >= limit:
+        return OUTSIDE
+    out[at] = quote
+    return at + 1

@@ -1,0 +1,632 @@
+"""The text of a Defgen file: its encoding, its lines, and the words of a line with their places.
+
+The attributes of a column in a Defgen file: one row each, read and written by the same row.
+
+Where columns lie in a record, by the formula that Defgen files follow.
+
+Source definitions files (Defgen): bytes to table definitions, and back.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from trailgate.errors import DefinitionError, EncodeError, Where
+from trailgate.model.table_patterns import name_parts, table_name, unquoted
+from trailgate.model.tables import Column, Database, Definitions, Table
+from trailgate.model.types import TYPES, Family
+
+DEFAULT_ENCODING: Final = "UTF-8"
+
+# Java and ICU names that Python's codecs do not know under that name.
+_CODECS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ibm-37": "cp037",
+        "ibm-037": "cp037",
+        "ibm-1208": "utf-8",
+        "ibm-943": "cp932",
+        "ms932": "cp932",
+        "ms936": "gbk",
+        "ms949": "cp949",
+        "ms950": "cp950",
+        "x-windows-949": "cp949",
+        "x-windows-950": "cp950",
+        "x-big5-hkscs": "big5hkscs",
+        "x-sjis": "shift_jis",
+        "tis-620": "tis_620",
+    }
+)
+# Python codecs that are not character sets, or whose "*+-" the first bytes do not identify.
+_REFUSED: Final = frozenset(
+    {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"}
+    | {"utf-7", "utf-32", "utf-32-be", "utf-32-le", "mac-arabic", "mac-farsi"}
+)
+_ENCODING_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,60}", re.ASCII)
+_LINE_ONE: Final = re.compile(
+    r"\*\+-[ \t]*Defgen[ \t]+version[ \t]+([^\s,]+)[ \t]*(?:,[ \t]*Encoding[ \t]+(\S+))?[ \t]*",
+    re.IGNORECASE,
+)
+# How the first bytes "*+-" or a byte order mark look in encodings that are not a superset of ASCII.
+_OPENINGS: Final[tuple[tuple[bytes, str], ...]] = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+    (b"*\x00+\x00", "utf-16-le"),
+    (b"\x00*\x00+", "utf-16-be"),
+    (b"\x5c\x4e\x60", "cp037"),  # "*+-" in EBCDIC
+)
+_LONGEST_LINE_ONE: Final = 400  # bytes; a generous limit for one short sentence
+CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
+_WORD: Final = re.compile(r'"(?:[^"]|"")*"(?=[ \t]|$)|[^ \t"][^ \t]*')
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a line, unquoted, and its place (1-based)."""
+
+    text: str
+    line: int
+    column: int
+    written: str
+
+    def error(self, problem: str, encoding: str, hint: str = "") -> DefinitionError:
+        """Return an error placed at this word."""
+        raw = self.written.encode(encoding, "replace")
+        return DefinitionError(
+            problem, where=Where(line=self.line, column=self.column, raw=raw), hint=hint
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line that is not a comment, and its number (1-based)."""
+
+    number: int
+    text: str
+
+    @property
+    def whole(self) -> Word:
+        """Return the line without blanks around it, as one word."""
+        text = self.text.strip(" \t")
+        return Word(text, self.number, self.text.find(text) + 1, text)
+
+    def after(self, label: str) -> Word | None:
+        """Return what follows a label (compared without case), or None if it does not open the line."""
+        whole = self.whole
+        if whole.text[: len(label)].casefold() != label.casefold():
+            return None
+        rest = whole.text[len(label) :]
+        text = rest.strip(" \t")
+        column = whole.column + len(label) + (rest.find(text) if text else 0)
+        return Word(text, self.number, column, text)
+
+    def words(self, encoding: str) -> Iterator[Word]:
+        """Yield the words; a quoted one may hold blanks and doubled quotes."""
+        at = 0
+        while at < len(self.text):
+            if self.text[at] in " \t":
+                at += 1
+                continue
+            found = _WORD.match(self.text, at)
+            if found is None:
+                rest = self.text[at:]
+                word = Word(rest, self.number, at + 1, rest)
+                raise word.error("expected a closing quote and a blank after it", encoding)
+            written = found.group()
+            yield Word(unquoted(written), self.number, at + 1, written)
+            at = found.end()
+
+
+@dataclass(frozen=True, slots=True)
+class DefgenText:
+    """A Defgen file as text: version ("" before 11.2), encoding as named, and its codec."""
+
+    version: str
+    encoding: str
+    codec: str
+    lines: tuple[Line, ...]
+    end: int
+
+
+def python_codec(name: str) -> str | None:
+    """Return Python's codec for a Java, ICU or IANA encoding name, or None if there is none."""
+    if not _ENCODING_NAME.fullmatch(name):
+        return None
+    wanted = _CODECS.get(name.casefold(), name)
+    try:
+        codec = codecs.lookup(wanted).name
+        b"*+".decode(codec, "replace")  # refuses codecs that do not give text
+    except (LookupError, ValueError):
+        return None
+    return None if codec in _REFUSED else codec
+
+
+def read_text(data: bytes) -> DefgenText:
+    """Return the lines that are not comments; raises DefinitionError for a wrong first line or byte.
+
+    capture properties §9.1: "`*` in column 1 = comment, except that the first line carries version and
+    encoding"; files before 11.2 have no such line and are read as UTF-8.
+    """
+    opening = next((codec for mark, codec in _OPENINGS if data.startswith(mark)), None)
+    first = data[:_LONGEST_LINE_ONE].decode(opening or "latin-1", "replace")
+    line_one = first.split("\n", 1)[0].rstrip("\r")
+    version, encoding = _line_one(line_one)
+    codec = python_codec(encoding)
+    if codec is None:
+        word = Word(encoding, 1, line_one.find(encoding) + 1, encoding)
+        raise word.error(
+            f"unknown encoding {encoding}: expected a Java or IANA character set name", "utf-8"
+        )
+    if data.startswith(codecs.BOM_UTF8) and codec == "utf-8":
+        codec = "utf-8-sig"
+    text = _decoded(data, codec)
+    rows = [row.removesuffix("\r") for row in text.split("\n")]
+    kept = (Line(i, row) for i, row in enumerate(rows, 1) if row.strip(" \t") and row[0] != "*")
+    return DefgenText(version, encoding, codec, tuple(kept), len(rows))
+
+
+def _line_one(line: str) -> tuple[str, str]:
+    if not line.startswith("*+-"):
+        return "", DEFAULT_ENCODING
+    found = _LINE_ONE.fullmatch(line)
+    if found is None:
+        raise Word(line, 1, 1, line).error(
+            "expected '*+- Defgen version V, Encoding E' in the first line", "utf-8"
+        )
+    return found.group(1), found.group(2) or DEFAULT_ENCODING
+
+
+def _decoded(data: bytes, codec: str) -> str:
+    try:
+        return data.decode(codec)
+    except UnicodeError as error:
+        start = getattr(error, "start", 0)
+        begin = data.rfind(b"\n", 0, start) + 1
+        where = Where(
+            line=data.count(b"\n", 0, start) + 1,
+            column=start - begin + 1,
+            offset=start,
+            raw=data[start : start + 8],
+        )
+        hint = "Does the first line name the encoding that the file really has?"
+        raise DefinitionError(f"expected text in {codec}", where=where, hint=hint) from None
+
+
+SHORT, LONG = 19, 24  # attributes a column has up to version 2.0, and since 4.0
+_LARGEST: Final = 2**31 - 1
+_NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
+
+
+class Attribute(NamedTuple):
+    """One attribute: its position, label, Column field, default, least and greatest value."""
+
+    position: int
+    label: str
+    field: str
+    default: int = 0
+    least: int = 0
+    greatest: int = _LARGEST
+    width: int = 1
+
+
+# Positions and labels: capture properties §9.2. Attribute 1, the name, is text and has no row.
+ATTRIBUTES: Final[tuple[Attribute, ...]] = (
+    Attribute(2, "Data Type", "data_type", greatest=65535, width=3),
+    Attribute(3, "External Length", "external_length", width=6),
+    Attribute(4, "Fetch Offset", "fetch_offset", width=8),
+    Attribute(5, "Scale", "scale", least=-1000, greatest=1000, width=2),
+    Attribute(6, "Level", "level", width=2),
+    Attribute(7, "Null", "nullable", default=1, greatest=1),
+    Attribute(8, "Bump if Odd", "bump_if_odd"),
+    Attribute(9, "Internal Length", "internal_length", width=6),
+    Attribute(10, "Binary Length", "binary_length", width=6),
+    Attribute(11, "Table Length", "table_length", width=6),
+    Attribute(12, "Most Significant DT", "most_significant"),
+    Attribute(13, "Least Significant DT", "least_significant"),
+    Attribute(14, "High Precision", "high_precision"),
+    Attribute(15, "Low Precision", "low_precision"),
+    Attribute(16, "Elementary Item", "elementary", default=1),
+    Attribute(17, "Occurs", "occurs", width=4),
+    Attribute(18, "Key Column", "key", greatest=1),
+    Attribute(19, "Sub Data Type", "sub_type", width=3),
+    Attribute(20, "Native Data Type", "native_type", least=-_LARGEST - 1, width=3),
+    Attribute(21, "Character Set", "character_set", default=-1, least=-1, width=3),
+    Attribute(22, "Character Length", "character_length", width=4),
+    Attribute(23, "LOB Type", "lob_type"),
+    Attribute(24, "Partial Type", "partial_type"),
+)
+_FLAGS: Final = frozenset({"nullable", "key"})
+
+
+def number(word: Word, what: str, codec: str, least: int = 0, greatest: int = _LARGEST) -> int:
+    """Return a word as a number; raises DefinitionError with what was expected."""
+    value = int(word.text) if _NUMBER.fullmatch(word.text) else None
+    if value is None or not least <= value <= greatest:
+        expected = f"a number from {least} to {greatest}"
+        raise word.error(f"expected {expected} for {what}, found {word.text!r}", codec)
+    return value
+
+
+def read_column(words: Sequence[Word], codec: str) -> Column:
+    """Return the column of a line's words; raises DefinitionError at the wrong word."""
+    name = words[0]
+    if len(words) not in (SHORT, LONG):
+        last = words[-1]
+        raise last.error(
+            f"expected {SHORT} or {LONG} attributes, found {len(words)}", codec
+        ).located(field=name.text)
+    if not name.text or CONTROL.search(name.text):
+        raise name.error("expected a column name", codec)
+    values: dict[str, Any] = {"name": name.text}
+    for attribute, word in zip(ATTRIBUTES, words[1:], strict=False):
+        label = f"{attribute.label} (attribute {attribute.position})"
+        value = number(word, label, codec, attribute.least, attribute.greatest)
+        values[attribute.field] = bool(value) if attribute.field in _FLAGS else value
+    if values["data_type"] not in TYPES:
+        raise (
+            words[1]
+            .error(f"expected a known data type code, found {values['data_type']}", codec)
+            .located(field=name.text)
+        )
+    return Column(**values)
+
+
+def needs_long_form(column: Column) -> bool:
+    """Return whether a column holds something in attributes 20 to 24."""
+    late = ATTRIBUTES[SHORT - 1 :]
+    return any(getattr(column, a.field) != a.default for a in late)
+
+
+def attribute_text(column: Column, count: int) -> str:
+    """Return attributes 2 to ``count`` of a column as a line's text.
+
+    Raises EncodeError for a number that ``read_column`` would refuse.
+    """
+    return " ".join(_attribute(column, a) for a in ATTRIBUTES[: count - 1])
+
+
+def _attribute(column: Column, attribute: Attribute) -> str:
+    value = int(getattr(column, attribute.field))
+    if not attribute.least <= value <= attribute.greatest:
+        where = Where(field=column.name)
+        raise EncodeError(f"{attribute.label} {value} does not fit a line", where=where)
+    return f"{value:>{attribute.width}}"
+
+
+_NULL_INDICATOR: Final = 2
+_LENGTH: Final = 2  # only types of varying length have one
+_VARYING: Final = frozenset({64, 65, 66})  # 65 and 66 by analogy with 64
+_TERMINATOR: Final = 1
+_MEASURED: Final = frozenset(
+    {Family.INTEGER, Family.UNSIGNED, Family.FLOAT, Family.DATETIME, Family.NUMBER_TEXT}
+)
+# Display length of a datetime to the code of its least significant part (0 year ... 6 fraction).
+_LEAST_PART: Final = ((4, 0), (7, 1), (10, 2), (13, 3), (16, 4), (19, 5))
+_FRACTION: Final = 6
+
+
+class LayoutFault(NamedTuple):
+    """The first place where a table differs from the formula; ``column`` None is the whole record."""
+
+    column: int | None
+    stated: int
+    computed: int
+
+
+def layout(columns: Iterable[Column], *, rounded: bool = True) -> tuple[tuple[Column, ...], int]:
+    """Return the columns with lengths and fetch offsets filled in, and the record length.
+
+    capture properties §9.2: "each column occupies 2 (null indicator) + 2 (length, only for
+    type 64) + internal length + 1, rounded up to an even number; the next column starts there
+    and the total is Record length"; for MySQL and PostgreSQL "without rounding".
+    """
+    columns = tuple(columns)
+    offsets = _offsets(columns, rounded=rounded)
+    placed = (
+        replace(complete_column(column), fetch_offset=offset)
+        for column, offset in zip(columns, offsets, strict=False)
+    )
+    return tuple(placed), offsets[-1]
+
+
+def _offsets(columns: Iterable[Column], *, rounded: bool) -> list[int]:
+    """Return the fetch offset of each column, and the record length."""
+    offsets = [0]
+    for column in columns:
+        size = _NULL_INDICATOR + _internal_length(column) + _TERMINATOR
+        size += _LENGTH if column.data_type in _VARYING else 0
+        offsets.append(offsets[-1] + size + (size % 2 if rounded else 0))
+    return offsets
+
+
+def _internal_length(column: Column) -> int:
+    return column.internal_length or column.type_row.width or column.external_length
+
+
+def complete_column(column: Column) -> Column:
+    """Return the column with lengths and datetime range filled in where they are zero.
+
+    capture properties §9.2, attributes 9 to 13. Raises DefinitionError for an unknown type.
+    """
+    internal = _internal_length(column)
+    binary = column.binary_length or internal
+    in_table = column.table_length or (internal if column.family in _MEASURED else 0)
+    least = column.least_significant
+    if column.family is Family.DATETIME and not column.most_significant and not least:
+        least = next((part for n, part in _LEAST_PART if column.external_length <= n), _FRACTION)
+    return replace(
+        column,
+        internal_length=internal,
+        binary_length=binary,
+        table_length=in_table,
+        least_significant=least,
+    )
+
+
+def complete(table: Table) -> Table:
+    """Return a table built in code with its lengths, offsets and record length filled in.
+
+    A table that has a record length already keeps its offsets.
+    """
+    columns, record_length = layout(table.columns)
+    if table.record_length:
+        return replace(table, columns=tuple(complete_column(c) for c in table.columns))
+    return replace(table, columns=columns, record_length=record_length)
+
+
+def layout_fault(table: Table) -> LayoutFault | None:
+    """Return where a table first leaves both forms of the formula, or None if one form fits.
+
+    The form that fits longer is the one reported.
+    """
+    faults = [_fault(table, rounded=True), _fault(table, rounded=False)]
+    if None in faults:
+        return None
+    whole = len(table.columns)
+    return max(
+        (fault for fault in faults if fault is not None),
+        key=lambda fault: whole if fault.column is None else fault.column,
+    )
+
+
+def _fault(table: Table, *, rounded: bool) -> LayoutFault | None:
+    *offsets, record_length = _offsets(table.columns, rounded=rounded)
+    for index, (column, offset) in enumerate(zip(table.columns, offsets, strict=True)):
+        if column.fetch_offset != offset:
+            return LayoutFault(index, column.fetch_offset, offset)
+    if table.record_length != record_length:
+        return LayoutFault(None, table.record_length, record_length)
+    return None
+
+
+# capture properties §9.1: 4.0 and 3.0 are known by name only; they are read like their neighbours.
+VERSIONS: Final = ("", "1.0", "2.0", "3.0", "4.0", "5.0")
+_WRITTEN_VERSION: Final = "2.0"
+_LONG_VERSIONS: Final = ("4.0", "5.0")
+_DATABASE_LINES: Final = (
+    ("Database type:", "database_type"),
+    ("Character set ID:", "character_set"),
+    ("National character set ID:", "national_character_set"),
+    ("Locale:", "locale"),
+    ("Case sensitivity:", "case_sensitivity"),
+    ("TimeZone:", "time_zone"),
+)
+_TABLE: Final = "Definition for table"
+_END: Final = "End of definition"
+KEPT: Final = (
+    8  # files whose definitions are kept: each reading of a small trail begins with the same
+)
+_MOST_COLUMNS: Final = 65535  # far above any database's limit; stops a damaged count at once
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """The lines of a file, and how far they are read."""
+
+    text: DefgenText
+    at: int = 0
+
+    def peek(self) -> Line | None:
+        return self.text.lines[self.at] if self.at < len(self.text.lines) else None
+
+    def take(self, expected: str) -> Line:
+        line = self.peek()
+        if line is None:
+            end = Word("", self.text.end, 1, "")
+            raise end.error(
+                f"expected {expected}, found the end of the file",
+                self.text.codec,
+                "Is the file cut off?",
+            )
+        self.at += 1
+        return line
+
+    def labelled(self, label: str) -> Word:
+        line = self.take(f"'{label}'")
+        word = line.after(label)
+        if word is None:
+            raise line.whole.error(f"expected '{label}'", self.text.codec)
+        return word
+
+
+def read_sourcedefs(data: bytes, source: str = "") -> Definitions:
+    """Return the tables of a Defgen file (capture properties §9).
+
+    Offsets and record lengths are those that the file states, whether they follow the formula or not (decision 0026);
+    a table with a record length of 0 gets those of the formula.
+    Raises DefinitionError with source, line, column, what was expected and the bytes found.
+    """
+    try:
+        return _read(data)
+    except DefinitionError as error:
+        raise error.located(source=source or None) from None
+
+
+@lru_cache(KEPT)
+def _read(data: bytes) -> Definitions:
+    text = read_text(data)
+    if text.version not in VERSIONS:
+        word = Word(text.version, 1, len("*+- Defgen version ") + 1, text.version)
+        raise word.error(f"expected a Defgen version of {', '.join(VERSIONS[1:])}", text.codec)
+    cursor = _Cursor(text)
+    database = _read_database(cursor)
+    tables: dict[str, Table] = {}
+    while cursor.peek() is not None:
+        name = cursor.labelled(_TABLE)
+        table = _read_table(cursor, name)
+        if table.name.casefold() in tables:
+            raise name.error(f"table {table.name} is defined twice", text.codec)
+        tables[table.name.casefold()] = table
+    if not tables and not text.version:
+        end = Word("", 1, 1, "")
+        raise end.error(f"expected a Defgen file: no line '{_TABLE} ...'", text.codec)
+    return Definitions(tuple(tables.values()), database)
+
+
+def _read_database(cursor: _Cursor) -> Database:
+    values: dict[str, str] = {}
+    while (line := cursor.peek()) is not None and line.after(_TABLE) is None:
+        found = [(key, word) for label, key in _DATABASE_LINES if (word := line.after(label))]
+        if not found:
+            problem = f"expected '{_TABLE} ...' or a database line"
+            raise line.whole.error(problem, cursor.text.codec)
+        key, word = found[0]
+        if key in values:
+            raise line.whole.error("expected this line once only", cursor.text.codec)
+        if CONTROL.search(word.text):
+            raise word.error("expected text without control characters", cursor.text.codec)
+        values[key] = word.text
+        cursor.at += 1
+    return Database(version=cursor.text.version, encoding=cursor.text.encoding, **values)
+
+
+def _read_table(cursor: _Cursor, name_word: Word) -> Table:
+    codec = cursor.text.codec
+    name = _table_name(name_word, codec)
+    try:
+        record_length = number(cursor.labelled("Record length:"), "the record length", codec)
+        syskey = number(cursor.labelled("Syskey:"), "Syskey", codec)
+        count_word = cursor.labelled("Columns:")
+        count = number(count_word, "the number of columns", codec, 1, _MOST_COLUMNS)
+        rows = [_column_words(cursor, i, count) for i in range(1, count + 1)]
+        columns = tuple(read_column(words, codec) for words in rows)
+        _check_names(columns, rows, codec)
+        end = cursor.take(f"'{_END}'")
+        if end.whole.text.casefold() != _END.casefold():
+            raise end.whole.error(f"expected '{_END}' after {count} columns", codec)
+        table = Table(name, columns, record_length, syskey)
+    except DefinitionError as error:
+        raise error.located(table=name) from None
+    return table if table.record_length else complete(table)
+
+
+def _table_name(word: Word, codec: str) -> str:
+    """Return a table's name in its one form."""
+    if not name_parts(word.text) or CONTROL.search(word.text):
+        raise word.error("expected a table name such as SCHEMA.TABLE", codec)
+    return table_name(word.text)
+
+
+def _column_words(cursor: _Cursor, index: int, count: int) -> list[Word]:
+    expected = f"column {index} of {count}"
+    line = cursor.take(expected)
+    if line.whole.text.casefold() == _END.casefold():
+        raise line.whole.error(f"expected {expected}, found '{_END}'", cursor.text.codec)
+    return list(line.words(cursor.text.codec))
+
+
+def _check_names(columns: tuple[Column, ...], rows: list[list[Word]], codec: str) -> None:
+    seen: set[str] = set()
+    for column, words in zip(columns, rows, strict=True):
+        if column.name in seen:
+            raise words[0].error(f"column {column.name} is defined twice", codec)
+        seen.add(column.name)
+
+
+def write_sourcedefs(definitions: Definitions) -> bytes:
+    """Return the definitions as a Defgen file that ``read_sourcedefs`` reads back the same.
+
+    Tables built in code get their lengths and offsets. The version is the definitions' own,
+    else 2.0; where columns hold attributes 20 to 24 and that version has none, it is 5.0.
+    Raises EncodeError where a name or a number cannot be written.
+    """
+    tables = [table if table.record_length else complete(table) for table in definitions]
+    version = _version(definitions.database.version, tables)
+    database = definitions.database
+    codec = python_codec(database.encoding)
+    if codec is None:
+        raise EncodeError(f"unknown encoding {database.encoding!r}")
+    count = LONG if version in _LONG_VERSIONS else SHORT
+    lines = [*_heading(database, version, count)]
+    for table in tables:
+        lines += _table_lines(table, count)
+    text = "\n".join([*lines, ""])
+    try:
+        return text.encode(codec)
+    except UnicodeError:
+        raise EncodeError(f"a name has characters that {database.encoding} lacks") from None
+
+
+def _version(own: str, tables: list[Table]) -> str:
+    if own not in VERSIONS:
+        raise EncodeError(f"unknown Defgen version {own!r}")
+    version = own or _WRITTEN_VERSION
+    if version in _LONG_VERSIONS:
+        return version
+    late = any(needs_long_form(column) for table in tables for column in table.columns)
+    return _LONG_VERSIONS[-1] if late else version
+
+
+def _heading(database: Database, version: str, count: int) -> list[str]:
+    lines = [f"*+- Defgen version {version}, Encoding {database.encoding}", "*"]
+    lines += ["*  Field descriptions for each column entry:", "*", "*     1    Name"]
+    lines += [f"*{a.position:>6}    {a.label}" for a in ATTRIBUTES[: count - 1]]
+    lines.append("*")
+    for label, key in _DATABASE_LINES:
+        value = getattr(database, key)
+        if value:
+            if value != value.strip(" \t") or CONTROL.search(value):
+                raise EncodeError(f"{label} {value!r} does not fit a line")
+            lines.append(f"{label} {value}")
+    return [*lines, "*"]
+
+
+def _table_lines(table: Table, count: int) -> list[str]:
+    where = Where(table=table.name)
+    if not 1 <= len(table.columns) <= _MOST_COLUMNS:
+        raise EncodeError(f"a table has 1 to {_MOST_COLUMNS} columns", where=where)
+    names = [_quoted(column.name, where) for column in table.columns]
+    width = max(map(len, names))
+    return [
+        f"{_TABLE} {_quoted_table(table.name, where)}",
+        f"Record length: {table.record_length}",
+        f"Syskey: {table.syskey}",
+        f"Columns: {len(names)}",
+        *(
+            f"{name:<{width}}  {attribute_text(column, count)}"
+            for name, column in zip(names, table.columns, strict=True)
+        ),
+        _END,
+        "*",
+    ]
+
+
+def _quoted(name: str, where: Where) -> str:
+    if not name or CONTROL.search(name):
+        raise EncodeError(f"name {name!r} does not fit a line", where=where)
+    if any(c in name for c in ' "') or name[0] == "*":
+        return '"' + name.replace('"', '""') + '"'
+    return name
+
+
+def _quoted_table(name: str, where: Where) -> str:
+    parts = name_parts(name)
+    if not parts:
+        raise EncodeError(f"table name {name!r} does not fit a line", where=where)
+    return ".".join(part if part[0] == '"' else _quoted(part, where) for part in parts)

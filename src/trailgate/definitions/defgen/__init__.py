@@ -1,1 +1,0 @@
-"""Source definitions files as Defgen writes them, both directions."""

@@ -1,0 +1,1 @@
+"""Conditions and values of parameter files, over whole columns."""

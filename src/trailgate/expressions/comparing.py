@@ -1,0 +1,222 @@
+"""Two values compared: numbers exactly, text as text, dates as dates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from decimal import Context, Decimal
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.numbers import NUMBER, exact_decimals
+from trailgate.errors import DecodeError, OptionError
+from trailgate.expressions.values import Kind, Value
+from trailgate.operations.values import parser_for
+
+WIDE: Final = pa.decimal256(76, 38)  # of any two numbers that are compared
+MOST_DIGITS: Final = 38  # on each side of the point
+EXACT: Final = Context(prec=80)
+WHOLE_TIME: Final = "1970-01-01 00:00:00.000000000"
+
+SIGNS: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType(
+    {
+        "=": pc.equal,
+        "<>": pc.not_equal,
+        "<": pc.less,
+        "<=": pc.less_equal,
+        ">": pc.greater,
+        ">=": pc.greater_equal,
+    }
+)
+Data: TypeAlias = Any  # a column or a constant of Arrow
+Pair = tuple[Data, Data]
+
+
+def compared(sign: str, left: Value, right: Value) -> Data:
+    """Return booleans, null where a value is; raises OptionError where the kinds do not fit together."""
+    if left.kind is Kind.LITERAL:
+        left = _read(left, right)
+    if right.kind is Kind.LITERAL:
+        right = _read(right, left)
+    prepare = _PAIRS.get(frozenset((left.kind, right.kind)))
+    if prepare is None:
+        one, other = (_named(value) for value in (left, right))
+        hint = "A number that is text is written in single quotes"
+        raise OptionError(
+            f"{one} and {other} are not compared", hint=hint if _is_number(left, right) else ""
+        )
+    return SIGNS[sign](*prepare(left, right))
+
+
+def _named(value: Value) -> str:
+    kind = value.kind.value
+    return kind if value.column is None else f"the column {value.column.name} ({kind})"
+
+
+def _is_number(*values: Value) -> bool:
+    return {value.kind for value in values} == {Kind.NUMBER, Kind.TEXT}
+
+
+def _read(literal: Value, other: Value) -> Value:
+    """Return a literal as the kind of value that it is compared with."""
+    text = literal.data.as_py()
+    return _LITERALS.get(other.kind, _as_text)(text, other)
+
+
+def _as_text(text: str, _: Value) -> Value:
+    return Value(pa.scalar(text, pa.string()), Kind.TEXT)
+
+
+def _as_number(text: str, other: Value) -> Value:
+    if not re.search(NUMBER, text.strip()):
+        raise OptionError(f"{text!r} is not a number, and {_named(other)} is compared with it")
+    return Value(pa.scalar(text.strip(), pa.string()), Kind.NUMBER)
+
+
+def _as_datetime(text: str, other: Value) -> Value:
+    if other.column is None:
+        return Value(pa.scalar(text, pa.string()), Kind.DATETIME)
+    try:
+        read = parser_for(other.column)(pa.array([text], pa.string()))
+    except DecodeError as error:
+        problem = f"{text!r} is not a value of the column {other.column.name}: {error.problem}"
+        raise OptionError(problem) from None
+    return Value(read[0], Kind.DATETIME, column=other.column)
+
+
+def _as_bytes(text: str, other: Value) -> Value:
+    if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", text):
+        raise OptionError(f"{text!r} is not hexadecimal, and {_named(other)} is compared with it")
+    return Value(pa.scalar(text.upper(), pa.string()), Kind.BYTES)
+
+
+_LITERALS: Final[Mapping[Kind, Callable[[str, Value], Value]]] = MappingProxyType(
+    {
+        Kind.NUMBER: _as_number,
+        Kind.FLOAT: _as_number,
+        Kind.DATETIME: _as_datetime,
+        Kind.BYTES: _as_bytes,
+    }
+)
+
+
+def _texts(left: Value, right: Value) -> Pair:
+    """Return text; blanks at the end do not count where a column is padded with them."""
+    fixed = any(v.column is not None and v.column.type_row.fixed for v in (left, right))
+    if not fixed:
+        return left.data, right.data
+    return pc.utf8_rtrim(left.data, " "), pc.utf8_rtrim(right.data, " ")
+
+
+def _plain(left: Value, right: Value) -> Pair:
+    return left.data, right.data
+
+
+def _datetimes(left: Value, right: Value) -> Pair:
+    """Return ISO text of one width; what a shorter one lacks are zeros."""
+    widths = _width(left), _width(right)
+    return _padded(left, widths[0], max(widths)), _padded(right, widths[1], max(widths))
+
+
+def _width(value: Value) -> int:
+    """Return the characters of the values, which have one width; 0 where all are NULL."""
+    sample = value.data if isinstance(value.data, pa.Scalar) else _first(value.data)
+    return len(sample.as_py() or "")
+
+
+def _padded(value: Value, width: int, wanted: int) -> Data:
+    if width in (0, wanted):
+        return value.data
+    tail = pa.scalar(WHOLE_TIME[width:wanted], pa.string())
+    return pc.binary_join_element_wise(value.data, tail, "")
+
+
+def _first(values: pa.Array) -> pa.Scalar:
+    found = values.drop_null() if values.null_count else values
+    return found[0] if len(found) else pa.scalar(None, pa.string())
+
+
+def _numbers(left: Value, right: Value) -> Pair:
+    """Return numbers of one type that holds both exactly: that of a column where a constant fits it."""
+    for constant, other, swapped in ((right, left, False), (left, right, True)):
+        if isinstance(constant.data, pa.Scalar) and not pa.types.is_string(other.data.type):
+            fitted = _fitted(constant, other.data.type)
+            if fitted is not None:
+                return (fitted, other.data) if swapped else (other.data, fitted)
+    if left.data.type == right.data.type and not pa.types.is_string(left.data.type):
+        return left.data, right.data
+    return _wide(left), _wide(right)
+
+
+def _decimal(value: Value) -> Decimal | None:
+    """Return a constant as a decimal, None for NULL; raises OptionError for one with too many digits."""
+    plain = value.data.as_py()
+    if plain is None:
+        return None
+    found = Decimal(plain)
+    if not found:
+        return Decimal(0)
+    exponent = found.as_tuple().exponent
+    if found.adjusted() >= MOST_DIGITS or not isinstance(exponent, int) or exponent < -MOST_DIGITS:
+        raise OptionError(f"{plain} has more than {MOST_DIGITS} digits on a side of its point")
+    return found
+
+
+def _fitted(constant: Value, kind: pa.DataType) -> pa.Scalar | None:
+    """Return a constant in a column's type, None where that would lose digits."""
+    found = _decimal(constant)
+    if found is None:
+        return pa.scalar(None, kind)
+    if not (pa.types.is_decimal(kind) or pa.types.is_integer(kind)):
+        return None
+    scale = kind.scale if pa.types.is_decimal(kind) else 0
+    scaled = EXACT.scaleb(found, scale)
+    if scaled != scaled.to_integral_value():
+        return None
+    try:
+        return pa.scalar(found if pa.types.is_decimal(kind) else int(found), kind)
+    except (pa.ArrowException, OverflowError):
+        return None
+
+
+def _wide(value: Value) -> Data:
+    """Return numbers as decimals of 38 digits on each side; raises DecodeError for longer ones."""
+    if isinstance(value.data, pa.Scalar):
+        return pa.scalar(_decimal(value), WIDE)
+    if pa.types.is_string(value.data.type):
+        return exact_decimals(value.data, WIDE)
+    return pc.cast(value.data, WIDE)
+
+
+def _floats(left: Value, right: Value) -> Pair:
+    return _float(left), _float(right)
+
+
+def _float(value: Value) -> Data:
+    return pc.cast(value.data, pa.float64(), safe=False)
+
+
+_PAIRS: Final[Mapping[frozenset[Kind], Callable[[Value, Value], Pair]]] = MappingProxyType(
+    {
+        frozenset((Kind.TEXT,)): _texts,
+        frozenset((Kind.NUMBER,)): _numbers,
+        frozenset((Kind.FLOAT,)): _floats,
+        frozenset((Kind.NUMBER, Kind.FLOAT)): _floats,
+        frozenset((Kind.DATETIME,)): _datetimes,
+        frozenset((Kind.BYTES,)): _plain,
+    }
+)
+
+
+def keyed(value: Value) -> Data:
+    """Return text that is equal for equal values, as @RANGE needs it."""
+    if value.kind is Kind.NUMBER and pa.types.is_string(value.data.type):
+        value = replace(value, data=_wide(value))
+        return pc.cast(value.data, pa.string())
+    if value.column is not None and value.column.type_row.fixed:
+        return pc.utf8_rtrim(value.data, " ")
+    return value.text()

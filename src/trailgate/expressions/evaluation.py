@@ -1,0 +1,177 @@
+"""Expressions over a block of changes: which rows a condition selects, and values as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Mask
+from trailgate.errors import DefinitionError, OptionError, TrailgateError
+from trailgate.expressions.comparing import compared
+from trailgate.expressions.functions import FUNCTIONS
+from trailgate.expressions.syntax import (
+    Call,
+    ColumnName,
+    Comparison,
+    Expression,
+    Junction,
+    Literal,
+    Negation,
+    Node,
+    Number,
+    StateTest,
+    expression_error,
+)
+from trailgate.expressions.values import JUNCTIONS, KINDS, Kind, Surroundings, Value, Verdicts
+from trailgate.model.changes import ABSENT, DELETE, ChangeBlock, StateColumn
+from trailgate.model.tables import Table
+from trailgate.operations.operations_table import image_of
+
+NOTHING: Final = Surroundings()
+ZERO: Final = Value(pa.scalar("0", pa.string()), Kind.NUMBER)
+
+
+class Selection(NamedTuple):
+    """The rows that a condition selects, and those that a missing column would decide."""
+
+    selected: Mask
+    undecided: Mask
+
+
+def selected(
+    condition: Expression, block: ChangeBlock, surroundings: Surroundings = NOTHING
+) -> Selection:
+    """Return the rows of a block for which a condition is true.
+
+    Raises OptionError with a caret where the condition does not fit the table, DecodeError for a number too long to compare.
+    """
+    verdicts = _Scope(block, surroundings, condition.text).verdicts(condition.node)
+    return Selection(verdicts.selected, verdicts.undecided)
+
+
+def texts(value: Expression, block: ChangeBlock, surroundings: Surroundings = NOTHING) -> pa.Array:
+    """Return a value of each row as text, null where it is NULL or missing."""
+    found = _Scope(block, surroundings, value.text).value(value.node).text()
+    return pa.repeat(found, len(block)) if isinstance(found, pa.Scalar) else found
+
+
+def no_rows(table: Table) -> ChangeBlock:
+    """Return an empty block of a table; what fits it fits all of the table's blocks."""
+    none, text = np.zeros(0, np.int64), pa.array([], pa.string())
+    letters = np.zeros(0, np.uint8)
+    absent = (ABSENT,) * len(table.columns)
+    return ChangeBlock(table, none, letters, none, letters, text, text, text, text, absent, absent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """A block in which the nodes of one expression are evaluated."""
+
+    block: ChangeBlock
+    surroundings: Surroundings
+    text: str
+
+    def error(self, problem: str, node: Node, hint: str = "") -> OptionError:
+        return expression_error(problem, self.text, node.at, hint).located(
+            table=self.block.table.name
+        )
+
+    def value(self, node: Node) -> Value:
+        return _VALUES[type(node)](self, node)
+
+    def verdicts(self, node: Node) -> Verdicts:
+        return _CONDITIONS.get(type(node), _Scope.not_zero)(self, node)
+
+    def literal(self, node: Literal) -> Value:
+        return Value(pa.scalar(node.text, pa.string()), Kind.LITERAL)
+
+    def number(self, node: Number) -> Value:
+        return Value(pa.scalar(node.text, pa.string()), Kind.NUMBER)
+
+    def call(self, node: Call) -> Value:
+        try:
+            return FUNCTIONS[node.function].apply(self, node)
+        except OptionError as error:
+            raise self.placed(error, node) from None
+
+    def column(self, node: ColumnName) -> Value:
+        table = self.block.table
+        try:
+            index = table.index(node.name)
+        except DefinitionError as missing:
+            raise self.error(f"no column {node.name}", node, missing.hint) from None
+        column = table.columns[index]
+        kind = Kind.OTHER if column.zoned else KINDS.get(column.family, Kind.OTHER)
+        state = self.state(node, index)
+        rows = len(self.block)
+        if state.values is None:
+            return Value(pa.nulls(rows, column.arrow_type), kind, np.ones(rows, bool), column)
+        return Value(state.values, kind, state.missing, column)
+
+    def state(self, node: ColumnName, index: int) -> StateColumn:
+        before, after = self.block.before[index], self.block.after[index]
+        if node.image is not None:
+            return before if node.image == "BEFORE" else after
+        return image_of(before, after, self.block.op_type == DELETE)
+
+    def not_zero(self, node: Node) -> Verdicts:
+        """Return where a value that is used as a condition is not 0."""
+        return self.compare(node, "<>", self.value(node), ZERO)
+
+    def comparison(self, node: Comparison) -> Verdicts:
+        return self.compare(node, node.sign, self.value(node.left), self.value(node.right))
+
+    def compare(self, node: Node, sign: str, left: Value, right: Value) -> Verdicts:
+        try:
+            result = compared(sign, left, right)
+        except OptionError as error:
+            raise self.placed(error, node) from None
+        missing = left.missing
+        if right.missing is not None:
+            missing = right.missing if missing is None else missing | right.missing
+        return Verdicts.of(result, missing, len(self.block))
+
+    def placed(self, error: TrailgateError, node: Node) -> TrailgateError:
+        """Return an error with a caret at a node, unless it has one."""
+        if "^" in error.hint:
+            return error
+        return self.error(error.problem, node, error.hint)
+
+    def state_test(self, node: StateTest) -> Verdicts:
+        rows, value = len(self.block), self.value(node.column)
+        missing = np.zeros(rows, bool) if value.missing is None else value.missing
+        if node.state == "NULL":
+            found = Verdicts.of(value.data.is_null(), value.missing, rows)
+        else:
+            found = Verdicts.known(missing if node.state == "ABSENT" else ~missing)
+        return ~found if node.negated else found
+
+    def negation(self, node: Negation) -> Verdicts:
+        return ~self.verdicts(node.part)
+
+    def junction(self, node: Junction) -> Verdicts:
+        return reduce(JUNCTIONS[node.word], (self.verdicts(part) for part in node.parts))
+
+
+_VALUES: Final[Mapping[type[Any], Callable[[Any, Any], Value]]] = MappingProxyType(
+    {
+        Literal: _Scope.literal,
+        Number: _Scope.number,
+        ColumnName: _Scope.column,
+        Call: _Scope.call,
+    }
+)
+_CONDITIONS: Final[Mapping[type[Any], Callable[[Any, Any], Verdicts]]] = MappingProxyType(
+    {
+        Comparison: _Scope.comparison,
+        StateTest: _Scope.state_test,
+        Negation: _Scope.negation,
+        Junction: _Scope.junction,
+    }
+)

@@ -1,0 +1,399 @@
+"""The functions of expressions: one row a function.
+
+What @GETENV gives: one row an item, by its group and its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Octets
+from trailgate.columnar.kernels.rows import hash_texts
+from trailgate.columnar.rows import text_view
+from trailgate.errors import OptionError, did_you_mean
+from trailgate.expressions.comparing import compared, keyed
+from trailgate.expressions.syntax import Call, ColumnName, Literal, Number, expression_error
+from trailgate.expressions.values import (
+    Kind,
+    Scope,
+    Surroundings,
+    Value,
+    missing_of,
+    number_value,
+    text_value,
+)
+from trailgate.model.changes import (
+    BEGIN,
+    COMMIT_TIME,
+    DELETE,
+    END,
+    INSERT,
+    KEY_UPDATE,
+    MIDDLE,
+    TRUNCATE,
+    UPDATE,
+    WHOLE,
+    ChangeBlock,
+)
+
+Check = Callable[[Call, str], None]
+ANY_NUMBER: Final = 99
+BETWEEN_KEYS: Final = "\x1f"  # joins the columns of @RANGE; a NULL is the sign after it
+NULL_KEY: Final = "\x1e"
+SEPARATOR: Final = pa.scalar(BETWEEN_KEYS, pa.string())
+
+
+def _nothing(call: Call, text: str) -> None:
+    """Accept every argument."""
+
+
+class Function(NamedTuple):
+    """How many arguments a function takes, its value, and what is checked before there are any rows."""
+
+    least: int
+    most: int
+    apply: Callable[[Scope, Call], Value]
+    check: Check = _nothing
+
+    @property
+    def taken(self) -> str:
+        """Return the number of arguments as an error states it."""
+        if self.least == self.most:
+            return f"{self.least} argument{'s' * (self.least != 1)}"
+        if self.most == ANY_NUMBER:
+            return f"at least {self.least} arguments"
+        return f"{self.least} to {self.most} arguments"
+
+
+def _values(scope: Scope, call: Call) -> list[Value]:
+    return [scope.value(argument) for argument in call.arguments]
+
+
+def _find(scope: Scope, call: Call) -> Value:
+    """Return where a text begins in another, counted from 1; 0 where it does not occur."""
+    value, sought = scope.value(call.arguments[0]), _literal(scope, call, 1)
+    skipped = _whole_number(scope, call, 2) - 1 if len(call.arguments) > 2 else 0
+    within = _column(value.text(), len(scope.block))
+    if skipped:
+        within = pc.utf8_slice_codeunits(within, skipped)
+    places = pc.find_substring(within, sought)
+    if not pc.all(pc.string_is_ascii(within), min_count=0).as_py():
+        heads = pc.list_element(pc.split_pattern(within, sought, max_splits=1), 0)
+        places = pc.if_else(pc.less(places, 0), -1, pc.utf8_length(heads))
+    return number_value(pc.if_else(pc.less(places, 0), 0, pc.add(places, skipped + 1)), value)
+
+
+def _literal(scope: Scope, call: Call, place: int) -> str:
+    node = call.arguments[place]
+    if not isinstance(node, Literal) or not node.text:
+        raise scope.error("expected a literal, as in 'text'", node)
+    return node.text
+
+
+def _whole_number(scope: Scope, call: Call, place: int) -> int:
+    node = call.arguments[place]
+    if (
+        not isinstance(node, Number)
+        or not node.text.isdigit()
+        or not 0 < int(node.text[:9]) < 10**8
+    ):
+        raise scope.error("expected a whole number from 1", node)
+    return int(node.text)
+
+
+def _equal(scope: Scope, call: Call) -> Value:
+    left, right = (scope.value(argument) for argument in call.arguments)
+    return number_value(compared("=", _as_text(left), _as_text(right)), left, right)
+
+
+def _as_text(value: Value) -> Value:
+    """Return a value as text that keeps its column, whose padding does not count."""
+    kind = Kind.TEXT if value.kind is not Kind.LITERAL else Kind.LITERAL
+    column = value.column if value.kind is Kind.TEXT else None
+    return Value(value.text(), kind, value.missing, column)
+
+
+def _compare(scope: Scope, call: Call) -> Value:
+    """Return -1, 0 or 1 as the first text is before, equal to or after the second."""
+    values = _values(scope, call)
+    texts = [_as_text(value) for value in values]
+    if len(values) > 2:
+        size = _whole_number(scope, call, 2)
+        texts = [Value(pc.utf8_slice_codeunits(t.text(), 0, size), Kind.TEXT) for t in texts[:2]]
+    before, after = (compared(sign, texts[0], texts[1]) for sign in ("<", ">"))
+    number = pc.subtract(pc.cast(after, pa.int8()), pc.cast(before, pa.int8()))
+    return number_value(number, *values)
+
+
+def _changed(change: Callable[[pa.Array], pa.Array]) -> Callable[[Scope, Call], Value]:
+    def apply(scope: Scope, call: Call) -> Value:
+        value = scope.value(call.arguments[0])
+        return text_value(change(value.text()), value)
+
+    return apply
+
+
+def _length(scope: Scope, call: Call) -> Value:
+    value = scope.value(call.arguments[0])
+    return number_value(pc.utf8_length(value.text()), value)
+
+
+def _joined(scope: Scope, call: Call) -> Value:
+    values = _values(scope, call)
+    return text_value(pc.binary_join_element_wise(*(v.text() for v in values), ""), *values)
+
+
+def _extracted(scope: Scope, call: Call) -> Value:
+    value = scope.value(call.arguments[0])
+    first, last = (_whole_number(scope, call, place) for place in (1, 2))
+    return text_value(pc.utf8_slice_codeunits(value.text(), first - 1, max(last, first - 1)), value)
+
+
+def _range(scope: Scope, call: Call) -> Value:
+    """Return 1 for the rows of one of several ranges, into which rows are parted by a hash of columns, else 0."""
+    number, total = (_whole_number(scope, call, place) for place in (0, 1))
+    table = scope.block.table
+    nodes = call.arguments[2:] or tuple(
+        ColumnName(table.columns[key].name, None, call.at) for key in table.keys
+    )
+    values = [scope.value(node) for node in nodes]
+    rows = len(scope.block)
+    parts = [_column(pc.fill_null(keyed(value), NULL_KEY), rows) for value in values]
+    joined = pc.binary_join_element_wise(*parts, SEPARATOR)
+    offsets, data = text_view(joined)
+    hashes = np.empty(rows, np.int64)
+    hash_texts(data, offsets, hashes)
+    found = Value(pa.array((hashes % total == number - 1).astype(np.int64)), Kind.NUMBER)
+    return Value(found.data, Kind.NUMBER, missing_of(values))
+
+
+def _column(data: pa.Array | pa.Scalar, rows: int) -> pa.Array:
+    return pa.repeat(data, rows) if isinstance(data, pa.Scalar) else data
+
+
+def _check_range(call: Call, text: str) -> None:
+    numbers = call.arguments[:2]
+    for node in numbers:
+        if not isinstance(node, Number) or not node.text.isdigit() or not 0 < len(node.text) < 9:
+            hint = "As in @RANGE (1, 3, ID): the first of three"
+            raise expression_error("expected a whole number", text, node.at, hint)
+    first, total = (int(node.text) for node in numbers if isinstance(node, Number))
+    if not 0 < first <= total:
+        problem = f"range {first} is not one of {total}"
+        raise expression_error(problem, text, numbers[0].at)
+
+
+_STATES: Final = ("PRESENT", "NULL", "MISSING", "INVALID")
+
+
+def _test(scope: Scope, call: Call) -> Value:
+    """Return 1 for the rows in which a column is in one of the states, else 0; it is known for all rows."""
+    column = scope.value(call.arguments[0])
+    rows = len(scope.block)
+    missing = np.zeros(rows, bool) if column.missing is None else column.missing
+    null = np.asarray(_column(column.data, rows).is_null()) & ~missing
+    # What cannot be converted is an error of its message, so nothing is invalid here.
+    states = {
+        "PRESENT": ~null & ~missing,
+        "NULL": null,
+        "MISSING": missing,
+        "INVALID": np.zeros(rows, bool),
+    }
+    found = np.zeros(rows, bool)
+    for node in call.arguments[1:]:
+        assert isinstance(node, ColumnName)
+        found |= states[node.name.upper()]
+    return Value(pa.array(found.astype(np.int64)), Kind.NUMBER)
+
+
+def _check_test(call: Call, text: str) -> None:
+    if not isinstance(call.arguments[0], ColumnName):
+        raise expression_error("expected a column", text, call.arguments[0].at)
+    for node in call.arguments[1:]:
+        if not isinstance(node, ColumnName) or node.name.upper() not in _STATES:
+            raise expression_error(f"expected one of {', '.join(_STATES)}", text, node.at)
+
+
+def environment_item(call: Call) -> tuple[str, str]:
+    """Return the group and the item that a call of @GETENV names."""
+    words = [node.text for node in call.arguments if isinstance(node, Literal)]
+    group = words[0].upper()
+    item = words[1] if len(words) > 1 else ""
+    return group, item if group == OS_VARIABLE else item.upper()
+
+
+def _environment(scope: Scope, call: Call) -> Value:
+    group, item = environment_item(call)
+    if group == OS_VARIABLE:
+        return Value(
+            pa.scalar(dict(scope.surroundings.variables).get(item), pa.string()), Kind.TEXT
+        )
+    row = ITEMS[group][item]
+    if row.of_transaction and not scope.surroundings.settled:
+        problem = f"{item} is known only after operations are selected"
+        raise scope.error(problem, call, "Use it in TOKENS")
+    return Value(row.give(scope.block, scope.surroundings), Kind.TEXT)
+
+
+def _check_environment(call: Call, text: str) -> None:
+    if not all(isinstance(node, Literal) for node in call.arguments):
+        hint = "As in @GETENV ('TRANSACTION', 'USERNAME')"
+        raise expression_error("@GETENV takes words in single quotes", text, call.at, hint)
+    group, item = environment_item(call)
+    if group == OS_VARIABLE and item:
+        return
+    raise_refused = REFUSED.get((group, "")) or REFUSED.get((group, item))
+    if raise_refused:
+        named = f"{group} {item}".strip()
+        raise expression_error(f"@GETENV does not give {named}: {raise_refused}", text, call.at)
+    if group not in ITEMS or item not in ITEMS[group]:
+        raise _unknown_item(group, item, call, text)
+
+
+def _unknown_item(group: str, item: str, call: Call, text: str) -> OptionError:
+    known = ITEMS.get(group)
+    if known is None:
+        names, word = [*ITEMS, OS_VARIABLE], group
+    else:
+        names, word = list(known), item
+    hint = did_you_mean(word, names) or f"Known: {', '.join(names)}"
+    return expression_error(f"@GETENV does not know {word!r}", text, call.at, hint)
+
+
+FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+    {
+        "COLTEST": Function(2, 5, _test, _check_test),
+        "GETENV": Function(1, 2, _environment, _check_environment),
+        "RANGE": Function(2, ANY_NUMBER, _range, _check_range),
+        "STRCAT": Function(1, ANY_NUMBER, _joined),
+        "STRCMP": Function(2, 2, _compare),
+        "STREQ": Function(2, 2, _equal),
+        "STREXT": Function(3, 3, _extracted),
+        "STRFIND": Function(2, 3, _find),
+        "STRLEN": Function(1, 1, _length),
+        "STRLTRIM": Function(1, 1, _changed(lambda text: pc.utf8_ltrim(text, " "))),
+        "STRNCMP": Function(3, 3, _compare),
+        "STRRTRIM": Function(1, 1, _changed(lambda text: pc.utf8_rtrim(text, " "))),
+        "STRTRIM": Function(1, 1, _changed(lambda text: pc.utf8_trim(text, " "))),
+        "STRUP": Function(1, 1, _changed(pc.utf8_upper)),
+    }
+)
+
+
+Data: TypeAlias = Any  # a column or a constant of Arrow
+Give = Callable[[ChangeBlock, Surroundings], Data]
+
+# Names as the manuals print them (H.7 and Table H-1).
+OPERATIONS: Final = {
+    INSERT: "INSERT",
+    UPDATE: "SQL COMPUPDATE",
+    KEY_UPDATE: "PK UPDATE",
+    DELETE: "DELETE",
+    TRUNCATE: "TRUNCATE",
+}
+INDICATORS: Final = {BEGIN: "BEGIN", MIDDLE: "MIDDLE", END: "END", WHOLE: "WHOLE"}
+NO_POSITION: Final = "0"  # messages have no transaction log (trail format §5.2)
+
+
+class Item(NamedTuple):
+    """What an item gives, and whether the operation's transaction must be known for it."""
+
+    give: Give
+    of_transaction: bool = False
+
+
+def commit_time(block: ChangeBlock, _: Surroundings) -> Data:
+    """Return the time of each operation, as YYYY-MM-DD HH:MI:SS.FFFFFF."""
+    # strftime of microseconds writes them after the seconds.
+    naive = pa.array(block.op_ts).view(COMMIT_TIME).cast(pa.timestamp("us"))
+    return pc.strftime(naive, format="%Y-%m-%d %H:%M:%S")
+
+
+def _letters(codes: Octets, names: Mapping[int, str]) -> Data:
+    known = pa.array(list(names.values()), pa.string())
+    slots = np.zeros(256, np.int64)
+    slots[list(names)] = np.arange(len(names))
+    return known.take(pa.array(slots[codes]))
+
+
+def _or_null(values: pa.Array | None) -> Data:
+    return pa.scalar(None, pa.string()) if values is None else values
+
+
+def _image(block: ChangeBlock, _: Surroundings) -> Data:
+    return pc.if_else(pa.array(block.op_type == DELETE), "BEFORE", "AFTER")
+
+
+def _always(text: str) -> Give:
+    return lambda *_: pa.scalar(text, pa.string())
+
+
+def _table(block: ChangeBlock, _: Surroundings) -> Data:
+    return pa.scalar(block.table.name, pa.string())
+
+
+ITEMS: Final[Mapping[str, Mapping[str, Item]]] = MappingProxyType(
+    {
+        "TRANSACTION": {
+            "USERNAME": Item(lambda block, _: _or_null(block.tx_owner)),
+            "NAME": Item(lambda block, _: _or_null(block.tx_name)),
+            "TIMESTAMP": Item(commit_time),
+            "TRANSACTIONID": Item(lambda block, _: block.tx_id, of_transaction=True),
+            "XID": Item(lambda block, _: block.tx_id, of_transaction=True),
+            "CSN": Item(lambda block, _: block.csn, of_transaction=True),
+        },
+        "GGHEADER": {
+            "BEFOREAFTERINDICATOR": Item(_image),
+            "COMMITTIMESTAMP": Item(commit_time),
+            "LOGPOSITION": Item(_always(NO_POSITION)),
+            "LOGRBA": Item(_always(NO_POSITION)),
+            "OBJECTNAME": Item(_table),
+            "TABLENAME": Item(_table),
+            "OPTYPE": Item(lambda block, _: _letters(block.op_type, OPERATIONS)),
+            "TRANSACTIONINDICATOR": Item(
+                lambda block, _: _letters(block.tx_ind, INDICATORS), of_transaction=True
+            ),
+        },
+        "RECORD": {
+            "RSN": Item(lambda block, _: _or_null(block.seq_id)),
+            "TIMESTAMP": Item(commit_time),
+        },
+        "GGENVIRONMENT": {
+            "GROUPNAME": Item(lambda _, around: pa.scalar(around.group, pa.string())),
+            "GROUPTYPE": Item(_always("EXTRACT")),
+            "HOSTNAME": Item(lambda _, around: pa.scalar(around.host, pa.string())),
+            "OSUSERNAME": Item(lambda _, around: pa.scalar(around.user, pa.string())),
+        },
+    }
+)
+OS_VARIABLE: Final = "OSVARIABLE"
+
+# Groups and items that are refused, and why; of a group without items here all other items are unknown.
+REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {
+        ("LAG", ""): "nothing waits while messages are captured",
+        ("LASTERR", ""): "it is valid for Replicat",
+        ("STATS", ""): "the run prints its own summary",
+        ("DELTASTATS", ""): "the run prints its own summary",
+        ("RECSOUTPUT", ""): "the run prints its own summary",
+        ("GGFILEHEADER", ""): "it is valid for Replicat, which reads the file",
+        ("DBENVIRONMENT", ""): "no database is read",
+        ("TLFKEY", ""): "it belongs to NonStop",
+        ("JULIANTIMESTAMP", ""): "it would differ from run to run",
+        ("JULIANTIMESTAMP_PRECISE", ""): "it would differ from run to run",
+        ("GGENVIRONMENT", "PROCESSID"): "it would differ from run to run",
+        ("GGENVIRONMENT", "DOMAINNAME"): "it belongs to Windows",
+        ("GGENVIRONMENT", "GROUPDESCRIPTION"): "a parameter file does not have it",
+        ("GGHEADER", "RECORDLENGTH"): "it is known only after the record is written",
+        ("RECORD", "FILESEQNO"): "it is of a trail that is read, and messages are read",
+        ("RECORD", "FILERBA"): "it is of a trail that is read, and messages are read",
+        ("RECORD", "ROWID"): "messages have no ROWID",
+        ("TRANSACTION", "USERID"): "messages name the user: take USERNAME",
+    }
+)

@@ -1,0 +1,217 @@
+"""Expressions read from text: conditions as in FILTER and WHERE, values as in TOKENS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from trailgate.errors import OptionError, did_you_mean
+from trailgate.expressions.functions import FUNCTIONS
+from trailgate.expressions.syntax import (
+    CONDITIONS,
+    Call,
+    ColumnName,
+    Comparison,
+    Expression,
+    Junction,
+    Literal,
+    Negation,
+    Node,
+    Number,
+    StateTest,
+    Token,
+    TokenKind,
+    expression_error,
+    tokens,
+)
+
+DEEPEST: Final = 60  # parentheses, arguments and NOTs inside each other
+STATES: Final = frozenset({"NULL", "PRESENT", "ABSENT"})
+SIGNS: Final = ("=", "<>", "<", "<=", ">", ">=")
+ARITHMETIC: Final = ("+", "-", "*", "/", "\\")
+# Words that may be a source of a value without @GETENV (manual H.5.2), and what they mean.
+HEADER_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "GGS_TRANS_TIMESTAMP": "COMMITTIMESTAMP",
+        "GGS_TRANS_RBA": "LOGRBA",
+        "GGS_OP_TYPE": "OPTYPE",
+        "GGS_BEFORE_AFTER_IND": "BEFOREAFTERINDICATOR",
+    }
+)
+_IMAGES: Final = ("BEFORE", "AFTER")
+
+
+def parse_condition(text: str) -> Expression:
+    """Return a condition; raises OptionError with a caret. A value is one where it is not 0."""
+    return _Parser(text).whole(_Parser.condition)
+
+
+def parse_value(text: str) -> Expression:
+    """Return a value: a literal, a number, a column or a function; raises OptionError."""
+    return _Parser(text).whole(_Parser.value)
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text, self.tokens, self.place, self.depth = text, list(tokens(text)), 0, 0
+
+    def whole(self, rule: Callable[[_Parser], Node]) -> Expression:
+        """Return what a rule makes of the whole text."""
+        node, left = rule(self), self.next
+        if left.kind is not TokenKind.END:
+            raise self.unexpected("the end", left)
+        return Expression(self.text, node)
+
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.place]
+
+    def take(self) -> Token:
+        self.place += 1
+        return self.tokens[self.place - 1]
+
+    def error(self, problem: str, token: Token, hint: str = "") -> OptionError:
+        return expression_error(problem, self.text, token.at, hint)
+
+    def expect(self, sign: str) -> Token:
+        token = self.take()
+        if not token.is_sign(sign):
+            raise self.unexpected(f"'{sign}'", token)
+        return token
+
+    def unexpected(self, expected: str, token: Token) -> OptionError:
+        if token.is_sign(*ARITHMETIC):
+            hint = "A column with '-' in its name is written in double quotes"
+            return self.error("arithmetic is not supported", token, hint)
+        return self.error(f"expected {expected}, found {token.shown}", token)
+
+    def deeper(self, rule: Callable[[], Node]) -> Node:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.error(f"nested deeper than {DEEPEST}", self.next)
+        node = rule()
+        self.depth -= 1
+        return node
+
+    def condition(self) -> Node:
+        return self.joined("OR", lambda: self.joined("AND", self.negation))
+
+    def joined(self, word: str, part: Callable[[], Node]) -> Node:
+        at, parts = self.next.at, [part()]
+        while self.next.is_word(word):
+            self.take()
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else Junction(word, tuple(parts), at)
+
+    def negation(self) -> Node:
+        if not self.next.is_word("NOT"):
+            return self.comparison()
+        at = self.take().at
+        return Negation(self.deeper(self.negation), at)
+
+    def comparison(self) -> Node:
+        left = self.operand()
+        if not self.next.is_sign(*SIGNS):
+            return left
+        sign = self.take()
+        state = self.next
+        if state.kind is TokenKind.FUNCTION and state.text.upper() in STATES:
+            return self.state_test(left, sign)
+        right = self.operand()
+        for side in (left, right):
+            if isinstance(side, CONDITIONS):
+                raise expression_error("a condition cannot be compared", self.text, side.at)
+        return Comparison(sign.text, left, right, sign.at)
+
+    def state_test(self, left: Node, sign: Token) -> Node:
+        state = self.take()
+        if not isinstance(left, ColumnName):
+            raise self.error(f"@{state.text.upper()} is compared with a column only", state)
+        if sign.text not in ("=", "<>"):
+            raise self.error(f"@{state.text.upper()} is compared by = or <>", sign)
+        return StateTest(left, state.text.upper(), sign.text == "<>", left.at)
+
+    def operand(self) -> Node:
+        if not self.next.is_sign("("):
+            return self.value()
+        self.take()
+        node = self.deeper(self.condition)
+        self.expect(")")
+        return node
+
+    def value(self) -> Node:
+        token = self.take()
+        rule = _VALUES.get(token.kind)
+        if rule is not None:
+            return rule(self, token)
+        if token.is_sign("-", "+") and self.next.kind is TokenKind.NUMBER:
+            return Number(token.text + self.take().text, token.at)
+        raise self.error(f"expected a column, a literal or a function, found {token.shown}", token)
+
+    def name(self, token: Token) -> Node:
+        word = token.text.upper()
+        if self.next.is_sign("."):
+            self.take()
+            named = self.take()
+            if word not in _IMAGES or token.kind is not TokenKind.NAME:
+                hint = "A column is named alone, or as BEFORE.COLUMN"
+                raise self.error("a column is named without its table", token, hint)
+            if named.kind not in (TokenKind.NAME, TokenKind.IDENTIFIER):
+                raise self.error(f"expected a column, found {named.shown}", named)
+            return ColumnName(named.text, word, token.at)
+        if token.kind is TokenKind.NAME and word in HEADER_WORDS:
+            item = Literal(HEADER_WORDS[word], token.at)
+            return Call("GETENV", (Literal("GGHEADER", token.at), item), token.at)
+        if token.is_word("AND", "OR", "NOT"):
+            raise self.error(f"expected a value, found {word}", token)
+        return ColumnName(token.text, None, token.at)
+
+    def call(self, token: Token) -> Node:
+        name = token.text.upper()
+        if name in STATES:
+            hint = f"As in COLUMN = @{name}"
+            raise self.error(f"@{name} is compared with a column only", token, hint)
+        if name in _IMAGES:
+            return self.of_image(name, token)
+        row = FUNCTIONS.get(name)
+        if row is None:
+            near = did_you_mean(name, FUNCTIONS)
+            known = ", ".join(f"@{one}" for one in sorted(FUNCTIONS))
+            raise self.error(f"unknown function @{name}", token, near or f"Known: {known}")
+        given = self.arguments()
+        if not row.least <= len(given) <= row.most:
+            raise self.error(f"@{name} takes {row.taken}, not {len(given)}", token)
+        call = Call(name, given, token.at)
+        row.check(call, self.text)
+        return call
+
+    def of_image(self, image: str, token: Token) -> Node:
+        """Return the column of @BEFORE (column) or @AFTER (column)."""
+        given = self.arguments()
+        if len(given) != 1 or not isinstance(given[0], ColumnName) or given[0].image:
+            raise self.error(f"@{image} takes one column", token)
+        return ColumnName(given[0].name, image, token.at)
+
+    def arguments(self) -> tuple[Node, ...]:
+        self.expect("(")
+        if self.next.is_sign(")"):
+            self.take()
+            return ()
+        found = [self.deeper(self.value)]
+        while self.next.is_sign(","):
+            self.take()
+            found.append(self.deeper(self.value))
+        self.expect(")")
+        return tuple(found)
+
+
+_VALUES: Final[Mapping[TokenKind, Callable[[_Parser, Token], Node]]] = MappingProxyType(
+    {
+        TokenKind.LITERAL: lambda _, token: Literal(token.text, token.at),
+        TokenKind.NUMBER: lambda _, token: Number(token.text, token.at),
+        TokenKind.NAME: _Parser.name,
+        TokenKind.IDENTIFIER: _Parser.name,
+        TokenKind.FUNCTION: _Parser.call,
+    }
+)

@@ -1,0 +1,1 @@
+"""The formats of messages: in each, options, reader, writer and kernels."""

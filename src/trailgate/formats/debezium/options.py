@@ -1,0 +1,140 @@
+"""The options of Debezium's change events: the ``debezium.*`` properties, typed and checked together.
+
+The options of change events that are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from trailgate.errors import OptionError
+from trailgate.formats.json.options import MemberPaths, json_definitions
+from trailgate.messages.properties import (
+    DefinitionFiles,
+    Lookup,
+    MetadataOptions,
+    Properties,
+    PropertyReader,
+    ValueSource,
+    with_userdefs,
+)
+from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.publishing import ROW, PublishOptions
+from trailgate.model.tables import Definitions
+
+PARSER: Final = "debezium"
+# Debezium, change events: r is a row of a snapshot, which exists already.
+OPERATIONS: Final = Lookup(((b"c", "I"), (b"r", "I"), (b"u", "U"), (b"d", "D"), (b"t", "T")))
+
+_UNDEFINED: Final = (
+    "Give definitions (debezium.sourcedefs or debezium.userdefs.tables). A capture of files into a trail needs none where events are "
+    "written with their schemas (value.converter.schemas.enable=true)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebeziumOptions(MetadataOptions):
+    """How change events are read; see ``docs/properties.md`` for each property.
+
+    ``times``, ``decimals`` and ``binary`` are what values are where messages have no schema; empty: that is not known.
+    """
+
+    times: str
+    decimals: str
+    binary: str
+    placeholder: str
+
+    @property
+    def by_id(self) -> bool:
+        """Return whether events of one transaction id that follow one another are a transaction."""
+        return self.txid.kind is not SourceKind.TX_ID
+
+    @property
+    def names_operations(self) -> bool:
+        """Return that they do not: the letters of events are Debezium's."""
+        return False
+
+    @property
+    def operation_ids(self) -> bool:
+        """Return that each operation has a sequence id of its own."""
+        return True
+
+
+def debezium_setup(
+    properties: Properties, files: DefinitionFiles
+) -> tuple[DebeziumOptions, Definitions]:
+    """Return the options, and the tables of the files and properties; none where events may describe theirs."""
+    read, entry = PropertyReader(properties, PARSER), properties.get(f"{PARSER}.sourcedefs")
+    path = "" if entry is None else entry.value
+    definitions = with_userdefs(read, files, path, read.userdefs())
+    options = debezium_options(properties)
+    if not len(definitions):
+        options = replace(options, learns=True, undefined_hint=_UNDEFINED)
+    return options, definitions
+
+
+def debezium_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
+    """Return the tables that the properties define; raises OptionError where they define none."""
+    return json_definitions(properties, files, PARSER, _UNDEFINED)
+
+
+def debezium_options(properties: Properties) -> DebeziumOptions:
+    """Return the options of the Debezium parser; raises OptionError that names line and property."""
+    read = PropertyReader(properties, PARSER, MemberPaths(place="the event's members"))
+    return DebeziumOptions(
+        seqid=read.needed_source("seqid"),
+        timestamp=read.needed_source("timestamp"),
+        timestamp_format=None,
+        txid=read.needed_source("txid"),
+        txowner=read.source("txowner"),
+        txname=read.source("txname"),
+        optype=ValueSource(SourceKind.FIELD, "op"),
+        optype_values=OPERATIONS,
+        schemaandtable=None,
+        schema=read.source("schema"),
+        table=(read.needed_source("table"),),
+        txind=None,
+        txind_values=Lookup(),
+        message_id=read.message_id(),
+        times=read.text("time.precision.mode").casefold(),
+        decimals=read.text("decimal.handling.mode").casefold(),
+        binary=read.text("binary.handling.mode").casefold(),
+        placeholder=read.text("unavailable.value.placeholder"),
+    )
+
+
+OMIT, PLACEHOLDER, ERROR = "omit", "placeholder", "error"
+CHOICES: Final = {"missing": (ERROR, OMIT, PLACEHOLDER), "key_updates": (ERROR, "update")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebeziumPublishOptions(PublishOptions):
+    """How change events are written, each with one operation.
+
+    ``prefix`` is the name of the source, which topics begin with. With ``schemas`` each event is the payload beside its schema. With
+    ``transactions`` events have their place in their transaction, and there are BEGIN and END events.
+    ``missing`` is what becomes of a column that an operation does not have: ``error``, ``omit``: it is not in the image, or ``placeholder``: the value is that of
+    columns that were not logged. ``key_updates`` are ``error``, or ``update``: events with two images.
+    """
+
+    content: str = ROW
+    prefix: str = "trailgate"
+    schemas: bool = False
+    transactions: bool = True
+    missing: str = ERROR
+    placeholder: str = "__debezium_unavailable_value"
+    key_updates: str = ERROR
+
+    contents: ClassVar[tuple[str, ...]] = (ROW,)
+
+    def __post_init__(self) -> None:
+        """Raise OptionError for a value that is not allowed."""
+        PublishOptions.__post_init__(self)  # super() does not work in classes with slots
+        for name, known in CHOICES.items():
+            value = getattr(self, name)
+            if value not in known:
+                raise OptionError(f"{name} is {value!r}, expected {' or '.join(known)}")
+        for name in ("schemas", "transactions"):
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(f"{name} is {getattr(self, name)!r}, expected true or false")

@@ -1,0 +1,391 @@
+"""Change events as records: what the documents of messages are, and the metadata of events.
+
+Debezium's change events to records and images, a batch at a time.
+
+``{"before": {...}, "after": {...}, "source": {...}, "op": "u", "ts_ms": ..., "transaction": {...}}``, as it is or as the payload beside its schema.
+
+The tables that the schemas of events describe, found before anything is captured.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs
+from trailgate.columnar.digits import format_positions
+from trailgate.columnar.numbers import parse_integers
+from trailgate.definitions.defgen import complete
+from trailgate.errors import DecodeError
+from trailgate.formats.debezium.options import DebeziumOptions
+from trailgate.formats.debezium.values import (
+    CONNECT,
+    DATA,
+    ENCODINGS,
+    TIME,
+    FieldType,
+    Schema,
+    converter_for,
+    read_schema,
+)
+from trailgate.formats.json.documents import JsonRecords, Scanner, document_records
+from trailgate.formats.json.images import ConvertValues, JsonImages
+from trailgate.formats.json.object_kernels import NO_NODE
+from trailgate.formats.json.scan_kernels import MANY, NULL, OBJECT, code_texts
+from trailgate.messages.learning import read_of, united
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.metadata import MetadataValues
+from trailgate.messages.parser import MessageFormat
+from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.records import MessageErrors
+from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
+from trailgate.model.tables import Column, Definitions, Table
+
+DEFAULT_TIME: Final = "source.ts_ms"
+ALTERNATIVES: Final = "|"
+TOMBSTONES: Final = (
+    "tombstones, which delete a key in a topic, are not operations: they were passed over"
+)
+_MILLI: Final = 1000  # microseconds
+_MONGODB: Final = "an event of a MongoDB collection: its rows are documents, which have no columns"
+LOGICAL: Final = "messages of logical decoding (op m) change no table: they were passed over"
+BOUNDARIES: Final = "BEGIN and END events are not operations: transactions are known by their ids"
+
+
+@dataclass(frozen=True, slots=True)
+class DebeziumRecords(JsonRecords):
+    """Events as records. ``schema`` is the node of each one's schema, ``NO_NODE`` where a message has none."""
+
+    options: DebeziumOptions | None = None
+    schema: Longs | None = None
+    passed_over: frozenset[str] = frozenset()
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return what was passed over."""
+        return self.passed_over
+
+    def _text(self, name: str) -> pa.Array:
+        first, *others = name.split(ALTERNATIVES)
+        values = JsonRecords._text(self, first)  # noqa: SLF001  super() does not work in classes with slots
+        for other in others:
+            if values.null_count:
+                values = pc.coalesce(values, self.text(other))
+        return self._transactions(values) if self._is_transaction(name) else values
+
+    def _is_transaction(self, name: str) -> bool:
+        assert self.options is not None
+        source = self.options.txid
+        return source.kind is SourceKind.FIELD and source.name == name
+
+    def _transactions(self, ids: pa.Array) -> pa.Array:
+        """Return transaction ids; rows of a snapshot, and events without an id, are each a transaction of their own."""
+        snapshot = self.text("source.snapshot")
+        alone = ids.is_null()
+        if snapshot.null_count < len(snapshot):
+            changed = pc.is_in(snapshot.fill_null("false"), pa.array(["false"]))
+            alone = pc.or_(alone, pc.invert(changed))
+        if not pc.any(alone, min_count=0).as_py():
+            return ids
+        batch = self.messages
+        own = format_positions(batch.files[self.message], batch.offsets[self.message] + self.offset)
+        return pc.if_else(alone, own, ids)
+
+    def lacking(self, name: str, what: str) -> tuple[str, str]:
+        """Return the problem of an event without a member that is needed, and a hint."""
+        if what == "table" and self.text("source.collection").null_count < len(self.message):
+            return _MONGODB, "Capture a topic whose events are flattened to rows by the connector"
+        return JsonRecords.lacking(self, name, what)
+
+    def times(self) -> Longs | None:
+        """Return each event's commit time in microseconds since 1970 UTC, or None where another member has it."""
+        assert self.options is not None
+        source = self.options.timestamp
+        if source.kind is not SourceKind.FIELD or source.name != DEFAULT_TIME:
+            return None
+        exact, rough = self.text("source.ts_us"), self.text(DEFAULT_TIME)
+        if len(exact) and not exact.null_count:
+            return self._micros(exact, 1)
+        if rough.null_count:  # an error, as of any value that is needed
+            return None
+        return np.where(
+            np.asarray(exact.is_valid()),
+            self._micros(exact.fill_null("0"), 1),
+            self._micros(rough, _MILLI),
+        ).astype(np.int64)
+
+    def _micros(self, values: pa.Array, units: int) -> Longs:
+        """Return times of which each is so many microseconds; 0 is the beginning of 1970. Raises BadMessagesError."""
+        found = self._integers(values)
+        bad = (found < YEAR_1 // units) | (found >= YEAR_10000 // units)
+        if bad.any():
+
+            def error(row: int) -> DecodeError:
+                problem = f"{values[row].as_py()} is not a time in the years 1 to 9999"
+                return self.error(row, problem, field="source")
+
+            self.refuse(np.flatnonzero(bad), error)
+        return found * units
+
+    def _integers(self, values: pa.Array) -> Longs:
+        """Return numbers of texts; raises BadMessagesError."""
+        try:
+            found: Longs = parse_integers(values, 0, 8, signed=True).to_numpy()
+        except DecodeError as error:
+            row = error.where.record or 0
+            problem = f"{values[row].as_py()!r} is not a time in whole numbers since 1970"
+            self.refuse(np.array([row]), lambda at: self.error(at, problem, field="source"))
+        return found
+
+
+def event_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
+    """Return the change events among documents; raises BadMessagesError for documents that are neither these nor what goes with them."""
+    nodes = found.nodes
+    payload, schema = nodes.members(found.document, ["payload", "schema"])
+    holder = np.where(payload >= 0, payload, found.document)
+    kinds = nodes.kinds(holder)
+    op, status, identifier = nodes.members(holder, ["op", "status", "id"])
+    is_event = (kinds == OBJECT) & (op >= 0)
+    boundary = ~is_event & (status >= 0) & (identifier >= 0)
+    boundary &= np.asarray(pc.is_in(nodes.texts(status), pa.array(["BEGIN", "END"])))
+    odd = ~is_event & ~boundary & (kinds != NULL)
+    if odd.any():
+        hint = (
+            "An event has the member op; schema changes and heartbeats are in topics of their own"
+        )
+        found.refuse(
+            np.flatnonzero(odd), lambda row: found.error(row, "this is not a change event", hint)
+        )
+    notes = {
+        note for note, mask in ((TOMBSTONES, kinds == NULL), (BOUNDARIES, boundary)) if mask.any()
+    }
+    (message,) = nodes.members(holder, ["message"])
+    logical = is_event & (message >= 0)
+    logical &= np.asarray(pc.is_in(nodes.texts(op), pa.array(["m"])))
+    if logical.any():
+        notes.add(LOGICAL)
+    rows = np.flatnonzero(is_event & ~logical)
+    return DebeziumRecords(
+        found.messages,
+        found.message[rows],
+        found.offset[rows],
+        nodes,
+        document=found.document[rows],
+        holder=holder[rows],
+        options=options,
+        schema=np.where(payload >= 0, schema, NO_NODE)[rows],
+        passed_over=frozenset(notes),
+    )
+
+
+_LEVELS: Final = 4  # payload, its members, those of its images, and those of numbers with a scale
+_SCHEMA: Final = "schema"
+_KEPT: Final = 256  # schemas, of which some make the next ones likely
+_NO_SCHEMA: Final = b""
+
+
+class DebeziumFormat(MessageFormat[DebeziumRecords]):
+    """Reads change events by one set of options; what these and a schema decide is made once and kept."""
+
+    def __init__(self, options: DebeziumOptions) -> None:
+        self.options = options
+        self._scanner = Scanner(_LEVELS, _SCHEMA)
+        self._schemas: dict[bytes, Schema | None] = {_NO_SCHEMA: None}
+        self._converters: dict[tuple[str, bytes], tuple[ConvertValues, ...]] = {}
+
+    def records(self, messages: MessageBatch) -> DebeziumRecords:
+        """Return the change events of the messages; raises BadMessagesError."""
+        return event_records(document_records(messages, self._scanner.scan(messages)), self.options)
+
+    def layouts(
+        self,
+        records: DebeziumRecords,
+        tables: Sequence[Table],  # noqa: ARG002  columns are found by name
+        table_of: Longs,  # noqa: ARG002
+    ) -> Longs:
+        """Return the number of each event's schema, 0 where it has none."""
+        assert records.schema is not None
+        nodes, schema = records.nodes, records.schema
+        has = schema >= 0
+        if not has.any():
+            return np.zeros(len(schema), np.int64)
+        starts = np.where(has, nodes.start[schema], 0)
+        lengths = np.where(has, nodes.length[schema], -1)
+        codes, known = np.empty(len(schema), np.int64), np.empty(_KEPT, np.int64)
+        if code_texts(nodes.text, starts, lengths, codes, known) != MANY:
+            return codes
+        texts = nodes.texts(schema).dictionary_encode("encode")
+        every: Longs = texts.indices.to_numpy().astype(np.int64)
+        return every
+
+    def images(
+        self, records: DebeziumRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike events; what is wrong is added to the errors."""
+        absent = (ABSENT,) * len(table.columns)
+        group = JsonImages(records, table, rows, errors)
+        try:
+            converters = self._converters_of(records, table, int(rows[0]))
+        except DecodeError as error:
+            group.refuse(error.problem, error.hint)
+            return absent, absent
+        before, after = records.nodes.members(records.holder[rows], ["before", "after"])
+        images: list[Image] = []
+        for nodes, name, wanted, needed in (
+            (before, "before", kind not in (INSERT, TRUNCATE), kind == DELETE),
+            (after, "after", kind not in (DELETE, TRUNCATE), True),
+        ):
+            if not wanted:
+                group.check_images(nodes, name, wanted=False)
+                images.append(absent)
+                continue
+            if needed:
+                group.check_images(nodes, name, wanted=True)
+            images.append(group.image(nodes, converters, keyed=needed))
+        return images[0], images[1]
+
+    def _converters_of(
+        self, records: DebeziumRecords, table: Table, row: int
+    ) -> tuple[ConvertValues, ...]:
+        """Return what makes values of a table's columns by the schema of a record; raises DecodeError for one that cannot be read."""
+        assert records.schema is not None
+        node = int(records.schema[row])
+        raw = records.nodes.raw(node) if node >= 0 else _NO_SCHEMA
+        raw = _NO_SCHEMA if raw == b"null" else raw
+        found = self._converters.get((table.name, raw))
+        if found is None:
+            if len(self._schemas) > _KEPT:
+                self._schemas, self._converters = {_NO_SCHEMA: None}, {}
+            if raw not in self._schemas:
+                self._schemas[raw] = read_schema(raw)
+            schema, options = self._schemas[raw], self.options
+            found = tuple(converter_for(column, schema, options) for column in table.columns)
+            self._converters[table.name, raw] = found
+        return found
+
+
+_TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
+_REAL, _DOUBLE, _DATETIME = 142, 143, 192
+_NUMBER, _BINARY = 2, 4  # sub types (capture properties §9.4)
+_MOST: Final = 65535  # what the two length bytes of a column of text hold
+_INTEGER_DIGITS: Final = 18  # that 64 bits hold
+_DIGITS: Final = 50  # characters of a number whose precision is not known, as Defgen has it
+_SIGN_AND_POINT: Final = 2
+_DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
+_TIME_OF_DAY: Final = 18
+_Made = Callable[[FieldType], Column]
+
+
+class LearntTables:
+    """The tables that events' schemas describe. Schemas have no keys: no column is marked."""
+
+    def __init__(self, options: DebeziumOptions) -> None:
+        self._options, self._format = options, DebeziumFormat(options)
+        self._tables: dict[str, Table] = {}
+        self._columns: dict[bytes, tuple[Column, ...]] = {}
+
+    def add(self, messages: MessageBatch) -> None:
+        """Learn from messages; those that cannot be read are for the capture to report.
+
+        Raises DefinitionError for a table of which a column is described in two ways.
+        """
+        found = read_of(messages, self._named)
+        if found is None:
+            return
+        records, (codes, names) = found
+        assert records.schema is not None
+        rows = np.flatnonzero(records.nodes.kinds(records.schema) == OBJECT)
+        if not len(rows):
+            return
+        layouts = self._format.layouts(records, (), codes)
+        pairs = np.stack([codes[rows], layouts[rows]])
+        firsts = np.sort(np.unique(pairs, axis=1, return_index=True)[1])
+        for row in rows[firsts].tolist():
+            columns = self._columns_of(records.nodes.raw(int(records.schema[row])))
+            if columns:
+                table = complete(Table(names[int(codes[row])], columns))
+                self._tables[table.name] = united(self._tables, table)
+
+    def definitions(self) -> Definitions:
+        """Return the tables in the order of their names."""
+        return Definitions(tuple(self._tables[name] for name in sorted(self._tables)))
+
+    def _named(self, messages: MessageBatch) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:
+        """Return the events, and which table each one belongs to; raises BadMessagesError."""
+        records = self._format.records(messages)
+        return records, MetadataValues(self._options, records, 0).table_names()
+
+    def _columns_of(self, schema: bytes) -> tuple[Column, ...]:
+        """Return the columns that a schema has; none where it cannot be read."""
+        if schema not in self._columns:
+            try:
+                types = tuple(read_schema(schema).values())
+            except DecodeError:
+                types = ()
+            self._columns[schema] = tuple(map(column_of, types))
+        return self._columns[schema]
+
+
+def column_of(kind: FieldType) -> Column:
+    """Return the column that takes all values of a type; of one that is not known it is text."""
+    make = _COLUMNS.get(kind.name)
+    if make is None and (not kind.name or kind.name in ENCODINGS):
+        make = _COLUMNS.get(kind.type)
+    return replace((make or _text)(kind), name=kind.column)
+
+
+def _of(code: int, length: int, sub_type: int = 0) -> _Made:
+    column = Column("", code, length, sub_type=sub_type)
+    return lambda _: column
+
+
+def _decimal(kind: FieldType) -> Column:
+    """Return an integer with a scale where 64 bits hold all digits, else text."""
+    scale = _parameter(kind, "scale")
+    precision = _parameter(kind, "connect.decimal.precision")
+    if 0 < precision <= _INTEGER_DIGITS and 0 <= scale <= precision:
+        return Column("", _BIN64, precision, scale=scale)
+    length = max(precision, scale) + _SIGN_AND_POINT if precision > 0 else _DIGITS
+    return Column("", _TEXT, length, scale=max(scale, 0), sub_type=_NUMBER)
+
+
+def _parameter(kind: FieldType, name: str) -> int:
+    """Return a number of a type's parameters, 0 where there is none."""
+    text = kind.parameters.get(name, "")
+    return int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else 0
+
+
+_text = _of(_TEXT, _MOST)
+# By the name of the meaning, or, without a row of its own, Connect's type.
+_COLUMNS: Final[Mapping[str, _Made]] = MappingProxyType(
+    {
+        "boolean": _of(_BIN16, 1),
+        "int8": _of(_BIN16, 2),
+        "int16": _of(_BIN16, 2),
+        "int32": _of(_BIN32, 4),
+        "int64": _of(_BIN64, 8),
+        **dict.fromkeys(("float", "float32"), _of(_REAL, 4)),
+        **dict.fromkeys(("double", "float64"), _of(_DOUBLE, 8)),
+        "bytes": _of(_TEXT, _MOST - 1, _BINARY),
+        CONNECT + "Decimal": _decimal,
+        DATA + "VariableScaleDecimal": _of(_TEXT, _DIGITS, _NUMBER),
+        **dict.fromkeys((CONNECT + "Date", TIME + "Date", TIME + "IsoDate"), _of(_DATETIME, _DATE)),
+        **dict.fromkeys((CONNECT + "Timestamp", TIME + "Timestamp"), _of(_DATETIME, _MILLIS)),
+        TIME + "MicroTimestamp": _of(_DATETIME, _MICROS),
+        **dict.fromkeys(
+            (TIME + "NanoTimestamp", TIME + "ZonedTimestamp", TIME + "IsoTimestamp"),
+            _of(_DATETIME, _NANOS),
+        ),
+        **dict.fromkeys(
+            (CONNECT + "Time", TIME + "Time", TIME + "MicroTime", TIME + "NanoTime"),
+            _of(_TEXT, _TIME_OF_DAY),
+        ),
+    }
+)

@@ -1,0 +1,577 @@
+"""The schemas that Kafka Connect's JSON converter puts before values: what each column of an event is.
+
+Decimals as Connect writes them: unscaled two's complement numbers, big-endian, and a scale.
+
+What Debezium makes of values, undone: one row a type, by the name of its meaning (Debezium, data type mappings).
+
+Each makes text, from which the column's own type is read as from any message.
+
+Values of columns in change events: by the schema beside them, else by the properties.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Mask
+from trailgate.columnar.digits import to_hex
+from trailgate.columnar.gather import gather
+from trailgate.columnar.numbers import format_integers, parse_integers
+from trailgate.columnar.rows import over_nulls, row_error, text_view
+from trailgate.errors import DecodeError
+from trailgate.formats.debezium.options import DebeziumOptions
+from trailgate.formats.json.images import Converted, ConvertValues, Values, from_base64, to_base64
+from trailgate.formats.json.object_kernels import NO_NODE
+from trailgate.formats.json.scan_kernels import FALSE, NUMBER, OBJECT, STRING, TRUE
+from trailgate.model.changes import YEAR_1, YEAR_10000
+from trailgate.model.tables import Column
+from trailgate.model.types import Family
+from trailgate.operations.values import parser_for
+
+Members = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """A column's type: Connect's, and the name of its meaning if it has one. ``column`` is the column's own name."""
+
+    type: str
+    name: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    column: str = ""
+
+
+Schema = Mapping[str, FieldType]
+
+
+def read_schema(text: bytes) -> Schema:
+    """Return the types of columns, in their order, by their names in lower case; raises DecodeError where they are not there."""
+    try:
+        whole = json.loads(text)
+    except ValueError as error:  # a number of thousands of digits
+        raise DecodeError(f"the schema of the event cannot be read: {error}") from None
+    for row in _fields(whole):
+        if row.get("field") in ("after", "before"):
+            types = map(_type, _fields(row))
+            return {kind.column.casefold(): kind for kind in types}
+    raise DecodeError("the schema of the event has no columns", hint="Is it an envelope's schema?")
+
+
+def _fields(node: Any) -> list[Members]:
+    fields = node.get("fields") if isinstance(node, dict) else None
+    return [row for row in fields if isinstance(row, dict)] if isinstance(fields, list) else []
+
+
+def _type(column: Members) -> FieldType:
+    given = column.get("parameters")
+    parameters = {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
+    name, own = str(column.get("name") or ""), str(column.get("field"))
+    return FieldType(str(column.get("type")), name, parameters, own)
+
+
+MOST_SCALE: Final = 1000  # more digits than any database holds
+_MOST_BYTES: Final = 1000  # of an unscaled number: some 2,400 digits
+_WORD: Final = 8
+
+
+def decimal_texts(values: pa.BinaryArray, scale: int) -> pa.StringArray:
+    """Return the digits of unscaled numbers, with ``scale`` of them after the point; null stays null."""
+
+    def convert(dense: pa.Array) -> pa.Array:
+        numbers = _small(dense)
+        if numbers is not None and 0 <= scale <= 18:
+            return _scaled(numbers, scale)
+        raws = dense.to_pylist()
+        if b"" in raws:
+            raise row_error("a number has no bytes", dense, raws.index(b""))
+        sizes = [len(raw) for raw in raws]
+        if max(sizes, default=0) > _MOST_BYTES:
+            problem = f"a number has more than {_MOST_BYTES} bytes"
+            raise row_error(problem, dense, sizes.index(max(sizes)))
+        return pa.array([_text(raw, scale) for raw in raws], pa.string())
+
+    return over_nulls(convert, values)
+
+
+def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+    """Return the numbers of at most eight bytes each; None where one has more, or none."""
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
+    sizes = np.diff(offsets)
+    if not len(sizes) or sizes.min() < 1 or sizes.max() > _WORD:
+        return None
+    data = np.frombuffer(values.buffers()[2], np.uint8)
+    found = (data[offsets[:-1]].astype(np.int8)).astype(np.int64)
+    for place in range(1, int(sizes.max())):
+        more = sizes > place
+        found[more] = found[more] << 8 | data[offsets[:-1][more] + place]
+    return found
+
+
+def _scaled(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], scale: int) -> pa.StringArray:
+    pairs = np.empty((len(numbers), 2), np.int64)
+    pairs[:, 0], pairs[:, 1] = numbers, numbers >> 63
+    kind = pa.decimal128(19, scale)
+    return format_integers(pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(pairs)]))
+
+
+def _text(raw: bytes, scale: int) -> str:
+    number = int.from_bytes(raw, "big", signed=True)
+    if scale <= 0:
+        return str(number * 10**-scale)
+    digits = str(abs(number)).rjust(scale + 1, "0")
+    return f"{'-' if number < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def variable_decimals(values: Values) -> pa.Array:
+    """Return the digits of numbers that have their scale beside them: ``{"scale": 2, "value": "BAA="}``; other values stay as they are.
+
+    Raises DecodeError, with the row as its record, for other objects.
+    """
+    nodes, kinds = values.nodes, values.kinds
+    objects = np.where(kinds == OBJECT, values.cells, NO_NODE).astype(np.int64)
+    scale, value = nodes.members(objects, ["scale", "value"])
+    odd = (nodes.kinds(scale) != NUMBER) | (nodes.kinds(value) != STRING)
+    odd &= kinds == OBJECT
+    if odd.any():
+        raise row_error("not a number with its scale", values.texts, int(np.argmax(odd)))
+    scales = parse_integers(nodes.texts(scale), 0, 2, signed=True)
+    if pc.any(pc.greater(pc.abs_checked(scales), MOST_SCALE)).as_py():
+        row = pc.index(pc.greater(pc.abs_checked(scales), MOST_SCALE), True).as_py()
+        raise row_error("not a scale", values.texts, row)
+    numbers = from_base64(nodes.texts(value))
+    found = pc.if_else(pa.array(kinds == OBJECT), pa.scalar(None, pa.string()), values.texts)
+    for each in pc.unique(scales.drop_null()).to_pylist():
+        mine = pc.fill_null(pc.equal(scales, each), False)
+        own = pc.if_else(mine, numbers, pa.scalar(None, pa.binary()))
+        found = pc.coalesce(found, decimal_texts(own, each))
+    return found
+
+
+Decode = Callable[[Values], pa.Array]
+Encoding = Callable[[FieldType], Decode]
+
+DAY: Final = 86_400_000_000  # microseconds
+CONNECT: Final = "org.apache.kafka.connect.data."
+TIME: Final = "io.debezium.time."
+DATA: Final = "io.debezium.data."
+
+
+def as_text(values: Values) -> pa.Array:
+    """Return texts, digits of numbers, and the letters of true and false, as they are."""
+    return values.texts
+
+
+def _plain(_: FieldType) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        values.refuse_nested()
+        return values.texts
+
+    return decode
+
+
+def dates(values: Values) -> pa.Array:
+    """Return ISO dates of days since 1970."""
+    values.refuse_others(NUMBER)
+    return _times(values, lambda days: days * DAY, 10)
+
+
+def timestamps(units: int) -> Decode:
+    """Return what makes ISO date times of times since 1970, of which a millisecond has ``units``, at most nanoseconds."""
+
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(NUMBER)
+        if units <= 1000:
+            return _times(values, lambda numbers: numbers * (1000 // units), 26)
+        return _nanoseconds(values)
+
+    return decode
+
+
+def _times(values: Values, micros: Callable[[pa.Array], pa.Array], width: int) -> pa.Array:
+    def convert(dense: pa.Array) -> pa.Array:
+        numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
+        with np.errstate(over="ignore"):
+            found = micros(numbers)
+        bad = (found < YEAR_1) | (found >= YEAR_10000) | (np.abs(numbers) > YEAR_10000)
+        if bad.any():
+            raise row_error("not a time in the years 1 to 9999", dense, int(np.argmax(bad)))
+        text = pc.cast(pa.array(found).view(pa.timestamp("us")), pa.string())
+        return text if width == 26 else pc.utf8_slice_codeunits(text, 0, width)
+
+    return over_nulls(convert, values.texts)
+
+
+def _nanoseconds(values: Values) -> pa.Array:
+    def convert(dense: pa.Array) -> pa.Array:
+        numbers = parse_integers(dense, 0, 8, signed=True)
+        return pc.cast(numbers.view(pa.timestamp("ns")), pa.string())
+
+    return over_nulls(convert, values.texts)
+
+
+def _times_of_day(units: int) -> Encoding:
+    """Return what makes HH:MI:SS.ffffff of times since midnight, of which a millisecond has ``units``."""
+
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(NUMBER)
+
+        def convert(dense: pa.Array) -> pa.Array:
+            numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
+            per_day = DAY // 1000 * units
+            bad = (numbers < 0) | (numbers >= per_day)
+            if bad.any():
+                raise row_error("not a time of day", dense, int(np.argmax(bad)))
+            kind = pa.time64("ns") if units > 1000 else pa.time64("us")
+            scaled = numbers if units >= 1000 else numbers * (1000 // units)
+            return pc.cast(pa.array(scaled).view(kind), pa.string())
+
+        return over_nulls(convert, values.texts)
+
+    return lambda _: decode
+
+
+def iso_texts(values: Values) -> pa.Array:
+    """Return ISO texts in UTC without the letter of their zone; raises DecodeError for one of another zone."""
+    values.refuse_others(STRING)
+
+    def convert(dense: pa.Array) -> pa.Array:
+        plain = _without_letter(dense)
+        if plain is not None:
+            return plain
+        bare = pc.replace_substring_regex(dense, r"(Z|[+-]00:00)$", "")
+        zoned = pc.match_substring_regex(bare, r"T.*[+-][0-9]{2}:?[0-9]{2}$")
+        if pc.any(zoned, min_count=0).as_py():
+            row = pc.index(zoned, True).as_py()
+            raise row_error("not a time in UTC", dense, row, "Debezium writes zoned times in GMT")
+        return bare
+
+    return over_nulls(convert, values.texts)
+
+
+def _without_letter(values: pa.Array) -> pa.Array | None:
+    """Return times without their last letter, a Z or none; None where other zones may be among them."""
+    offsets, data = text_view(values)
+    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    own = data[offsets[0] : offsets[-1]]
+    if (ends == starts).any() or (own == ord("+")).any():
+        return None
+    if np.count_nonzero(own == ord("-")) > 2 * len(values):  # those of dates
+        return None
+    return gather(data, starts, ends - (data[ends - 1] == ord("Z")), text=True, checked=True)
+
+
+def base64_bytes(values: Values) -> pa.Array:
+    """Return bytes as hexadecimal digits."""
+    values.refuse_others(STRING)
+    return to_hex(from_base64(values.texts))
+
+
+def url_safe_bytes(values: Values) -> pa.Array:
+    """Return bytes, written with the letters of file names, as hexadecimal digits."""
+    values.refuse_others(STRING)
+    usual = pc.replace_substring(pc.replace_substring(values.texts, "-", "+"), "_", "/")
+    return to_hex(from_base64(usual))
+
+
+def precise_decimals(scale: int) -> Decode:
+    """Return what makes digits of unscaled numbers, as bytes in base64; a JSON number is the number itself.
+
+    Connect's converter writes either one (decimal.format=BASE64 or NUMERIC).
+    """
+
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(STRING, NUMBER)
+        return by_kind(values, values.texts, {STRING: unscaled})
+
+    def unscaled(values: Values) -> pa.Array:
+        return decimal_texts(from_base64(values.texts), scale)
+
+    return decode
+
+
+def by_kind(values: Values, others: pa.Array, decoders: Mapping[int, Decode]) -> pa.Array:
+    """Return what decoders make of the values of each kind, in the place of ``others``."""
+    kinds, found = values.kinds, others
+    for kind, decode in decoders.items():
+        mine = kinds == kind
+        if not mine.any():
+            continue
+        own = values.texts
+        if not mine.all():
+            own = pc.if_else(pa.array(mine), own, pa.scalar(None, pa.string()))
+        made = decode(Values(values.nodes, own, values.cells, values.nested))
+        found = made if mine.all() else pc.if_else(pa.array(mine), made, found)
+    return found
+
+
+def _decimals(kind: FieldType) -> Decode:
+    """Return what makes digits of numbers with the scale of their schema; raises DecodeError for one without a scale."""
+    text = kind.parameters.get("scale", "")
+    scale = int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else MOST_SCALE + 1
+    if abs(scale) > MOST_SCALE:
+        raise DecodeError(
+            f"a decimal's scale in the schema of the event is not a number of at most {MOST_SCALE}: {text[:40]!r}"
+        )
+    return precise_decimals(scale)
+
+
+def _string(_: FieldType) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(STRING)
+        return values.texts
+
+    return decode
+
+
+def _days(_: FieldType) -> Decode:
+    return dates
+
+
+def _stamps(units: int) -> Encoding:
+    return lambda _: timestamps(units)
+
+
+def _iso(_: FieldType) -> Decode:
+    return iso_texts
+
+
+def _bytes(_: FieldType) -> Decode:
+    return base64_bytes
+
+
+def _variable(_: FieldType) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(OBJECT, NUMBER)
+        return variable_decimals(values)
+
+    return decode
+
+
+def _true_or_false(_: FieldType) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(TRUE, FALSE)
+        return values.texts
+
+    return decode
+
+
+def _number(_: FieldType) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(NUMBER, STRING)  # "NaN" is a string
+        return values.texts
+
+    return decode
+
+
+# By the name of the meaning, or, without one, Connect's type.
+ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("int8", "int16", "int32", "int64", "float", "double", "float32", "float64"), _number
+        ),
+        "boolean": _true_or_false,
+        "string": _string,
+        "bytes": _bytes,
+        CONNECT + "Decimal": _decimals,
+        CONNECT + "Date": _days,
+        CONNECT + "Time": _times_of_day(1),
+        CONNECT + "Timestamp": _stamps(1),
+        TIME + "Date": _days,
+        TIME + "Time": _times_of_day(1),
+        TIME + "MicroTime": _times_of_day(1000),
+        TIME + "NanoTime": _times_of_day(1_000_000),
+        TIME + "Timestamp": _stamps(1),
+        TIME + "MicroTimestamp": _stamps(1000),
+        TIME + "NanoTimestamp": _stamps(1_000_000),
+        TIME + "ZonedTimestamp": _iso,
+        TIME + "IsoDate": _iso,
+        TIME + "IsoTimestamp": _iso,
+        TIME + "IsoTime": _plain,
+        TIME + "ZonedTime": _plain,
+        TIME + "Year": _plain,
+        TIME + "Interval": _plain,
+        TIME + "MicroDuration": _plain,
+        DATA + "VariableScaleDecimal": _variable,
+        **dict.fromkeys(
+            (DATA + name for name in ("Json", "Xml", "Uuid", "Enum", "EnumSet", "Ltree")), _plain
+        ),
+    }
+)
+
+
+_DAY_WIDTH: Final = 10  # of a date
+_SECONDS: Final = 19  # of a date time without a fraction
+_NUMBERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED, Family.NUMBER_TEXT, Family.FLOAT})
+_SCHEMA_HINT: Final = (
+    "Write the messages with their schemas (value.converter.schemas.enable=true), or set debezium."
+)
+_SCALE_HINT: Final = (
+    "Without a schema, texts of decimal.handling.mode=precise need it. Write the messages with their schemas "
+    "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
+)
+
+
+def converter_for(column: Column, schema: Schema | None, options: DebeziumOptions) -> ConvertValues:
+    """Return what makes values of a column from members."""
+    parse, decode = parser_for(column), _decoder(column, schema, options)
+    placeholder = _Placeholder(column, options)
+
+    def convert(values: Values) -> Converted:
+        missing = placeholder.found(values)
+        if missing is not None:
+            kept = pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), values.texts)
+            values = Values(values.nodes, kept, values.cells, values.nested)
+        return Converted(parse(decode(values)), missing)
+
+    return convert
+
+
+def _decoder(column: Column, schema: Schema | None, options: DebeziumOptions) -> Decode:
+    if schema is None:
+        return BARE.get(column.family, _bare_text)(column, options)
+    kind = schema.get(column.name.casefold())
+    if kind is None:
+        return _refusing("the schema of the event does not have this column", "")
+    found = ENCODINGS.get(kind.name or kind.type)
+    if found is None:
+        return _unknown(column, kind)
+    decode = found(kind)
+    return _with_truth(decode) if column.family in _NUMBERS else decode
+
+
+def _unknown(column: Column, kind: FieldType) -> Decode:
+    """Return what takes an unknown type's JSON text for columns of text, and refuses it for others."""
+    if column.family is Family.TEXT and kind.type in ("struct", "array", "map"):
+        return as_text
+    named = kind.name or kind.type
+    return _refusing(f"it is not known how values of the type {named} are written", "")
+
+
+def _refusing(problem: str, hint: str) -> Decode:
+    def decode(values: Values) -> pa.Array:
+        if values.texts.null_count == len(values.texts):
+            return values.texts
+        row = int(values.texts.is_valid().index(True).as_py())
+        raise row_error(problem, values.texts, row, hint)
+
+    return decode
+
+
+def _bare_text(_: Column, __: DebeziumOptions) -> Decode:
+    return as_text
+
+
+def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
+    """Return what takes texts for ISO times, and numbers as ``time.precision.mode`` has them."""
+    numbers = _bare_numbers(column, options.times)
+
+    def decode(values: Values) -> pa.Array:
+        values.refuse_nested()
+        return by_kind(values, values.texts, {NUMBER: numbers, STRING: iso_texts})
+
+    return decode
+
+
+def _bare_numbers(column: Column, mode: str) -> Decode:
+    fraction = column.external_length - _SECONDS - 1
+    units = {"connect": 1, "microseconds": 1000, "nanoseconds": 1_000_000}.get(mode)
+    if mode.startswith("adaptive"):
+        units = 1 if fraction <= 3 else 1000 if fraction <= 6 else 1_000_000
+    if not mode or mode == "isostring":
+        hint = f"{_SCHEMA_HINT}time.precision.mode"
+        return _refusing("it is not known what a number in a column of times is", hint)
+    assert units is not None
+    return dates if column.external_length <= _DAY_WIDTH else timestamps(units)
+
+
+def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
+    """Return what takes numbers as they are, and texts as ``decimal.handling.mode`` has them."""
+    texts = _refusing(
+        "it is not known what text in a column of numbers is",
+        f"{_SCHEMA_HINT}decimal.handling.mode",
+    )
+    if options.decimals == "precise" and not column.scale and column.family is Family.NUMBER_TEXT:
+        texts = _refusing("the definitions do not state the scale of this column", _SCALE_HINT)
+    elif options.decimals == "precise":
+        texts = precise_decimals(column.scale)
+    elif options.decimals:
+        texts = as_text
+
+    def decode(values: Values) -> pa.Array:
+        return by_kind(values, values.texts, {STRING: texts, OBJECT: variable_decimals})
+
+    return _with_truth(decode)
+
+
+def _with_truth(decode: Decode) -> Decode:
+    """Return a decoder for which true and false are 1 and 0."""
+
+    def numeric(values: Values) -> pa.Array:
+        found, kinds = decode(values), values.kinds
+        for kind, digit in ((TRUE, "1"), (FALSE, "0")):
+            if (kinds == kind).any():
+                found = pc.if_else(pa.array(kinds == kind), digit, found)
+        return found
+
+    return numeric
+
+
+def _hex(values: Values) -> pa.Array:
+    values.refuse_others(STRING)
+    return values.texts
+
+
+_BINARY: Final[Mapping[str, Decode]] = MappingProxyType(
+    {"bytes": base64_bytes, "base64": base64_bytes, "base64-url-safe": url_safe_bytes, "hex": _hex}
+)
+
+
+def _bare_bytes(_: Column, options: DebeziumOptions) -> Decode:
+    if options.binary:
+        return _BINARY[options.binary]
+    return _refusing("it is not known how bytes are written", f"{_SCHEMA_HINT}binary.handling.mode")
+
+
+# What values without a schema are, by the family of their column.
+BARE: Final[Mapping[Family, Callable[[Column, DebeziumOptions], Decode]]] = MappingProxyType(
+    {
+        Family.DATETIME: _bare_time,
+        Family.BYTES: _bare_bytes,
+        **dict.fromkeys(_NUMBERS, _bare_decimal),
+    }
+)
+
+
+class _Placeholder:
+    """The text that is in the place of a value that was not logged."""
+
+    def __init__(self, column: Column, options: DebeziumOptions) -> None:
+        text = options.placeholder
+        raw = pa.array([text.encode()], pa.binary())
+        self.texts = pa.array([text])
+        if column.family is Family.BYTES:
+            encoded = to_base64(raw)[0].as_py()
+            url_safe = encoded.replace("+", "-").replace("/", "_")
+            digits = to_hex(raw)[0].as_py()
+            self.texts = pa.array([text, encoded, url_safe, digits, digits.lower()])
+        self.lengths = np.asarray(pc.binary_length(self.texts))
+
+    def found(self, values: Values) -> Mask | None:
+        """Return which values are missing, None where none is."""
+        # Mostly no value has the length of the placeholder.
+        if not np.isin(np.diff(text_view(values.texts)[0]), self.lengths).any():
+            return None
+        found = pc.is_in(values.texts, self.texts)
+        if not pc.any(found).as_py():
+            return None
+        mask: Mask = np.asarray(found) & (values.kinds == STRING)
+        return mask if mask.any() else None

@@ -1,0 +1,513 @@
+"""The places of operations in their transactions, and the events of transactions' bounds.
+
+How columns are written in change events: as with decimal.handling.mode=string, time.precision.mode=isostring and binary.handling.mode=bytes.
+
+The keys of change events: the values of a table's key, so that a partitioned log keeps the order of a row's events.
+
+Operations to Debezium's change events: the mirror of ``format``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.digits import from_hex
+from trailgate.columnar.gather import take_text
+from trailgate.columnar.temporal import ISO_T, marked
+from trailgate.formats.debezium.options import ERROR, PLACEHOLDER, DebeziumPublishOptions
+from trailgate.formats.json.images import to_base64
+from trailgate.formats.json.object_kernels import BARE, MEMBERS, NUMBER, PLAIN, STRING
+from trailgate.formats.json.objects import (
+    MeasuredObjects,
+    Piece,
+    WrittenColumn,
+    joined_members,
+    literal,
+    measure,
+    measured_alike,
+    operation_error,
+    refuse_image,
+    table_numbers,
+    written,
+    written_column,
+)
+from trailgate.messages.publishing import NO_MESSAGES, Messages
+from trailgate.model.changes import (
+    BEGIN,
+    DELETE,
+    END,
+    INSERT,
+    KEY_UPDATE,
+    TRUNCATE,
+    UPDATE,
+    WHOLE,
+    ChangeBatch,
+    ChangeBlock,
+    Image,
+    StateColumn,
+)
+from trailgate.model.table_patterns import name_parts, unquoted
+from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.types import Family
+
+_MILLISECOND: Final = 1000
+
+
+@dataclass(slots=True)
+class OpenTransaction:
+    """How many operations a transaction has so far, by table."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Of the operations of a batch: which begin and end a transaction, and the places in it, in all and in its table, from 1 on."""
+
+    begins: Mask
+    ends: Mask
+    total: Longs
+    of_table: Longs
+    tx_id: pa.Array
+    times: Longs
+    counts: tuple[Longs, Longs, pa.Array]  # transaction, number and table, of ended ones
+
+
+def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
+    """Return the bounds of a batch's transactions; ``open_one`` becomes what is open after it."""
+    marks = batch.tx_indicators()
+    begins, ends = (marks == BEGIN) | (marks == WHOLE), (marks == END) | (marks == WHOLE)
+    number = np.cumsum(begins)  # 0 is the transaction that was open before
+    rows = np.arange(batch.rows)
+    first = np.maximum.accumulate(np.where(begins, rows, 0))
+    total = rows - first + 1 + np.where(number == 0, sum(open_one.counts.values()), 0)
+    times = np.empty(batch.rows, np.int64)
+    for block in batch.blocks:
+        times[block.order] = block.op_ts
+    names, of_table, every = _counted(batch, number, open_one)
+    ended = np.isin(every[0], number[ends])
+    if batch.rows:
+        left = every[:, (every[0] == number[-1]) & ~ended]
+        pairs = zip(left[1].tolist(), left[2].tolist(), strict=True)
+        open_one.counts = {names[table]: count for table, count in pairs}
+    every = every[:, ended]
+    numbers = np.searchsorted(number[ends], every[0]).astype(np.int64)
+    tables = pa.array(names, pa.string()).take(pa.array(every[1]))
+    counts = numbers, np.ascontiguousarray(every[2]), tables
+    return Bounds(begins, ends, total, of_table, _tx_ids(batch), times, counts)
+
+
+def _counted(
+    batch: ChangeBatch, number: Longs, open_one: OpenTransaction
+) -> tuple[list[str], Longs, npt.NDArray[np.int64]]:
+    """Return the tables, each operation's place in its transaction's table, and how many each transaction has of each table.
+
+    The last are lines of transactions, tables and counts, with what was there before the batch.
+    """
+    names = list(dict.fromkeys([*(b.table.name for b in batch.blocks), *open_one.counts]))
+    of_table = np.empty(batch.rows, np.int64)
+    before = np.zeros(len(names), np.int64)
+    if batch.rows and number[0] == 0:
+        before[:] = [open_one.counts.get(name, 0) for name in names]
+    found = []
+    for table, name in enumerate(names):
+        mine = [block.order for block in batch.blocks if block.table.name == name]
+        order = np.sort(np.concatenate(mine)) if mine else np.zeros(0, np.int64)
+        own = number[order]
+        fresh = np.ones(len(own), bool)
+        fresh[1:] = own[1:] != own[:-1]
+        begin = np.maximum.accumulate(np.where(fresh, np.arange(len(own)), 0))
+        counted = np.arange(len(own)) - begin + 1 + np.where(own == 0, before[table], 0)
+        of_table[order] = counted
+        last = np.append(fresh[1:], [True] * bool(len(own))).astype(bool)
+        found.append(np.stack([own[last], np.full(int(last.sum()), table), counted[last]]))
+        if before[table] and (not len(own) or own[0] > 0):
+            found.append(np.array([[0], [table], [before[table]]]))
+    every = np.concatenate([np.zeros((3, 0), np.int64), *found], axis=1)
+    return names, of_table, every[:, np.lexsort((every[1], every[0]))]
+
+
+def _tx_ids(batch: ChangeBatch) -> pa.Array:
+    blocks = [block for block in batch.blocks if len(block)]
+    every = pa.concat_arrays([block.tx_id for block in blocks])
+    order = np.concatenate([block.order for block in blocks])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return take_text(every, place)
+
+
+def begin_events(bounds: Bounds) -> tuple[Longs, MeasuredObjects]:
+    """Return the operations that the BEGIN events are before, and the events."""
+    rows = np.flatnonzero(bounds.begins & _identified(bounds))
+    pieces = [
+        *_head(bounds, rows, b"BEGIN"),
+        Piece(b',"event_count":null,"data_collections":null}'),
+    ]
+    return rows, measure(pieces, len(rows))
+
+
+def end_events(bounds: Bounds) -> tuple[Longs, MeasuredObjects]:
+    """Return the operations that the END events are after, and the events."""
+    ends = np.flatnonzero(bounds.ends)
+    numbers, counts, names = bounds.counts
+    entries = measure(
+        [
+            Piece(b',{"data_collection":', names, STRING),
+            Piece(b',"event_count":', _digits(counts), BARE),
+            Piece(b"}"),
+        ],
+        len(names),
+    )
+    offsets = np.searchsorted(numbers, np.arange(len(ends) + 1)).astype(np.int64)
+    listed = joined_members(entries, offsets)
+    known = np.flatnonzero(_identified(bounds)[ends])
+    rows = ends[known]
+    pieces = [
+        *_head(bounds, rows, b"END"),
+        Piece(b',"event_count":', _digits(bounds.total[rows]), BARE),
+        Piece(b',"data_collections":[', listed.take(pa.array(known)), MEMBERS),
+        Piece(b"]}"),
+    ]
+    return rows, measure(pieces, len(rows))
+
+
+def _identified(bounds: Bounds) -> Mask:
+    """Return which operations have a transaction id."""
+    if not bounds.tx_id.null_count:
+        return np.ones(len(bounds.begins), bool)
+    valid: Mask = np.asarray(bounds.tx_id.is_valid())
+    return valid
+
+
+def _head(bounds: Bounds, rows: Longs, status: bytes) -> list[Piece]:
+    times = bounds.times[rows] // _MILLISECOND
+    return [
+        Piece(b'{"status":"' + status + b'","id":', bounds.tx_id.take(pa.array(rows)), STRING),
+        Piece(b',"ts_ms":', _digits(times), BARE),
+    ]
+
+
+def _digits(numbers: Longs) -> pa.Array:
+    return pa.array(numbers).cast(pa.string())
+
+
+_DATE: Final = 10  # characters
+_TIME: Final = "io.debezium.time."
+# Connect's types of whole numbers by their bytes; an unsigned number needs one more.
+_SIGNED: Final = {2: "int16", 4: "int32", 8: "int64"}
+_UNSIGNED: Final = {2: "int32", 4: "int64"}
+
+
+class EventColumn(NamedTuple):
+    """A column of events: how it is written, and its field in the schema."""
+
+    written: WrittenColumn
+    field: dict[str, Any]
+
+
+@lru_cache(TABLES)
+def event_columns(table: Table) -> tuple[EventColumn, ...]:
+    """Return how the columns of a table are written."""
+    return tuple(map(_column, table.columns))
+
+
+def _column(column: Column) -> EventColumn:
+    plain = written_column(column)
+    family = column.family
+    if family in (Family.INTEGER, Family.UNSIGNED):
+        sizes = _SIGNED if family is Family.INTEGER else _UNSIGNED
+        kind = "string" if column.scale else sizes.get(column.type_row.width or 8, "string")
+        return _typed(plain._replace(kind=PLAIN if kind == "string" else BARE), column, kind)
+    if family is Family.FLOAT:
+        kind = "float" if column.type_row.width == 4 else "double"
+        return _typed(plain._replace(kind=NUMBER), column, kind)
+    if family is Family.BYTES:
+        return _typed(plain._replace(format=_base64, kind=PLAIN), column, "bytes")
+    if family is Family.DATETIME and not column.zoned and column.external_length >= _DATE:
+        name = "IsoDate" if column.external_length < _DATE + 3 else "IsoTimestamp"
+        return _typed(plain._replace(format=_iso, kind=PLAIN), column, "string", _TIME + name)
+    return _typed(plain._replace(kind=STRING), column, "string")
+
+
+def _typed(written: WrittenColumn, column: Column, kind: str, name: str = "") -> EventColumn:
+    field: dict[str, Any] = {"type": kind, "optional": True, "field": column.name}
+    return EventColumn(written, field | ({"name": name, "version": 1} if name else {}))
+
+
+def _base64(values: pa.Array) -> pa.Array:
+    return to_base64(from_hex(values))
+
+
+def _iso(values: pa.Array) -> pa.Array:
+    """Return ISO times in UTC (assumed: as Debezium's IsoDate and IsoTimestamp are)."""
+    return pc.binary_join_element_wise(marked(values, ISO_T[:1]), "Z", "")
+
+
+@lru_cache(TABLES)
+def event_schema(table: Table, prefix: str) -> bytes:
+    """Return the schema of a table's events, as Connect's JSON converter writes it."""
+    name = f"{prefix}.{table.name}"
+    columns = [column.field for column in event_columns(table)]
+    row = {"type": "struct", "fields": columns, "optional": True, "name": f"{name}.Value"}
+
+    def plain(field: str, kind: str, *, optional: bool = True) -> dict[str, Any]:
+        return {"type": kind, "optional": optional, "field": field}
+
+    def struct(field: str, own: str, fields: list[dict[str, Any]], *, optional: bool) -> Any:
+        return {
+            "type": "struct", "fields": fields, "optional": optional, "name": own, "field": field,
+        }  # fmt: skip
+
+    texts = ("version", "connector", "name", "snapshot", "db", "schema", "table", "txId", "scn")
+    times = ("ts_ms", "ts_us", "ts_ns")
+    source = [plain(text, "string") for text in texts] + [plain(time, "int64") for time in times]
+    block = [plain("id", "string", optional=False)]
+    block += [
+        plain(order, "int64", optional=False) for order in ("total_order", "data_collection_order")
+    ]
+    fields = [
+        row | {"field": "before"},
+        row | {"field": "after"},
+        struct("source", "io.debezium.connector.trailgate.Source", source, optional=False),
+        plain("op", "string", optional=False),
+        *(plain(time, "int64") for time in times),
+        struct("transaction", "event.block", block, optional=True),
+    ]
+    envelope = {
+        "type": "struct", "fields": fields, "optional": False, "name": f"{name}.Envelope", "version": 1,
+    }  # fmt: skip
+    return literal(envelope)
+
+
+def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredObjects | None:
+    """Return the keys of alike operations: those after, of deletes before. None for truncates and tables without a key.
+
+    Raises EncodeError for an operation without a value of the key.
+    """
+    numbers = block.table.marked_keys
+    if not numbers or block.op_type[0] == TRUNCATE:
+        return None
+    pieces = [Piece(b"{"), *(_member(block, number) for number in numbers), Piece(b"}")]
+    if schemas:
+        schema = key_schema(block.table, prefix)
+        pieces = [Piece(b'{"schema":' + schema + b',"payload":'), *pieces, Piece(b"}")]
+    return measure(pieces, len(block))
+
+
+def transaction_keys(bounds: Bounds, rows: Longs) -> MeasuredObjects:
+    """Return the keys of BEGIN or END events at these operations."""
+    ids = bounds.tx_id.take(pa.array(rows))
+    return measure([Piece(b'{"id":', ids, STRING), Piece(b"}")], len(rows))
+
+
+@lru_cache(TABLES)
+def key_schema(table: Table, prefix: str) -> bytes:
+    """Return the schema of the keys of a table's events, as Connect's JSON converter writes it."""
+    columns = event_columns(table)
+    fields = [columns[key].field | {"optional": False} for key in table.marked_keys]
+    name = f"{prefix}.{table.name}.Key"
+    return literal({"type": "struct", "fields": fields, "optional": False, "name": name})
+
+
+def _member(block: ChangeBlock, number: int) -> Piece:
+    """Return a column of the key; one that is missing after is as it was before."""
+    images = block.before[number], block.after[number]
+    first, other = images if block.op_type[0] == DELETE else images[::-1]
+    missing, values = first.is_missing(len(block)), first.values
+    if missing.any():
+        lost = missing & other.is_missing(len(block))
+        if lost.any():
+            name = block.table.columns[number].name
+            problem = f"key column {name} is missing, and an event has a key"
+            raise operation_error(block, int(np.argmax(lost)), problem).located(field=name)
+        assert other.values is not None
+        values = (
+            other.values if values is None else pc.if_else(pa.array(missing), other.values, values)
+        )
+    written = event_columns(block.table)[number].written
+    return Piece(written.literal, written.format(values), written.kind)
+
+
+LETTERS: Final[Mapping[int, str]] = MappingProxyType(
+    {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
+)
+_MILLI: Final = 1000  # microseconds
+
+
+class DebeziumWriter:
+    """Writes change events, one an operation, with the events of transactions' bounds between them."""
+
+    def __init__(self, options: DebeziumPublishOptions) -> None:
+        self.options = options
+        self._open = OpenTransaction()
+
+    def write(self, batch: ChangeBatch) -> Messages:
+        """Return the events of all operations; raises EncodeError for what they cannot hold."""
+        if not batch.rows:
+            return NO_MESSAGES
+        bounds = bounds_of(batch, self._open) if self.options.transactions else None
+        rows = np.arange(batch.rows)
+        begins = ends = rows[:0]
+        measured: list[tuple[Longs, MeasuredObjects]] = []
+        keys: list[tuple[Longs, MeasuredObjects]] = []
+        if bounds is not None:
+            begins, opening = begin_events(bounds)
+            ends, closing = end_events(bounds)
+        own = rows + np.searchsorted(begins, rows, side="right") + np.searchsorted(ends, rows)
+        most = self.options.max_message_bytes
+        for alike, objects in measured_alike(batch, partial(self._measured, bounds=bounds), most):
+            measured.append((own[alike.order], objects))
+            own_keys = event_keys(alike, self.options.prefix, schemas=self.options.schemas)
+            if own_keys is not None:
+                keys.append((own[alike.order], own_keys))
+        if bounds is not None:
+            measured += [(own[begins] - 1, opening), (own[ends] + 1, closing)]
+            for rows_of, slots in ((begins, own[begins] - 1), (ends, own[ends] + 1)):
+                keys.append((slots, transaction_keys(bounds, rows_of)))
+        count = batch.rows + len(begins) + len(ends)
+        order = np.empty(count, np.int64)
+        order[own], order[own[begins] - 1], order[own[ends] + 1] = rows, begins, ends
+        topics = self._topics(batch, own, count)
+        return Messages(written(measured, count), order, {"topic": topics}, written(keys, count))
+
+    def finish(self) -> Messages:
+        """Return no event: none is held back."""
+        return NO_MESSAGES
+
+    def _topics(self, batch: ChangeBatch, own: Longs, count: int) -> pa.Array:
+        """Return the topic of each event, as Debezium names them."""
+        prefix = self.options.prefix
+        names = [f"{prefix}.transaction", *(f"{prefix}.{b.table.name}" for b in batch.blocks)]
+        codes = np.zeros(count, np.int64)
+        codes[own] = table_numbers(batch) + 1
+        return pa.array(names, pa.string()).take(pa.array(codes))
+
+    def _measured(self, block: ChangeBlock, bounds: Bounds | None) -> MeasuredObjects:
+        """Return the events of operations of one type, measured."""
+        kind = int(block.op_type[0])
+        if kind == KEY_UPDATE and self.options.key_updates == ERROR:
+            problem = "the key changes, which in change events is a delete and an insert"
+            hint = "Give the option key_updates=update to write an update with both keys"
+            raise operation_error(block, 0, problem, hint)
+        pieces = [
+            Piece(b"{"),
+            *self._image(block, block.before, b"before", kind not in (INSERT, TRUNCATE)),
+            *self._image(block, block.after, b"after", kind not in (DELETE, TRUNCATE)),
+            *self._metadata(block, bounds),
+            Piece(b"}"),
+        ]
+        if self.options.schemas:
+            schema = event_schema(block.table, self.options.prefix)
+            pieces = [Piece(b'{"schema":' + schema + b',"payload":'), *pieces, Piece(b"}")]
+        return measure(pieces, len(block))
+
+    def _image(
+        self, block: ChangeBlock, image: Image, name: bytes, wanted: bool
+    ) -> Iterator[Piece]:
+        """Yield the pieces of an image; an update without any before value has none."""
+        rows = len(block)
+        if not wanted:
+            refuse_image(block, image, name.decode())
+        missing = [state.is_missing(rows) for state in image]
+        nothing: Mask = np.ones(rows, bool)
+        if wanted:
+            nothing = np.logical_and.reduce(missing) if missing else nothing
+            if name == b"after" or block.op_type[0] == DELETE:
+                nothing = np.zeros(rows, bool)
+        if not nothing.all():
+            yield Piece(b',"' + name + b'":{', missing=nothing)
+            columns = event_columns(block.table)
+            for at, (state, column) in enumerate(zip(image, columns, strict=True)):
+                own = missing[at] & ~nothing
+                if own.any():
+                    state = self._without_missing(block, at, state, own)  # noqa: PLW2901  one column after the other
+                if state.values is not None:
+                    yield self._member(column, state, nothing)
+            yield Piece(b"}", missing=nothing)
+        yield Piece(b',"' + name + b'":null', missing=~nothing)
+
+    @staticmethod
+    def _member(column: EventColumn, state: StateColumn, nothing: Mask) -> Piece:
+        written = column.written
+        absent = nothing if state.missing is None else nothing | state.missing
+        return Piece(written.literal, written.format(state.values), written.kind, absent)
+
+    def _without_missing(
+        self, block: ChangeBlock, at: int, state: StateColumn, missing: Mask
+    ) -> StateColumn:
+        """Return a column in which what is missing is written as is set; raises EncodeError."""
+        column = block.table.columns[at]
+        if self.options.missing == ERROR:
+            problem = f"column {column.name} is missing, and an event has all columns of a row"
+            hint = (
+                "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or "
+                "give the option missing=omit, or missing=placeholder"
+            )
+            error = operation_error(block, int(np.argmax(missing)), problem, hint)
+            raise error.located(field=column.name)
+        if self.options.missing != PLACEHOLDER:
+            return state
+        if column.family is not Family.TEXT:
+            problem = f"column {column.name} is missing, and a placeholder is a value of text columns alone"
+            error = operation_error(block, int(np.argmax(missing)), problem, "Set missing=omit")
+            raise error.located(field=column.name)
+        values = pa.nulls(len(block), pa.string()) if state.values is None else state.values
+        return StateColumn(pc.if_else(pa.array(missing), self.options.placeholder, values))
+
+    def _metadata(self, block: ChangeBlock, bounds: Bounds | None) -> Iterator[Piece]:
+        options, micros = self.options, block.op_ts
+        yield Piece(
+            b',"source":{"version":"1","connector":"trailgate","name":' + literal(options.prefix)
+        )
+        times = _times(micros)
+        yield from times
+        database, schema, name = _names(block)
+        fixed = (b',"snapshot":"false","db":', b',"schema":', b',"table":')
+        texts = zip(fixed, (database, schema, name), strict=True)
+        yield Piece(b"".join(before + literal(text) for before, text in texts))
+        yield Piece(b',"txId":', block.tx_id, STRING)
+        yield Piece(b',"scn":', block.csn, STRING)
+        yield Piece(b'},"op":' + literal(LETTERS[int(block.op_type[0])]))
+        yield from _times(np.full(len(block), options.now, np.int64)) if options.now else times
+        if bounds is None:
+            return
+        ids = block.tx_id
+        without = np.asarray(ids.is_null()) if ids.null_count else np.zeros(len(block), bool)
+        yield Piece(b',"transaction":{"id":', ids, STRING, without)
+        yield Piece(b',"total_order":', _digits(bounds.total[block.order]), BARE, without)
+        order = _digits(bounds.of_table[block.order])
+        yield Piece(b',"data_collection_order":', order, BARE, without)
+        yield Piece(b"}", missing=without)
+        yield Piece(b',"transaction":null', missing=~without)
+
+
+def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
+    """Return the database, schema and name of a table; raises EncodeError where there is no schema."""
+    parts = list(map(unquoted, name_parts(block.table.name)))
+    if not 2 <= len(parts) <= 3:
+        problem = f"the table {block.table.name} has no schema, which an event names"
+        raise operation_error(block, 0, problem)
+    return (parts[0] if len(parts) == 3 else None), parts[-2], parts[-1]
+
+
+def _times(micros: Longs) -> list[Piece]:
+    """Return the pieces of a time in milliseconds, microseconds and nanoseconds."""
+    digits = _digits(micros)
+    # As text: years after 2262 have more nanoseconds than 64 bits hold.
+    nanos = pc.if_else(pc.equal(digits, "0"), "", "000") if (micros == 0).any() else None
+    return [
+        Piece(b',"ts_ms":', _digits(micros // _MILLI), BARE),
+        Piece(b',"ts_us":', digits, BARE),
+        Piece(b',"ts_ns":', digits, BARE),
+        Piece(b"000") if nanos is None else Piece(b"", nanos, BARE),
+    ]

@@ -1,0 +1,1 @@
+"""Delimited messages (capture properties §6)."""

@@ -1,0 +1,149 @@
+"""The options of the delimited parser: the ``delim.*`` properties, typed and checked together."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from trailgate.columnar.temporal import DateFormat
+from trailgate.messages.properties import (
+    DefinitionFiles,
+    HeaderFields,
+    Lookup,
+    MetadataOptions,
+    Properties,
+    PropertyReader,
+    configured_format,
+    metadata,
+    parse_names,
+    shown,
+    with_userdefs,
+)
+from trailgate.model.tables import Definitions, Table
+
+_DATE_FORMAT: Final = "delim.dateformat"
+_PART: Final = re.compile(r'"[^"]+"|[^."]+')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelimitedOptions(MetadataOptions):
+    """How delimited messages are read; see ``docs/properties.md`` for each property."""
+
+    sourcedefs: str
+    header: tuple[str, ...]
+    fielddelim: bytes
+    linedelim: bytes
+    quote: bytes | None
+    nullindicator: bytes | None
+    fielddelim_escaped: bytes | None
+    linedelim_escaped: bytes | None
+    quote_escaped: bytes | None
+    nullindicator_escaped: bytes | None
+    hasbefores: bool
+    hasnames: bool
+    afterfirst: bool
+    isgrouped: bool
+    date_format: DateFormat | None
+    table_date_formats: Lookup[str, DateFormat]
+    column_date_formats: Lookup[tuple[str, str], DateFormat]
+    userdefs: tuple[Table, ...] = ()
+
+
+def delimited_options(properties: Properties) -> DelimitedOptions:
+    """Return the options of the delimited parser; raises OptionError that names line and property."""
+    read = PropertyReader(properties, "delim")
+    names = read.given("header", parse_names)
+    read = replace(read, header=HeaderFields(names, "delim.header"))
+    rest: dict[str, Any] = {**metadata(read), **_tokens(read), **_switches(read)}
+    table = read.source("table")
+    options = DelimitedOptions(
+        sourcedefs=_sourcedefs(read),
+        header=names,
+        schemaandtable=read.source("schemaandtable"),
+        schema=read.source("schema"),
+        table=() if table is None else (table,),
+        date_format=read.date_format("dateformat"),
+        table_date_formats=Lookup(tuple(_table_formats(properties))),
+        column_date_formats=Lookup(tuple(_column_formats(properties))),
+        userdefs=read.userdefs(),
+        **rest,
+    )
+    _check_table(read, options)
+    _check_delimiters(properties, options)
+    return options
+
+
+def delimited_setup(
+    properties: Properties, files: DefinitionFiles
+) -> tuple[DelimitedOptions, Definitions]:
+    """Return the options, and the tables of the files and properties."""
+    options = delimited_options(properties)
+    read = PropertyReader(properties, "delim")
+    return options, with_userdefs(read, files, options.sourcedefs, options.userdefs)
+
+
+def _tokens(read: PropertyReader) -> dict[str, bytes | None]:
+    names = ("fielddelim", "linedelim", "quote", "nullindicator")
+    escapes = {f"{name}_escaped": read.token(f"{name}.escaped") for name in names}
+    return {name: read.token(name) for name in names} | escapes
+
+
+def _switches(read: PropertyReader) -> dict[str, bool]:
+    names = ("hasbefores", "hasnames", "afterfirst", "isgrouped")
+    return {name: read.text(name).casefold() == "true" for name in names}
+
+
+def _sourcedefs(read: PropertyReader) -> str:
+    entry = read.entry("sourcedefs")
+    if entry is not None:
+        return entry.value
+    if read.entry("userdefs.tables") is None:
+        hint = "Or define the tables here: delim.userdefs.tables"
+        raise read.error("delim.sourcedefs is required", "sourcedefs", hint)
+    return ""
+
+
+def _check_table(read: PropertyReader, options: DelimitedOptions) -> None:
+    if options.schemaandtable is None and not options.table:
+        raise read.properties.error("delim.schemaandtable or delim.table is required")
+    if options.schemaandtable is not None and options.table:
+        problem = "delim.table and delim.schemaandtable both name the table"
+        raise read.error(problem, "table", "Leave one of them out")
+
+
+def _check_delimiters(properties: Properties, options: DelimitedOptions) -> None:
+    named: dict[bytes, str] = {}
+    for name in ("fielddelim", "linedelim", "quote", "nullindicator"):
+        value = getattr(options, name)
+        if value is None:
+            continue
+        if value in named:
+            problem = f"delim.{name} and delim.{named[value]} are both {shown(value)}"
+            entry = properties.get(f"delim.{name}") or properties.get(f"delim.{named[value]}")
+            raise properties.error(problem, entry)
+        named[value] = name
+
+
+def _formats(properties: Properties) -> list[tuple[list[str], DateFormat]]:
+    prefix = _DATE_FORMAT + "."
+    return [
+        (
+            [part.strip('"') for part in _PART.findall(entry.name[len(prefix) :])],
+            configured_format(properties, entry),
+        )
+        for entry in properties.entries
+        if entry.name.startswith(prefix)
+    ]
+
+
+def _table_formats(properties: Properties) -> list[tuple[str, DateFormat]]:
+    return [(".".join(parts), value) for parts, value in _formats(properties) if len(parts) == 2]
+
+
+def _column_formats(properties: Properties) -> list[tuple[tuple[str, str], DateFormat]]:
+    return [
+        ((".".join(parts[:-1]), parts[-1]), value)
+        for parts, value in _formats(properties)
+        if len(parts) == 3
+    ]

@@ -1,0 +1,479 @@
+r"""Values of delimited fields: quotes off, escapes undone, nulls distinct from empty text.
+
+The order of fields in a delimited record: names, befores and afters, in turn or in blocks.
+
+The records of delimited messages: their fields, and errors placed at these.
+
+The before and after images of records of one table, operation type and number of fields.
+
+Delimited messages to records and images, a batch at a time (capture properties §6).
+
+``METACOLSn[,COLNAMES]m[,COLBEFOREVALS]m,{COLVALUES}m\n``: n header fields, then m columns, each
+with a value and, where configured, its name and before value, grouped in blocks or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.delimited import BrokenQuotesError, Dialect, Fields, find_all, index_fields
+from trailgate.columnar.gather import NO_NULLS, check_text, column
+from trailgate.columnar.kernels import delimited as kernels
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import FEW, distinct, octets
+from trailgate.columnar.temporal import DateFormat
+from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.formats.delimited.options import DelimitedOptions
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.parser import MessageFormat
+from trailgate.messages.records import (
+    RETURNS,
+    BadMessagesError,
+    MessageErrors,
+    RecordGroup,
+    Records,
+    check_utf8,
+    errors_by_row,
+)
+from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
+from trailgate.model.tables import Column, Table
+from trailgate.operations.values import Convert, parser_for
+
+
+class FieldValues:
+    """Copies the values of fields from a batch's bytes, a column at a time."""
+
+    def __init__(self, data: Octets, fields: Fields, options: DelimitedOptions) -> None:
+        self.data, self.fields, self.options = data, fields, options
+        self.checked = False
+        self._replacements = [
+            (escaped, plain)
+            for escaped, plain in (
+                (options.fielddelim_escaped, options.fielddelim),
+                (options.linedelim_escaped, options.linedelim),
+            )
+            if escaped and len(find_all(data, escaped))
+        ]
+
+    def check_text(self, messages: MessageBatch) -> None:
+        """Check once that all bodies are UTF-8; raises BadMessagesError where some are not.
+
+        Delimiters that are not ASCII may cut text: then each column is checked by itself.
+        """
+        options = self.options
+        quotes = (options.quote or b"") + (options.quote_escaped or b"")
+        if not (options.fielddelim + options.linedelim + quotes).isascii() or not len(messages):
+            return
+        check_utf8(messages)
+        self.checked = True
+
+    def text(self, first: Longs, place: int) -> pa.Array:
+        """Return the text of the fields ``first + place``, quotes off and escapes undone."""
+        return self.columns(first, [place], nullable=False)[0]
+
+    def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different texts of a field, and those texts."""
+        codes, known = self.spans(first, place, 1)
+        if known is None:
+            return distinct(self.text(first, place))
+        texts = self.text(first[known], place).to_pylist()
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        if len(numbers) < len(known):  # one text, in quotes and without
+            codes = np.array([numbers[text] for text in texts])[codes]
+        return codes, list(numbers)
+
+    def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
+        """Return each record's number among the different bytes of ``count`` fields, and a row of each; None for too many."""
+        codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
+        recent = np.full(kernels.RECENT, -1)
+        recents = (recent, np.empty(kernels.RECENT, np.uint64), recent.copy())
+        starts, ends = self.fields.starts, self.fields.ends[count - 1 :]
+        found = kernels.code_fields(
+            self.data, starts[: len(ends)], ends, first, place, codes, known, *recents
+        )
+        return codes, None if found < 0 else known[:found]
+
+    def columns(
+        self, first: Longs, places: Sequence[int], *, nullable: bool = True
+    ) -> list[pa.Array]:
+        """Return a text column for each place in the records, null where a field is NULL.
+
+        Raises DecodeError, with the row as its record and the place as its column, for a value that
+        is not UTF-8.
+        """
+        fields, options, rows = self.fields, self.options, len(first)
+        quote = options.quote or b""
+        escaped = options.quote_escaped or quote * 2
+        offsets = np.empty((len(places), rows + 1), np.int32)
+        begins = np.empty(len(places) * rows, np.int32)
+        nulls = np.zeros((len(places) if nullable else 0, rows), np.bool_)
+        seen = np.zeros(len(places), np.uint8)
+        which = (first, np.array(places, np.int64), octets(quote), octets(escaped))
+        null = octets(options.nullindicator or b"")
+        written = (offsets.ravel(), begins, nulls.ravel(), seen)
+        count = kernels.measure_fields(
+            self.data, fields.starts, fields.ends, fields.flags, *which, null, *written
+        )
+        assert count >= 0, "the caller counts the fields of its records"
+        sizes = offsets[:, -1].astype(np.int64) + SPARE
+        bases = np.cumsum(sizes) - sizes
+        out = np.empty(int(sizes.sum()), np.uint8)
+        kernels.copy_fields(self.data, fields.ends, *which, offsets.ravel(), begins, bases, out)
+        columns = []
+        for number, (base, size) in enumerate(zip(bases.tolist(), sizes.tolist(), strict=True)):
+            mask = nulls[number] if count else NO_NULLS
+            values = column(offsets[number], out[base : base + size], mask, text=True)
+            if not self.checked:
+                values = self._text(values, places[number])
+            columns.append(self._plain(values, first, places[number], int(seen[number])))
+        return columns
+
+    def _text(self, values: pa.Array, place: int) -> pa.Array:
+        """Return text that is checked; raises DecodeError with the row as its record and the place as its column."""
+        try:
+            check_text(values, np.arange(len(values)))
+        except DecodeError as error:
+            where = Where(record=error.where.offset, column=place, raw=error.where.raw)
+            raise DecodeError(error.problem, where=where, hint=error.hint) from None
+        return values
+
+    def _plain(self, values: pa.Array, first: Longs, place: int, seen: int) -> pa.Array:
+        """Return the values of the fields ``first + place`` with the escapes undone (decision 0026).
+
+        capture properties §6.3: escapes are removed "only in quoted values"; its examples without a quote
+        property have them everywhere.
+        """
+        options = self.options
+        if options.quote and not seen & kernels.QUOTED:
+            return values
+        plain = values
+        for escaped, delimiter in self._replacements:
+            plain = _replaced(plain, escaped, delimiter)
+        if options.nullindicator_escaped and options.nullindicator:
+            literal = pc.equal(plain, options.nullindicator_escaped.decode())
+            plain = pc.if_else(literal, options.nullindicator.decode(), plain)
+        if plain is values or not options.quote:
+            return plain
+        quoted = self.fields.flags[first + place] & kernels.QUOTED > 0
+        return plain if quoted.all() else pc.if_else(pa.array(quoted), plain, values)
+
+
+def _replaced(values: pa.Array, pattern: bytes, replacement: bytes) -> pa.Array:
+    if not pc.any(pc.match_substring(values, pattern.decode())).as_py():
+        return values
+    return pc.replace_substring(values, pattern.decode(), replacement.decode())
+
+
+FieldNumber = Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPairing:
+    """The fields of column i's name, before and after value, counted from a record's first field."""
+
+    columns: int
+    name: FieldNumber | None
+    before: FieldNumber | None
+    after: FieldNumber
+
+    @staticmethod
+    def of(options: DelimitedOptions, columns: int) -> ColumnPairing:
+        """Return the pairing of records with that many columns."""
+        parts = ["name"] if options.hasnames else []
+        values = ["before", "after"] if options.hasbefores else ["after"]
+        parts += values[::-1] if options.afterfirst else values
+        header = len(options.header)
+
+        def place(part: str) -> FieldNumber:
+            at = parts.index(part)
+            if options.isgrouped:
+                return lambda i: header + at * columns + i
+            return lambda i: header + i * len(parts) + at
+
+        return ColumnPairing(
+            columns,
+            place("name") if options.hasnames else None,
+            place("before") if options.hasbefores else None,
+            place("after"),
+        )
+
+    def column_of(self, place: int) -> int:
+        """Return the column whose before or after is at a place."""
+        places = [place for place in (self.before, self.after) if place]
+        return next(i for i in range(self.columns) for of in places if of(i) == place)
+
+
+@dataclass(frozen=True, slots=True)
+class DelimitedRecords(Records):
+    """Records of fields, of which the first ones are the header's."""
+
+    fields: Fields
+    values: FieldValues
+
+    def text(self, name: str) -> pa.Array:
+        """Return each record's text of a header field."""
+        place = self.values.options.header.index(name)
+        return self.values.text(self.fields.first, place)
+
+    def codes(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different texts of a header field, and those texts."""
+        place = self.values.options.header.index(name)
+        return self.values.codes(self.fields.first, place)
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return what a run notes once about such records."""
+        return frozenset({RETURNS} if self.fields.returned else ())
+
+    def raw(self, row: int) -> bytes:
+        """Return a record's bytes."""
+        begin = int(self.fields.starts[self.fields.first[row]])
+        last = int(self.fields.bounds[row + 1]) - 1
+        return self.values.data[begin : int(self.fields.ends[last])].tobytes()
+
+    def field_error(self, row: int, place: int, error: DecodeError) -> DecodeError:
+        """Return the error of a value, placed at the field so far from its record's first one."""
+        field = int(self.fields.first[row]) + place
+        begin = int(self.fields.starts[field] - self.messages.starts[self.message[row]])
+        where = replace(error.where, record=self.number(row), column=None, offset=begin)
+        return DecodeError(error.problem, where=where, hint=error.hint)
+
+
+INSERT: Final = ord("I")
+DELETE: Final = ord("D")
+
+
+class ImageReader:
+    """Reads images by one set of options; what a table's columns decide is made once and kept.
+
+    A record may end after any column unless records are ``whole``: then each has all columns of its table.
+    """
+
+    def __init__(self, options: DelimitedOptions, *, whole: bool = False) -> None:
+        self.options, self.whole = options, whole
+        self._converters: dict[str, tuple[Convert, ...]] = {}
+
+    def images(
+        self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike records; what is wrong is added to the errors."""
+        absent = (ABSENT,) * len(table.columns)
+        if kind == TRUNCATE:
+            return absent, absent
+        group = _DelimitedGroup(records, table, rows, errors)
+        pairing = self._pairing(group)
+        if pairing is None:
+            return absent, absent
+        group.pairing = pairing
+        _check_names(group, pairing)
+
+        converters = self._converters_of(table)[: pairing.columns]
+        wanted = [pairing.before, pairing.after]
+        if kind == INSERT:
+            wanted[0] = None
+        elif kind == DELETE:
+            wanted = [pairing.before or pairing.after, None]
+        places = [place(i) for place in wanted if place for i in range(pairing.columns)]
+        texts = iter(group.texts(places))
+
+        def image(place: FieldNumber | None) -> Image:
+            if place is None:
+                return absent
+            columns = [
+                group.converted(next(texts), i, place(i), made) for i, made in enumerate(converters)
+            ]
+            return (*columns, *absent[pairing.columns :])
+
+        return image(wanted[0]), image(wanted[1])
+
+    def _pairing(self, group: _DelimitedGroup) -> ColumnPairing | None:
+        """Return how the columns lie in these records; None, with errors, where they do not."""
+        options, table = self.options, group.table
+        bounds, row = group.records.fields.bounds, group.rows[0]
+        given = int(bounds[row + 1] - bounds[row]) - len(options.header)
+        parts = 1 + options.hasbefores + options.hasnames
+        columns, left = divmod(given, parts)
+        if left:
+            group.refuse(f"{given} column fields do not make whole columns of {parts} fields each")
+            return None
+        if columns > len(table.columns) or (self.whole and columns < len(table.columns)):
+            group.refuse(
+                f"{columns} columns where the table has {len(table.columns)}",
+                "Is the definitions file the right one, or a delimiter not escaped?",
+            )
+            return None
+        for number in table.keys:
+            if number >= columns:
+                name = table.columns[number].name
+                hint = "Only columns without key may be missing at the end of a record"
+                if not table.marked_keys:
+                    hint += "; the definitions mark no key of this table, so that all its columns are the key"
+                group.refuse(f"key column {name} is missing", hint, name)
+                return None
+        return ColumnPairing.of(options, columns)
+
+    def _converters_of(self, table: Table) -> tuple[Convert, ...]:
+        if table.name not in self._converters:
+            self._converters[table.name] = tuple(
+                self.converter(table, column) for column in table.columns
+            )
+        return self._converters[table.name]
+
+    def converter(self, table: Table, column: Column) -> Convert:
+        """Return the function that makes a column's values of their texts."""
+        return parser_for(column, self._date_format(table.name, column.name))
+
+    def _date_format(self, table: str, column: str) -> DateFormat | None:
+        """Return a column's date format: its own, its table's, the global one, or none."""
+        options = self.options
+        return (
+            options.column_date_formats.get((table.upper(), column.upper()))
+            or options.table_date_formats.get(table.upper())
+            or options.date_format
+        )
+
+
+class _DelimitedGroup(RecordGroup[DelimitedRecords]):
+    """Records of as many fields each."""
+
+    pairing: ColumnPairing
+
+    @cached_property
+    def first(self) -> Longs:
+        """Return the number of each record's first field."""
+        first = self.records.fields.first
+        return first if len(self.rows) == len(first) else first[self.rows]
+
+    def texts(self, places: list[int]) -> list[pa.Array]:
+        """Return a text column for each place in the records."""
+        try:
+            return self.records.values.columns(self.first, places)
+        except DecodeError as error:
+            at, place = error.where.record or 0, error.where.column or 0
+            column = self.pairing.column_of(place)
+            raise self._placed(error, int(self.rows[at]), column, place) from None
+
+    def converted(self, values: pa.Array, i: int, place: int, convert: Convert) -> StateColumn:
+        """Return the values of column i, which is at a place in each record."""
+        try:
+            return StateColumn(convert(values))
+        except DecodeError as error:
+            errors = errors_by_row(convert, values, error)
+        bad = np.fromiter(errors, np.int64, len(errors))
+        by_row = {int(self.rows[at]): errors[at] for at in errors}
+        self.add(self.rows[bad], lambda row: self._placed(by_row[row], row, i, place))
+        return ABSENT
+
+    def _placed(self, error: DecodeError, row: int, i: int, place: int) -> TrailgateError:
+        """Return the error of a value as that of its record, table and column."""
+        found = self.records.field_error(row, place, error)
+        return found.located(table=self.table.name, field=self.table.columns[i].name)
+
+
+def _check_names(group: _DelimitedGroup, pairing: ColumnPairing) -> None:
+    """Add a fault for each record that names a column otherwise than the table does."""
+    if pairing.name is None:
+        return
+    for i in range(pairing.columns):
+        column = group.table.columns[i]
+        codes, found = distinct(group.records.values.text(group.first, pairing.name(i)))
+        wrong = [name.casefold() != column.name.casefold() for name in found]
+        if any(wrong):
+            _add_names(group, i, codes, found, np.array(wrong))
+
+
+def _add_names(group: _DelimitedGroup, i: int, codes: Longs, found: list[str], wrong: Mask) -> None:
+    table = group.table
+    column = table.columns[i].name
+    bad = np.flatnonzero(wrong[codes])
+    named = {int(group.rows[at]): found[int(codes[at])] for at in bad}
+
+    def error(row: int) -> TrailgateError:
+        problem = f"column {i + 1} is named {named[row]!r}, not {column}"
+        return group.records.error(row, problem, table=table.name, field=column)
+
+    group.add(group.rows[bad], error)
+
+
+MakeValues = Callable[[Octets, Fields, DelimitedOptions], FieldValues]
+
+
+class DelimitedFormat(MessageFormat[DelimitedRecords]):
+    """Reads records by one set of options; what these decide is made once and kept.
+
+    ``values`` makes what copies values, and ``images`` reads images, where a kind of delimited messages has its own.
+    """
+
+    def __init__(
+        self,
+        options: DelimitedOptions,
+        values: MakeValues = FieldValues,
+        images: ImageReader | None = None,
+    ) -> None:
+        self.options, self._values = options, values
+        # In quotes delimiters are data anyway; outside an escape means nothing where there are quotes (decision 0026).
+        escapes = () if options.quote else (options.fielddelim_escaped, options.linedelim_escaped)
+        self.dialect = Dialect(
+            options.fielddelim,
+            options.linedelim,
+            options.quote,
+            options.quote_escaped,
+            tuple(escape for escape in escapes if escape),
+            returns=options.linedelim == b"\n",
+        )
+        self._images = images or ImageReader(options)
+
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return self.options.hasbefores
+
+    def records(self, messages: MessageBatch) -> DelimitedRecords:
+        """Return the records of the messages, each with all header fields."""
+        data = octets(messages.data)
+        try:
+            fields = index_fields(data, messages.starts, messages.ends, self.dialect)
+        except BrokenQuotesError as quotes:
+            raise BadMessagesError(quotes.bodies) from None
+        owner = fields.body
+        values = self._values(data, fields, self.options)
+        values.check_text(messages)
+        offset = fields.starts[fields.first] - messages.starts[owner]
+        records = DelimitedRecords(messages, owner, offset, fields, values)
+        self._check_headers(records)
+        return records
+
+    def _check_headers(self, records: DelimitedRecords) -> None:
+        least, count = len(self.options.header), records.fields.count
+        short = np.flatnonzero(count < least)
+        if len(short):
+            hint = "Is the field delimiter right, or is the record cut off?"
+
+            def error(row: int) -> DecodeError:
+                problem = f"{int(count[row])} fields where the header alone has {least}"
+                return records.error(row, problem, hint)
+
+            records.refuse(short, error)
+
+    def layouts(
+        self,
+        records: DelimitedRecords,
+        tables: Sequence[Table],  # noqa: ARG002  the number of fields decides
+        table_of: Longs,  # noqa: ARG002
+    ) -> Longs:
+        """Return how many fields each record has."""
+        return records.fields.count
+
+    def images(
+        self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike records; what is wrong is added to the errors."""
+        return self._images.images(records, table, kind, rows, errors)

@@ -1,0 +1,1 @@
+"""Fixed-width messages (capture properties §5)."""

@@ -1,0 +1,220 @@
+"""The options of fixed-width messages: the ``fixed.*`` properties, typed, with the layouts that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, TypeVar
+
+import numpy as np
+
+from trailgate.cobol.copybook.layouts import (
+    BinarySizes,
+    Dialect,
+    Endian,
+    FloatFormat,
+    Signs,
+    SourceFormat,
+)
+from trailgate.cobol.records.framing import FrameKind, Framing
+from trailgate.cobol.values.codec import Blank, RawForm, ValueOptions
+from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.temporal import DateFormat, compile_format
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.formats.fixed_width.layouts import (
+    RecordLayout,
+    Schema,
+    Slot,
+    placement_note,
+    read_schema,
+)
+from trailgate.formats.fixed_width.values import field_reader
+from trailgate.messages.properties import (
+    DefinitionFiles,
+    HeaderFields,
+    MetadataOptions,
+    Properties,
+    PropertyReader,
+    ValueSource,
+    metadata,
+    parse_names,
+)
+from trailgate.messages.property_rows import SourceKind
+from trailgate.model.tables import Definitions, Table
+
+E = TypeVar("E", bound=Enum)
+_MOST_LENGTH: Final = 1 << 31  # more than a batch of messages has
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedWidthOptions(MetadataOptions):
+    """How fixed-width messages are read; see ``docs/properties.md`` for each property.
+
+    ``carried`` are the header's fields that are not metadata: they lead the columns of every record.
+    Without a ``framing`` each message is one record.
+    """
+
+    header: RecordLayout
+    carried: tuple[Slot, ...]
+    records: tuple[RecordLayout, ...]
+    framing: Framing | None
+    values: ValueOptions
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return what a run notes once about its definitions."""
+        return frozenset(note for layout in self.records if (note := placement_note(layout)))
+
+
+def fixed_width_setup(
+    properties: Properties, files: DefinitionFiles
+) -> tuple[FixedWidthOptions, Definitions]:
+    """Return the options with their layouts, and the tables that records become."""
+    read = PropertyReader(properties, "fixed")
+    values = _values(read)
+    schema = read_schema(read, files, values.dialect)
+    for layout in (schema.header, *schema.records):
+        _check_readable(layout, values)
+    options = _options(read, schema, values)
+    tables = (_table_of(record, options.carried, schema.header.name) for record in schema.records)
+    return options, Definitions(tuple(tables), schema.database)
+
+
+def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> FixedWidthOptions:
+    header = schema.header
+    names = tuple(slot.column.name for slot in header.slots)
+    fields = HeaderFields(names, f"the header {header.name}")
+    read = replace(read, header=fields, binding=schema.binds)
+    found = metadata(read, lambda name: _code(read, name, values.dialect.code_page))
+    found |= {"schemaandtable": None, "table": _table(read), "schema": _schema(read)}
+    found["timestamp_format"] = _timestamp_format(found, header)
+    return FixedWidthOptions(
+        header=header,
+        carried=_carried(header, _mapped(found.values())),
+        records=schema.records,
+        framing=_framing(read),
+        values=values,
+        **found,
+    )
+
+
+def _check_readable(layout: RecordLayout, values: ValueOptions) -> None:
+    """Raise the error of a field whose values cannot be read, before there are messages."""
+    for slot in layout.slots:
+        try:
+            field_reader(slot, values)
+        except TrailgateError as error:
+            raise error.located(table=layout.name, field=slot.column.name) from None
+
+
+def _values(read: PropertyReader) -> ValueOptions:
+    page = read.text("codepage")
+    try:
+        code_page(page)
+    except OptionError as error:
+        raise read.error(error.problem, "codepage", error.hint) from None
+    dialect = Dialect(
+        source_format=_choice(read, "copybook.format", SourceFormat),
+        code_page=page,
+        binary=_choice(read, "binary", Endian),
+        native=_choice(read, "native", Endian),
+        binary_sizes=_choice(read, "binarysizes", BinarySizes),
+        floats=_choice(read, "floats", FloatFormat),
+        signs=_choice(read, "signs", Signs),
+    )
+    return ValueOptions(dialect, blank=_choice(read, "blank", Blank), raw=RawForm.HEX)
+
+
+def _choice(read: PropertyReader, name: str, kind: type[E]) -> E:
+    return kind(read.text(name).casefold())
+
+
+def _framing(read: PropertyReader) -> Framing | None:
+    """Return how messages are cut into records; raises OptionError where the properties contradict each other."""
+    entry = read.entry("recordlength")
+    length = 0 if entry is None else read.parsed(entry, _length)
+    kind = read.text("records").casefold() or ("length" if length else "line")
+    if (kind == "length") != bool(length):
+        problem = "fixed.recordlength goes with fixed.records=length, and with it alone"
+        raise read.error(problem, "records")
+    delimiter = read.token("linedelim")
+    if delimiter is not None and kind != "line":
+        raise read.error("fixed.linedelim goes with fixed.records=line alone", "linedelim")
+    if kind == "message":
+        return None
+    if kind == "length":
+        return Framing(FrameKind.FIXED, length)
+    return Framing(FrameKind.LINE, delimiter=delimiter or b"\n", returns=delimiter is None)
+
+
+def _length(value: str) -> int:
+    if not value.isascii() or not value.isdecimal() or not 0 < int(value) < _MOST_LENGTH:
+        raise OptionError(f"expected a length, found {value!r}")
+    return int(value)
+
+
+def _code(read: PropertyReader, name: str, page: str) -> bytes:
+    r"""Return an operation code or indicator value as UTF-8; ``\xHH`` is a byte of the code page."""
+    value, entry = read.needed_token(name), read.entry(name)
+    if entry is not None and "\\x" in entry.value:
+        row = np.frombuffer(value, np.uint8)[None, :]
+        text = code_page(page).decode(row).values[0].as_py()
+        value = value if text is None else text.encode()
+    return value.strip(b" ")
+
+
+def _table(read: PropertyReader) -> tuple[ValueSource, ...]:
+    """Return the sources whose texts together name a record's table."""
+    entry = read.entry("table")
+    if entry is None:
+        return (read.needed_source("table", "schemaandtable"),)
+    allowed = (SourceKind.FIELD, SourceKind.HEADER)
+    return read.parsed(
+        entry, lambda value: tuple(read.parsed_source(v, allowed) for v in parse_names(value))
+    )
+
+
+def _schema(read: PropertyReader) -> ValueSource | None:
+    name = read.text("schema").strip('"')
+    return ValueSource(SourceKind.LITERAL, name) if name else None
+
+
+def _timestamp_format(found: dict[str, object], header: RecordLayout) -> DateFormat | None:
+    """Return the property's format, else that of the comment before the header's field."""
+    given, source = found["timestamp_format"], found["timestamp"]
+    assert given is None or isinstance(given, DateFormat)
+    assert isinstance(source, ValueSource)
+    if given or source.kind is not SourceKind.FIELD:
+        return given
+    commented = header.slot(source.name).field.date_format
+    if not commented:
+        return None
+    origin = f"the comment before {source.name} in the copybook"
+    return replace(compile_format(commented), origin=origin)
+
+
+def _mapped(values: Iterable[object]) -> set[str]:
+    """Return the names of the header fields that options take values from."""
+    names = set()
+    for value in values:
+        for source in value if isinstance(value, tuple) else (value,):
+            if isinstance(source, ValueSource) and source.kind is SourceKind.FIELD:
+                names.add(source.name)
+    return names
+
+
+def _carried(header: RecordLayout, mapped: set[str]) -> tuple[Slot, ...]:
+    return tuple(slot for slot in header.slots if slot.column.name not in mapped)
+
+
+def _table_of(record: RecordLayout, carried: tuple[Slot, ...], header: str) -> Table:
+    """Return a record's table; a header field that has the name of one of its own is qualified."""
+    own = {slot.column.name.casefold() for slot in record.slots}
+
+    def named(slot: Slot) -> Slot:
+        if slot.column.name.casefold() not in own:
+            return slot
+        return replace(slot, column=replace(slot.column, name=f"{header}_{slot.column.name}"))
+
+    return record.table(map(named, carried))

@@ -1,0 +1,318 @@
+"""The records of fixed-width messages: their units, header fields by name, errors at fields.
+
+The columns that a record of a table has, by where it ends, and what is wrong with its end.
+
+Fixed-width messages to records and images, a batch at a time (capture properties §5).
+
+A record is the header, then the columns of the table that the header names, each at its offset. It may end
+after any complete column, if no key column is left out; bytes between columns do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.code_pages.pages import page_text
+from trailgate.columnar.code_pages.registry import code_page
+from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.formats.fixed_width.layouts import RecordLayout, Slot
+from trailgate.formats.fixed_width.options import FixedWidthOptions
+from trailgate.formats.fixed_width.values import (
+    BINARY,
+    FieldReader,
+    MessageUnits,
+    as_it_is,
+    field_reader,
+    text_reader,
+    units_of,
+)
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.parser import MessageFormat
+from trailgate.messages.records import (
+    RETURNS,
+    BadMessagesError,
+    MessageErrors,
+    RecordGroup,
+    Records,
+    errors_by_row,
+)
+from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
+from trailgate.model.tables import Table
+
+_RETURN: Final = ord("\r")
+Refuse = Callable[[Longs, Callable[[int], TrailgateError]], object]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedWidthRecords(Records):
+    """Records in bytes or characters; each has its whole header."""
+
+    units: MessageUnits
+    starts: Longs
+    ends: Longs
+    header: Mapping[str, FieldReader]
+    returns: bool = False  # a carriage return may follow a record
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return what a run notes once about such records."""
+        units = self.units.units
+        inside = self.ends[self.ends < len(units)] if self.returns else self.ends[:0]
+        return frozenset({RETURNS} if (units[inside] == _RETURN).any() else ())
+
+    @property
+    def lengths(self) -> Longs:
+        """Return how many units each record has."""
+        return self.ends - self.starts
+
+    def text(self, name: str) -> pa.Array:
+        """Return each record's text of a header field, without blanks around it."""
+        errors: dict[int, TrailgateError] = {}
+
+        def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
+            for row in rows.tolist():
+                errors.setdefault(int(self.message[row]), error(row))
+
+        values = self.column(self.header[name], np.arange(len(self.starts)), refuse)
+        if errors:
+            raise BadMessagesError(errors)
+        return pc.utf8_trim(values, " ")
+
+    def column(self, reader: FieldReader, rows: Longs, refuse: Refuse) -> pa.Array | None:
+        """Return the values of a field of some records; None where a conversion fails.
+
+        ``refuse`` gets the rows that are not values, and what makes the error of one.
+        """
+        slot = reader.slot
+        values, bad = reader.decode(
+            self.units.rows(self.starts[rows] + slot.offset, slot.field.size)
+        )
+        if bad is not None:
+            refuse(rows[bad], lambda row: self._unreadable(row, reader))
+        try:
+            return reader.convert(values)
+        except DecodeError as error:
+            errors = errors_by_row(reader.convert, values, error)
+        by_row = {int(rows[at]): errors[at] for at in errors}
+        wrong = rows[np.fromiter(errors, np.int64, len(errors))]
+        refuse(
+            wrong,
+            lambda row: self._at_field(row, reader, by_row[row].problem, by_row[row].hint),
+        )
+        return None
+
+    def _unreadable(self, row: int, reader: FieldReader) -> DecodeError:
+        begin, end = self._bytes(row, reader.slot.offset, reader.slot.end)
+        problem, hint = reader.explain(self.units.data[begin:end].tobytes())
+        return self._at_field(row, reader, problem, hint)
+
+    def _at_field(self, row: int, reader: FieldReader, problem: str, hint: str) -> DecodeError:
+        slot = reader.slot
+        begin, end = self._bytes(row, slot.offset, slot.end)
+        raw = self.units.data[begin:end].tobytes()
+        offset = begin - int(self.messages.starts[self.message[row]])
+        where = Where(
+            record=self.number(row),
+            offset=offset,
+            field=slot.column.name,
+            raw=raw,
+            text=page_text(raw, reader.page),
+        )
+        return DecodeError(problem, where=where, hint=hint)
+
+    def raw(self, row: int) -> bytes:
+        """Return a record's bytes."""
+        begin, end = self._bytes(row, 0, int(self.ends[row] - self.starts[row]))
+        return self.units.data[begin:end].tobytes()
+
+    def _bytes(self, row: int, begin: int, end: int) -> tuple[int, int]:
+        """Return where units of a record, counted from its begin, lie in the data."""
+        places = self.units.byte(self.starts[row] + np.array([begin, end]))
+        return int(places[0]), int(places[1])
+
+
+_CUT = "A shorter record ends after a complete column"
+_KEY = "Only columns without key may be missing at the end of a record"
+_LONG = "Is it another table's record, or are several records taken for one (fixed.records)?"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlan:
+    """The readers of a table's columns: those carried by the header first, then those of the record.
+
+    ``ends`` are where the record's columns end, or the columns before them if those end later.
+    """
+
+    readers: tuple[FieldReader, ...]
+    carried: int
+    ends: Longs
+    size: int
+
+    def complete(self, lengths: Longs) -> Longs:
+        """Return how many of the columns are whole in records of these lengths."""
+        found: Longs = np.searchsorted(self.ends, lengths, side="right")
+        return found + self.carried
+
+
+def planned(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan:
+    """Return how the records of a table are read, each after its header."""
+    begin, carried = options.header.size, options.carried
+    slots = [slot.moved(begin) for slot in layout.slots]
+    readers = tuple(field_reader(slot, options.values) for slot in (*carried, *slots))
+    ends = np.array([slot.end for slot in slots], np.int64)
+    return RecordPlan(readers, len(carried), np.maximum.accumulate(ends), begin + layout.size)
+
+
+def check_ends(
+    group: RecordGroup[FixedWidthRecords], plan: RecordPlan, count: int, blank: int
+) -> None:
+    """Add the faults of records of which ``count`` columns are complete."""
+    if count == len(plan.readers):
+        _refuse_surplus(group, plan.size, blank)
+        return
+    missing = [reader.slot for reader in plan.readers[count:]]
+    key = next((slot.column.name for slot in missing if slot.column.key), None)
+    if key is None:
+        _refuse_parts(group, missing[0])
+    else:
+        group.refuse(f"key column {key} is missing", _KEY, key)
+
+
+def _refuse_parts(group: RecordGroup[FixedWidthRecords], slot: Slot) -> None:
+    """Refuse records that hold a part of a column, instead of all or nothing of it."""
+    records, table, name = group.records, group.table.name, slot.column.name
+    problem = f"the record ends within {name}, which has {slot.field.size}"
+
+    def error(row: int) -> DecodeError:
+        return records.error(row, problem, _CUT, table=table, field=name)
+
+    group.add(group.rows[records.lengths[group.rows] > slot.offset], error)
+
+
+def _refuse_surplus(group: RecordGroup[FixedWidthRecords], size: int, blank: int) -> None:
+    """Refuse records that have more than blanks after their end."""
+    records, table = group.records, group.table.name
+    long = group.rows[records.lengths[group.rows] > size]
+    if not len(long):
+        return
+    long = long[_not_blank(records.units, records.starts[long] + size, records.ends[long], blank)]
+
+    def error(row: int) -> DecodeError:
+        problem = f"more than blanks after the {size} of header and record"
+        return records.error(row, problem, _LONG, table=table)
+
+    group.add(long, error)
+
+
+def _not_blank(units: MessageUnits, starts: Longs, ends: Longs, blank: int) -> Mask:
+    """Return which stretches, none of them empty, hold more than blanks."""
+    marked = np.append(units.units != blank, False)
+    edges = np.stack([starts, ends], axis=1).ravel()
+    found: Mask = np.logical_or.reduceat(marked, edges)[::2]
+    return found
+
+
+_SHORT = "Is the header the right one, or is the record cut off?"
+
+
+class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
+    """Reads records by one set of options; how a table is read is decided once and kept."""
+
+    def __init__(self, options: FixedWidthOptions) -> None:
+        self.options = options
+        values, header = options.values, options.header
+        self._header = {
+            slot.column.name: text_reader(slot, values, as_it_is) for slot in header.slots
+        }
+        self._layouts = {record.name.casefold(): record for record in options.records}
+        self._plans: dict[str, RecordPlan] = {}
+        page = code_page(values.dialect.code_page)
+        self._blank = page.blank[0]
+        fields = [slot.field for layout in (header, *options.records) for slot in layout.slots]
+        binary = any(field.usage in BINARY for field in fields)
+        self._characters = page.name == "utf-8" and not binary
+
+    @property
+    def has_befores(self) -> bool:
+        """Return whether records of updates may have before values."""
+        return False
+
+    def records(self, messages: MessageBatch) -> FixedWidthRecords:
+        """Return the records of the messages, each with its whole header."""
+        units = units_of(messages, characters=self._characters)
+        message, starts, ends = units.records(self.options.framing)
+        records = FixedWidthRecords(
+            messages=units.messages,
+            message=message,
+            offset=units.byte(starts) - units.messages.starts[message],
+            units=units,
+            starts=starts,
+            ends=ends,
+            header=self._header,
+            returns=self.options.framing is not None and self.options.framing.returns,
+        )
+        self._check_headers(records)
+        return records
+
+    def _check_headers(self, records: FixedWidthRecords) -> None:
+        least, lengths = self.options.header.size, records.lengths
+        short = np.flatnonzero(lengths < least)
+        if len(short):
+
+            def error(row: int) -> DecodeError:
+                problem = f"a record of {lengths[row]} where the header alone has {least}"
+                return records.error(row, problem, _SHORT)
+
+            records.refuse(short, error)
+
+    def layouts(
+        self, records: FixedWidthRecords, tables: Sequence[Table], table_of: Longs
+    ) -> Longs:
+        """Return how many columns of each record are complete."""
+        found, lengths = np.zeros(len(table_of), np.int64), records.lengths
+        for number, table in enumerate(tables):
+            rows = np.flatnonzero(table_of == number)
+            found[rows] = self._plan(table).complete(lengths[rows])
+        return found
+
+    def images(
+        self,
+        records: FixedWidthRecords,
+        table: Table,
+        kind: int,
+        rows: Longs,
+        errors: MessageErrors,
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike records; what is wrong is added to the errors."""
+        absent = (ABSENT,) * len(table.columns)
+        if kind == TRUNCATE:
+            return absent, absent
+        plan = self._plan(table)
+        group = RecordGroup(records, table, rows, errors)
+        count = int(plan.complete(records.lengths[rows[:1]])[0])
+        check_ends(group, plan, count, self._blank)
+        columns = [_column(group, reader) for reader in plan.readers[:count]]
+        image = (*columns, *absent[count:])
+        return (image, absent) if kind == DELETE else (absent, image)
+
+    def _plan(self, table: Table) -> RecordPlan:
+        name = table.name.casefold()
+        if name not in self._plans:
+            self._plans[name] = planned(self._layouts[name], self.options)
+        return self._plans[name]
+
+
+def _column(group: RecordGroup[FixedWidthRecords], reader: FieldReader) -> StateColumn:
+    name = group.table.name
+
+    def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
+        group.add(rows, lambda row: error(row).located(table=name))
+
+    return StateColumn(group.records.column(reader, group.rows, refuse))

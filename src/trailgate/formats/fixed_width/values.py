@@ -1,0 +1,242 @@
+"""What offsets in fixed-width messages count, bytes or the characters of UTF-8 text; records in these units.
+
+The readers of fields: bytes or characters are decoded, then converted to the column's type.
+
+Numbers of a copybook are converted without becoming text. Text, dates, and all columns of a
+definitions file are text first, and become values by ``operations.values``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Octets
+from trailgate.cobol.copybook.layouts import Field, Sign, Usage
+from trailgate.cobol.records.framing import FrameKind, Framing, StretchFrames, frames_in
+from trailgate.cobol.values.codec import Blank, Decoded, Explain, ValueOptions
+from trailgate.cobol.values.codecs import decoder, explainer
+from trailgate.cobol.values.text import shown_page
+from trailgate.columnar.code_pages.pages import CodePage, strings
+from trailgate.columnar.numbers import format_integers
+from trailgate.columnar.rows import failing_row, octets, row_error, rows_at
+from trailgate.columnar.temporal import DateFormat, compile_format
+from trailgate.formats.fixed_width.layouts import Slot
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.records import check_utf8
+from trailgate.model.tables import Column
+from trailgate.model.types import Family
+from trailgate.operations.values import Convert, parser_for
+
+UnitMatrix: TypeAlias = npt.NDArray[Any]  # a row a value: bytes, or code points
+_BETWEEN: Final = b"\n"  # any ASCII character
+_NOT_UTF8: Final = "Name the code page of the messages: fixed.codepage"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MessageUnits:
+    """The bodies of messages in units: bytes, or code points where text is not all ASCII.
+
+    ``first_bytes`` has the offset of each unit's first byte, and one more for the end; None if
+    units are bytes.
+    """
+
+    messages: MessageBatch
+    data: Octets
+    units: UnitMatrix
+    first_bytes: Longs | None = None
+
+    def of_bytes(self, offsets: Longs) -> Longs:
+        """Return the units that begin at these bytes."""
+        if self.first_bytes is None:
+            return offsets
+        return np.searchsorted(self.first_bytes, offsets)
+
+    def byte(self, units: Longs) -> Longs:
+        """Return the bytes at which these units begin."""
+        return units if self.first_bytes is None else self.first_bytes[units]
+
+    def rows(self, starts: Longs, width: int) -> UnitMatrix:
+        """Return a matrix with ``width`` units from each start on."""
+        if self.first_bytes is None:
+            return rows_at(self.data, starts, width)
+        taken: UnitMatrix = self.units[starts[:, None] + np.arange(width)]
+        return taken
+
+    def records(self, framing: Framing | None) -> StretchFrames:
+        """Return the records of the messages, in units; without a framing each body is one.
+
+        An empty body has no record. The last record of a body may be shorter, or lack its delimiter.
+        """
+        full = np.flatnonzero(self.messages.ends > self.messages.starts)
+        starts, ends = self.messages.starts[full], self.messages.ends[full]
+        if framing is not None and framing.kind is FrameKind.LINE:
+            stretch, starts, ends = frames_in(self.data, starts, ends, framing)
+            return StretchFrames(full[stretch], self.of_bytes(starts), self.of_bytes(ends))
+        starts, ends = self.of_bytes(starts), self.of_bytes(ends)
+        if framing is None:
+            return StretchFrames(full, starts, ends)
+        stretch, starts, ends = frames_in(self.data, starts, ends, framing)
+        return StretchFrames(full[stretch], starts, ends)
+
+
+def units_of(messages: MessageBatch, *, characters: bool) -> MessageUnits:
+    """Return the messages' units; with ``characters`` they are those of UTF-8 text.
+
+    Raises BadMessagesError for bodies that are not such text.
+    """
+    data = octets(messages.data)
+    if not characters or not len(messages):
+        return MessageUnits(messages, data, data)
+    if bool((data[int(messages.starts[0]) : int(messages.ends[-1])] < 0x80).all()):
+        return MessageUnits(messages, data, data)
+    check_utf8(messages, _NOT_UTF8)
+    messages = messages.apart(_BETWEEN)  # bytes between bodies need not be text
+    data = octets(messages.data)
+    units = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), "<u4")
+    begins = np.flatnonzero((data & 0xC0) != 0x80)
+    return MessageUnits(messages, data, units, np.append(begins, len(data)))
+
+
+Decode = Callable[[UnitMatrix], Decoded]
+# In such fields each byte is a printed character, except for a sign over a digit.
+_PRINTED: Final = frozenset({Usage.TEXT, Usage.EDITED, Usage.ZONED})
+_TEXTUAL: Final = frozenset({Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS})
+_BINARY_NUMBERS: Final = frozenset({Usage.BINARY, Usage.NATIVE, Usage.SHORT})
+# Their bytes are not characters.
+BINARY: Final = frozenset(set(Usage) - _PRINTED - {Usage.GROUP})
+_SURE_DIGITS: Final = 17  # so many fit 64 bits, whatever a binary field holds beyond its picture
+_SUBSTITUTE: Final = 0x1A  # instead of a character beyond ASCII where bytes are wanted
+
+
+class FieldReader(NamedTuple):
+    """Reads one field: units to values, why units are not a value, and values to the block's column."""
+
+    slot: Slot
+    decode: Decode
+    explain: Explain
+    convert: Convert
+    page: CodePage  # in which its bytes are shown
+
+
+def field_reader(slot: Slot, options: ValueOptions) -> FieldReader:
+    """Return what reads a column; raises DefinitionError or OptionError where nothing can."""
+    field, column = slot.field, slot.column
+    if column.family is Family.DATETIME:
+        form = compile_format(field.date_format) if field.date_format else None
+        return text_reader(slot, options, _or_blank(column, options, form))
+    if field.usage is Usage.TEXT and column.family is not Family.TEXT:
+        return text_reader(slot, options, _or_blank(column, options))
+    if field.usage in _TEXTUAL:
+        return text_reader(slot, options, parser_for(column))
+    decode, explain = _decoded(field, options), explainer(field, options)
+    return FieldReader(slot, decode, explain, _fitted(slot), shown_page(field, options))
+
+
+def text_reader(slot: Slot, options: ValueOptions, convert: Convert) -> FieldReader:
+    """Return what reads a field as its text, and converts that."""
+    field = slot.field
+    if _is_printed(field):
+        field = replace(field, usage=Usage.TEXT, number=None)
+    decode, explain = _decoded(field, options), explainer(field, options)
+    page = shown_page(field, options)
+    if field.usage in _TEXTUAL:
+        return FieldReader(slot, decode, explain, convert, page)
+    return FieldReader(
+        slot, decode, explain, lambda values: convert(_number_text(values, field)), page
+    )
+
+
+def as_it_is(values: pa.Array) -> pa.Array:
+    """Return the values."""
+    return values
+
+
+def _is_printed(field: Field) -> bool:
+    sign = Sign.NONE if field.number is None else field.number.sign
+    return field.usage in _PRINTED and sign in (Sign.NONE, Sign.LEADING_SEPARATE)
+
+
+def _decoded(field: Field, options: ValueOptions) -> Decode:
+    """Return a decoder of bytes, which takes characters as well."""
+    of_bytes, text = decoder(field, options), field.usage is Usage.TEXT
+
+    def decode(units: UnitMatrix) -> Decoded:
+        if units.dtype == np.uint8:
+            return of_bytes(units)
+        if text:
+            return Decoded(
+                _characters(units, trim=pc.ascii_ltrim if field.justified else pc.ascii_rtrim)
+            )
+        return of_bytes(np.where(units < 0x80, units, _SUBSTITUTE).astype(np.uint8))
+
+    return decode
+
+
+def _characters(units: UnitMatrix, trim: Callable[..., pa.Array]) -> pa.Array:
+    """Return rows of code points as text."""
+    sizes = 1 + (units > 0x7F).astype(np.int64) + (units > 0x7FF) + (units > 0xFFFF)
+    text = units.astype("<u4").tobytes().decode("utf-32-le").encode()
+    return trim(strings(text, sizes.sum(axis=1)), " ")
+
+
+def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = None) -> Convert:
+    """Return the column's parser; with the option, blanks alone are NULL."""
+    parse = parser_for(column, form)
+    if options.blank is not Blank.NULL:
+        return parse
+
+    def convert(values: pa.Array) -> pa.Array:
+        blank = pc.equal(pc.utf8_trim(values, " "), "")
+        return parse(pc.if_else(blank, None, values))
+
+    return convert
+
+
+def _fitted(slot: Slot) -> Convert:
+    """Return what converts decoded numbers, or bytes in hex, to the column's type."""
+    field, column = slot.field, slot.column
+    wide = field.usage in _BINARY_NUMBERS and column.external_length > _SURE_DIGITS
+    if column.family is Family.INTEGER and not wide:
+        return _cast_to(column.arrow_type)
+    parse = parser_for(column)
+    if field.usage is Usage.RAW:
+        return parse
+    return lambda values: parse(_as_text(values))
+
+
+def _cast_to(kind: pa.DataType) -> Convert:
+    def convert(values: pa.Array) -> pa.Array:
+        return values if values.type == kind else pc.cast(values, kind)
+
+    def located(values: pa.Array) -> pa.Array:
+        try:
+            return convert(values)
+        except pa.ArrowInvalid:
+            row = failing_row(convert, values)
+        raise row_error(f"the number does not fit {kind}", _as_text(values), row)
+
+    return located
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    return (
+        format_integers(values)
+        if pa.types.is_decimal(values.type)
+        else pc.cast(values, pa.string())
+    )
+
+
+def _number_text(values: pa.Array, field: Field) -> pa.Array:
+    """Return numbers as text; whole ones with all digits of their field, as DISPLAY has them."""
+    text, number = _as_text(values), field.number
+    if number is None or number.scale:
+        return text
+    filled = pc.utf8_lpad(text, number.digits, "0")
+    return pc.if_else(pc.starts_with(text, "-"), text, filled)

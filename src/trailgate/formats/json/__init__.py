@@ -1,0 +1,1 @@
+"""JSON text, and GoldenGate's messages in it."""

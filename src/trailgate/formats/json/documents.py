@@ -1,0 +1,435 @@
+"""What a scan finds: records, and below them the members of their objects, in the order of the text.
+
+Messages to nodes: the scanner with its table of names, and the errors of texts that are not JSON.
+
+JSON objects as the records of messages.
+
+Objects of texts as maps: tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.columnar.gather import column, gather_measured, unfit
+from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
+from trailgate.columnar.rows import octets
+from trailgate.errors import DecodeError, TrailgateError, Where, caret_below
+from trailgate.formats.json import object_kernels as kernels
+from trailgate.formats.json.object_kernels import NO_NODE
+from trailgate.formats.json.scan_kernels import (
+    ARRAY,
+    BAD_ESCAPE,
+    BAD_LITERAL,
+    BAD_NUMBER,
+    CONTROL,
+    DECODED,
+    DONE,
+    ENDED,
+    FALSE,
+    FRAME,
+    INFO,
+    LONE_SURROGATE,
+    MORE_NAMES,
+    MORE_NODES,
+    NAMES,
+    NO_COLON,
+    NO_COMMA,
+    NO_NAME,
+    NO_VALUE,
+    NODES,
+    NULL,
+    NUMBER,
+    OBJECT,
+    OPEN_STRING,
+    POOL,
+    POOLED,
+    RECORDS,
+    SCHEMA_SIZE,
+    SIZE,
+    SPARE,
+    STRING,
+    TOO_DEEP,
+    TRUE,
+    TWICE,
+    USED,
+    fill_table,
+    scan,
+)
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.records import BadMessagesError, Records, check_utf8
+
+CONTAINERS: Final = (OBJECT, ARRAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The values of a batch of messages.
+
+    ``text`` holds the messages, and after them the strings that had escapes. Node i is named ``names[name[i]]``; its value is at
+    ``start[i]``, a string's without its quotes; the nodes i + 1 to before ``last[i]`` are below it. ``root`` and ``message``
+    are the node and the message of each record.
+    """
+
+    text: Octets
+    names: list[str]
+    name: Offsets
+    kind: Octets
+    start: Longs
+    length: Longs
+    last: Offsets
+    root: Longs
+    message: Longs
+
+    def members(self, parents: Longs, names: Sequence[str]) -> Sequence[Longs]:
+        """Return for each name the member of each parent, ``NO_NODE`` where there is none or the parent is not an object."""
+        if not any(name in self.names for name in names):
+            return [np.full(len(parents), NO_NODE)] * len(names)
+        slot = np.full(len(self.names), -1, np.int64)
+        for number, name in enumerate(names):
+            if name in self.names:
+                slot[self.names.index(name)] = number
+        found = np.full(len(names) * len(parents), NO_NODE)
+        kernels.pick_members(parents, self.name, self.kind, self.last, slot, found)
+        return list(found.reshape(len(names), len(parents)))
+
+    def kinds(self, nodes: Longs | Offsets) -> Octets:
+        """Return the kind of each node's value, 0 where there is none."""
+        if not len(self.kind):
+            return np.zeros(len(nodes), np.uint8)
+        kinds: Octets = np.where(nodes >= 0, self.kind[nodes], 0).astype(np.uint8)
+        return kinds
+
+    def texts(self, nodes: Longs) -> pa.Array:
+        """Return each node's value as text, null where it is null or there is no node."""
+        return self.texts_and_nested(nodes)[0]
+
+    def texts_and_nested(self, nodes: Longs) -> tuple[pa.Array, int]:
+        """Return each node's value as text, and how many of them are the JSON texts of objects and arrays."""
+        rows = len(nodes)
+        begins, offsets = np.empty(rows, np.int64), np.empty(rows + 1, np.int32)
+        nulls = np.empty(rows, bool)
+        nodes = np.ascontiguousarray(nodes)
+        nested = kernels.measure_nodes(
+            nodes, self.kind, self.start, self.length, begins, offsets, nulls
+        )
+        if nested < 0:
+            raise unfit(nested, len(self.text))
+        values = gather_measured(self.text, begins, offsets, nulls, text=True, checked=True)
+        return values, nested
+
+    def text_columns(self, begins: Longs, sizes: Offsets, count: int) -> Sequence[pa.Array]:
+        """Return ``count`` columns of as many texts each, by their places; one of a negative size is null."""
+        ends = np.cumsum(np.maximum(sizes, 0), dtype=np.int64)
+        if len(ends) and ends[-1] > MAX_INT32:
+            raise unfit(TOO_MANY, len(self.text))
+        offsets = np.concatenate([[0], ends]).astype(np.int32)
+        nulls = sizes < 0
+        values = gather_measured(self.text, begins, offsets, nulls, text=True, checked=True)
+        data, size = values.buffers()[2], len(sizes) // max(1, count)
+        parts = (slice(at * size, (at + 1) * size) for at in range(count))
+        # Each with offsets of its own: loops take columns that begin at their first row.
+        return [
+            column(offsets[own.start : own.stop + 1], data, nulls[own], text=True) for own in parts
+        ]
+
+    def raw(self, node: int) -> bytes:
+        """Return the bytes of a node's value."""
+        begin = int(self.start[node])
+        return self.text[begin : begin + int(self.length[node])].tobytes()
+
+
+DEPTH: Final = (
+    256  # values within each other: what people write has a dozen, and each one costs memory
+)
+_NAMES: Final = 512  # at first
+_MOST_NAMES: Final = 1 << 14  # that are kept for the next batch
+_NODE: Final = 16  # bytes of text that a node has about
+_SHOWN: Final = 8  # bytes before and after what is wrong
+
+# RFC 8259, and two things that it leaves open: how deep texts may be, and names that occur twice.
+PROBLEMS: Final = {
+    ENDED: ("the JSON text ends too early", "Is the message cut off?"),
+    NO_VALUE: ("expected a JSON value", ""),
+    NO_NAME: ("expected the name of a member in quotes", ""),
+    NO_COLON: ("expected a colon after the name of a member", ""),
+    NO_COMMA: ("expected a comma or the end of an object or array", ""),
+    BAD_NUMBER: ("not a number as JSON has them", ""),
+    BAD_LITERAL: ("expected true, false or null", "Text is in double quotes"),
+    CONTROL: ("a control character in a string", "It is written with an escape, as \\n or \\u0007"),
+    BAD_ESCAPE: ("an escape that JSON does not have", 'There are \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'),
+    LONE_SURROGATE: ("half of a surrogate pair, which is not a character", ""),
+    OPEN_STRING: ("a string has no closing quote", "Is the message cut off?"),
+    TOO_DEEP: (f"more than {DEPTH} values within each other", ""),
+    TWICE: ("the name of a member occurs twice in an object", "Which of its values is meant is not known"),
+}  # fmt: skip
+
+
+class Scanner:
+    """Scans batches; names that occurred are known in the next one.
+
+    Nodes are the members of objects up to ``levels`` below a record, but not those of the records' members named ``opaque``.
+    """
+
+    def __init__(self, levels: int, opaque: str = "") -> None:
+        self.levels, self.opaque = levels, opaque
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self.used = np.zeros(USED, np.int64)
+        self.used[NAMES] = 1
+        self.info, self.pool = np.zeros(_NAMES * INFO, np.int64), np.zeros(_NAMES * 16, np.uint8)
+        self.names = [""]
+        self._tabled()
+        self.opaque_name = self._number(self.opaque) if self.opaque else -1
+
+    def _number(self, name: str) -> int:
+        """Return the number of a name, by a document that has it."""
+        text = np.zeros(2 * (len(name) + 7) + 3 * SPARE, np.uint8)
+        document = f'{{"{name}":0}}'.encode()
+        text[: len(document)] = octets(document)
+        one = np.array([len(document)])
+        nodes = _Room(4, 4)
+        _, code = scan(
+            text, len(document), one * 0, one, 0, 1, -1, *self._tables(), *nodes.arrays,
+            np.zeros(1, np.uint8), one * 0,
+        )  # fmt: skip
+        assert code == DONE, "the document has two nodes"
+        return int(nodes.name[1])
+
+    def _tabled(self) -> None:
+        """Make the table of names, as large as there may be names."""
+        self.table = np.zeros(4 * len(self.info) // INFO, np.int32)
+        fill_table(self.info, self.pool, int(self.used[NAMES]), self.table)
+        self.seen = np.zeros((self.levels + 1) * (len(self.info) // INFO), np.int64)
+        self.stack = np.zeros(DEPTH * FRAME, np.int64)
+
+    def _tables(self) -> tuple[np.ndarray, ...]:
+        return self.table, self.info, self.pool, self.seen, self.stack, self.used
+
+    def scan(self, messages: MessageBatch) -> Nodes:
+        """Return the nodes of the messages; raises BadMessagesError for those that are not JSON or not UTF-8."""
+        check_utf8(messages)
+        if self.used[NAMES] > _MOST_NAMES:
+            self._start_over()
+        first, last = (int(messages.starts[0]), int(messages.ends[-1])) if len(messages) else (0, 0)
+        size = last - first
+        if size > MAX_INT32:  # a batch of several messages is halved then
+            raise DecodeError("the messages have more than 2 GiB", hint="Read fewer at a time")
+        text = np.empty(2 * size + 3 * SPARE, np.uint8)
+        text[:size] = octets(messages.data)[first:last]
+        text[size : size + SPARE] = 0
+        self.used[[NODES, RECORDS, SCHEMA_SIZE]] = 0
+        self.used[DECODED] = size + SPARE
+        starts, ends = messages.starts - first, messages.ends - first
+        problem, place = np.zeros(len(messages), np.uint8), np.zeros(len(messages), np.int64)
+        room = _Room(size // _NODE + 16, len(messages) + 16)
+        begin, code = 0, MORE_NODES
+        while True:
+            begin, code = scan(
+                text, size, starts, ends, begin, self.levels, self.opaque_name, *self._tables(),
+                *room.arrays, problem, place,
+            )  # fmt: skip
+            if code == DONE:
+                break
+            if code == MORE_NODES:
+                room = room.doubled()
+            else:
+                assert code == MORE_NAMES, "messages are within their buffer"
+                self._grow()
+        if problem.any():
+            raise BadMessagesError(_errors(text, starts, ends, problem, place))
+        nodes, records = int(self.used[NODES]), int(self.used[RECORDS])
+        return Nodes(
+            text[: int(self.used[DECODED]) + SPARE],
+            self._known_names(),
+            *(array[:nodes] for array in room.arrays[:5]),
+            *(array[:records] for array in room.arrays[5:]),
+        )
+
+    def _grow(self) -> None:
+        self.info = np.concatenate([self.info, np.zeros_like(self.info)])
+        self.pool = np.concatenate([self.pool, np.zeros_like(self.pool)])
+        self._tabled()
+
+    def _known_names(self) -> list[str]:
+        pool = self.pool[: int(self.used[POOL])].tobytes()
+        for number in range(len(self.names), int(self.used[NAMES])):
+            begin, size = self.info[number * INFO + POOLED], self.info[number * INFO + SIZE]
+            self.names.append(pool[begin : begin + size].decode())
+        return list(self.names)
+
+
+class _Room:
+    """Arrays for nodes and records."""
+
+    def __init__(self, nodes: int, records: int) -> None:
+        self.name, self.last = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
+        self.kind = np.empty(nodes, np.uint8)
+        self.start, self.length = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+        self.root, self.message = np.empty(records, np.int64), np.empty(records, np.int64)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """Return the arrays in the order of ``Nodes``."""
+        return (
+            self.name, self.kind, self.start, self.length, self.last, self.root, self.message,
+        )  # fmt: skip
+
+    def doubled(self) -> _Room:
+        """Return room for twice as many, with what is there."""
+        room = _Room(2 * len(self.name), 2 * len(self.root))
+        for new, old in zip(room.arrays, self.arrays, strict=True):
+            new[: len(old)] = old
+        return room
+
+
+def _errors(
+    text: Octets, starts: Longs, ends: Longs, problem: Octets, place: Longs
+) -> dict[int, TrailgateError]:
+    return {
+        number: _error(
+            text[starts[number] : ends[number]].tobytes(),
+            int(place[number] - starts[number]),
+            int(problem[number]),
+        )
+        for number in np.flatnonzero(problem).tolist()
+    }
+
+
+def _error(body: bytes, at: int, code: int) -> DecodeError:
+    problem, hint = PROBLEMS[code]
+    before = body[:at].decode(errors="replace")
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    whole = body.decode(errors="replace")
+    shown = caret_below(whole, len(before))
+    where = Where(line=line, column=column, offset=at, raw=body[max(0, at - _SHOWN) : at + _SHOWN])
+    return DecodeError(problem, where=where, hint=f"{hint or 'Here'}:{shown}")
+
+
+SHOWN = 4096  # bytes of a record that an error may need
+KINDS = {
+    OBJECT: "an object", ARRAY: "an array", STRING: "a string", NUMBER: "a number",
+    TRUE: "true", FALSE: "false", NULL: "null",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRecords(Records):
+    """The documents of messages; a header field is a member of one, or a path to one as in ``tokens.6``.
+
+    ``holder`` is the object whose members these are.
+    """
+
+    nodes: Nodes
+    document: Longs
+    holder: Longs
+    known: dict[str, pa.Array] = field(default_factory=dict)
+    found: dict[str, Longs] = field(default_factory=dict)
+
+    def text(self, name: str) -> pa.Array:
+        """Return each record's member as text, null where it is null or there is none; raises BadMessagesError for objects and arrays."""
+        if name not in self.known:
+            self.known[name] = self._text(name)
+        return self.known[name]
+
+    def node_at(self, path: str) -> Longs:
+        """Return the node that names with points between them lead to in each record, ``NO_NODE`` where there is none.
+
+        A member that has the whole name comes first.
+        """
+        if path not in self.found:
+            self.found[path] = self._node_at(path)
+        return self.found[path]
+
+    def _node_at(self, path: str) -> Longs:
+        found = self.nodes.members(self.holder, [path])[0]
+        above, point, last = path.rpartition(".")
+        if not point or (found >= 0).all():
+            return found
+        below = self.nodes.members(self.node_at(above), [last])[0]
+        return np.where(found >= 0, found, below)
+
+    def _text(self, name: str) -> pa.Array:
+        nodes = self.node_at(name)
+        values, nested = self.nodes.texts_and_nested(nodes)
+        if nested:
+            kinds = self.nodes.kinds(nodes)
+
+            def error(row: int) -> DecodeError:
+                problem = f"expected text or a number, found {KINDS[int(kinds[row])]}"
+                return self.error(row, problem, field=name)
+
+            self.refuse(np.flatnonzero(np.isin(kinds, CONTAINERS)), error)
+        return values
+
+    def raw(self, row: int) -> bytes:
+        """Return the beginning of a record's document."""
+        return self.nodes.raw(int(self.document[row]))[:SHOWN]
+
+    def check_objects(self) -> None:
+        """Raise BadMessagesError where a document is not an object."""
+        kinds: Octets = self.nodes.kinds(self.holder)
+        bad = np.flatnonzero(kinds != OBJECT)
+        if len(bad):
+
+            def error(row: int) -> DecodeError:
+                found = KINDS.get(int(kinds[row]), "nothing")
+                return self.error(row, f"expected a JSON object, found {found}")
+
+            self.refuse(bad, error)
+
+
+def document_records(messages: MessageBatch, nodes: Nodes) -> JsonRecords:
+    """Return the documents of messages, each with its own members."""
+    starts = messages.starts - (int(messages.starts[0]) if len(messages) else 0)
+    offset = nodes.start[nodes.root] - starts[nodes.message]
+    return JsonRecords(
+        messages, nodes.message, offset, nodes, document=nodes.root, holder=nodes.root
+    )
+
+
+def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
+    """Return each record's member as a map of names to texts, null where it has none; None where no record has one.
+
+    Raises BadMessagesError where such a member is not an object, or has objects or arrays.
+    """
+    nodes = records.nodes
+    parents = nodes.members(records.holder, [name])[0]
+    kinds = nodes.kinds(parents)
+    odd = np.flatnonzero((kinds != OBJECT) & (kinds != 0) & (kinds != NULL))
+    if len(odd):
+        records.refuse(odd, lambda row: _not_text(records, row, name, int(kinds[row])))
+    rows = np.flatnonzero(kinds == OBJECT)
+    if not len(rows):
+        return None
+    begins, ends = parents[rows] + 1, nodes.last[parents[rows]].astype(np.int64)
+    counts = ends - begins
+    places = np.cumsum(counts) - counts
+    entries: Longs = np.arange(int(counts.sum())) + np.repeat(begins - places, counts)
+    below = nodes.kind[entries]
+    if np.isin(below, CONTAINERS).any():
+        at = np.repeat(rows, counts)[np.isin(below, CONTAINERS)]
+        records.refuse(np.unique(at), lambda row: _not_text(records, row, name, OBJECT))
+    offsets = np.zeros(len(parents) + 1, np.int32)
+    sizes = np.zeros(len(parents), np.int64)
+    sizes[rows] = counts
+    np.cumsum(sizes, out=offsets[1:])
+    keys = pa.array(nodes.names, pa.string()).take(pa.array(nodes.name[entries]))
+    maps = pa.MapArray.from_arrays(pa.array(offsets), keys, nodes.texts(entries))
+    if len(rows) == len(parents):
+        return maps
+    valid = np.packbits(kinds == OBJECT, bitorder="little")
+    buffers = [pa.py_buffer(valid), maps.buffers()[1]]
+    return pa.MapArray.from_buffers(maps.type, len(maps), buffers, children=[maps.values])
+
+
+def _not_text(records: JsonRecords, row: int, name: str, kind: int) -> DecodeError:
+    problem = f"expected an object of texts as {name}, found {KINDS[kind]}"
+    return records.error(row, problem, "Tokens are names with texts", field=name)

@@ -1,0 +1,267 @@
+"""Bytes as base64 text (RFC 4648 section 4), whole columns at once.
+
+Images from objects whose members are a table's columns: all values of an image are gathered together.
+
+Values of columns in GoldenGate's JSON messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.digits import to_hex
+from trailgate.columnar.gather import NO_NULLS, column
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import isolated, octets, over_nulls, row_error, text_view
+from trailgate.errors import DecodeError, TrailgateError, did_you_mean
+from trailgate.formats.json import object_kernels as kernels
+from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonRecords, Nodes
+from trailgate.formats.json.object_kernels import NO_NODE, PASSED_OVER, UNKNOWN, place_cells
+from trailgate.formats.json.scan_kernels import NULL, OBJECT
+from trailgate.messages.records import RecordGroup
+from trailgate.model.changes import ABSENT, Image, StateColumn
+from trailgate.model.tables import Column
+from trailgate.model.types import Family
+from trailgate.operations.values import parser_for
+
+_ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+def _digits() -> Octets:
+    table = np.full(256, kernels.INVALID, np.uint8)
+    table[octets(_ALPHABET)] = np.arange(64)
+    table.setflags(write=False)
+    return table
+
+
+_DIGITS: Final = _digits()
+
+
+def from_base64(values: pa.StringArray) -> pa.BinaryArray:
+    """Return the bytes of base64 text with its padding; null stays null.
+
+    Raises DecodeError, with the row as its record, for other text.
+    """
+
+    def convert(dense: pa.Array) -> pa.Array:
+        offsets, data = text_view(dense)
+        ends = np.empty(len(dense) + 1, np.int32)
+        out = np.empty(3 * (int(offsets[-1] - offsets[0]) // 4) + SPARE, np.uint8)
+        row = kernels.decode(data, offsets, _DIGITS, ends, out)
+        if row >= 0:
+            raise row_error("not base64 text", dense, row)
+        return column(ends, out, NO_NULLS, text=False)
+
+    return over_nulls(convert, values)
+
+
+def to_base64(values: pa.BinaryArray) -> pa.StringArray:
+    """Return base64 text with its padding; null stays null."""
+
+    def convert(dense: pa.Array) -> pa.Array:
+        offsets, data = text_view(dense)
+        lengths = np.diff(offsets).astype(np.int64)
+        ends = np.zeros(len(dense) + 1, np.int32)
+        np.cumsum((lengths + 2) // 3 * 4, out=ends[1:])
+        out = np.empty(int(ends[-1]), np.uint8)
+        kernels.encode(data, offsets, octets(_ALPHABET), ends, out)
+        return column(ends, out, NO_NULLS, text=True)
+
+    return over_nulls(convert, values)
+
+
+IS_MISSING: Final = "_isMissing"
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values of one column in some rows: their texts, null where a value is null or missing, and their nodes."""
+
+    nodes: Nodes
+    texts: pa.Array
+    cells: Offsets
+    nested: bool  # some may be objects or arrays, whose texts are JSON
+
+    @property
+    def kinds(self) -> Octets:
+        """Return the kind of each value, 0 where it is missing."""
+        return self.nodes.kinds(self.cells)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def slice(self, at: int, count: int) -> Values:
+        """Return the values of consecutive rows."""
+        texts = self.texts.slice(at, count)
+        return Values(self.nodes, texts, self.cells[at : at + count], self.nested)
+
+    def refuse_nested(self) -> None:
+        """Raise DecodeError, with the row as its record, for an object or array."""
+        if self.nested:
+            self._refuse(np.isin(self.kinds, CONTAINERS), "")
+
+    def refuse_others(self, *kinds: int) -> None:
+        """Raise DecodeError, with the row as its record, for a value of another kind than these."""
+        expected = ", or ".join(KINDS[kind] for kind in kinds)
+        self._refuse(~np.isin(self.kinds, kinds), f"Expected {expected}")
+
+    def _refuse(self, bad: Mask, hint: str) -> None:
+        odd = np.flatnonzero(bad & np.asarray(self.texts.is_valid()))
+        if len(odd):
+            row = int(odd[0])
+            found = KINDS[int(self.kinds[row])]
+            raise row_error(f"{found} is not a value of this column", self.texts, row, hint)
+
+
+class Converted(NamedTuple):
+    """What a converter makes of values; ``missing`` marks those that turn out not to be there."""
+
+    values: pa.Array
+    missing: Mask | None = None
+
+
+ConvertValues = Callable[[Values], Converted]
+
+
+class JsonImages(RecordGroup[JsonRecords]):
+    """Records of one table and type."""
+
+    def image(
+        self,
+        parents: Longs,
+        converters: Sequence[ConvertValues],
+        passed_over: frozenset[str] = frozenset(),
+        *,
+        keyed: bool,
+    ) -> Image:
+        """Return an image from an object of each record, ``NO_NODE`` where a record has none.
+
+        Members named ``passed_over`` are not columns, unless the table has them. With ``keyed`` a record without the value of a key is an error.
+        """
+        nodes, rows, columns = self.records.nodes, len(self.rows), self.table.columns
+        size = len(columns) * rows
+        cells, sizes = np.full(size, NO_NODE, np.int32), np.full(size, NO_NODE, np.int32)
+        begins = np.zeros(size, np.int64)
+        unknown, again = np.full(rows, NO_NODE), np.full(rows, NO_NODE)
+        numbers = self._columns_of(nodes.names, passed_over)
+        bad, nested = place_cells(
+            np.ascontiguousarray(parents), nodes.name, nodes.kind, nodes.start, nodes.length, nodes.last,
+            numbers, len(columns), cells, begins, sizes, unknown, again,
+        )  # fmt: skip
+        if bad:
+            self._refuse_members(unknown, again)
+        if keyed:
+            self._check_keys(cells.reshape(-1, rows) == NO_NODE)
+        texts = nodes.text_columns(begins, sizes, len(columns))
+        parts = np.split(cells, len(columns)) if len(columns) else []
+        return tuple(
+            self._column(i, Values(nodes, values, own, nested > 0), converters[i])
+            for i, (values, own) in enumerate(zip(texts, parts, strict=True))
+        )
+
+    def _check_keys(self, missing: npt.NDArray[np.bool_]) -> None:
+        """Add an error for each record without the value of a key."""
+        for i in self.table.marked_keys:
+            if missing[i].any():
+                name = self.table.columns[i].name
+                self._refuse(np.flatnonzero(missing[i]), f"key column {name} is missing", name)
+
+    def check_images(self, parents: Longs, what: str, *, wanted: bool, hint: str = "") -> None:
+        """Add an error, with this hint, for each record without an image, or with one where none is ``wanted``."""
+        kinds = self.records.nodes.kinds(parents)
+        nothing = (kinds == 0) | (kinds == NULL)
+        bad = kinds != OBJECT if wanted else ~nothing
+        for kind in np.unique(kinds[bad]).tolist():
+            found = KINDS.get(kind, "nothing")
+            problem = f"expected an object as {what}, found {found}"
+            if not wanted:
+                problem = f"such an operation has no {what}, found {found}"
+            self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what, hint)
+
+    def _columns_of(self, names: Sequence[str], passed_over: frozenset[str]) -> Longs:
+        """Return the column of each name, as ``place_cells`` takes it."""
+        count = len(self.table.columns)
+        known = {column.name.casefold(): i for i, column in enumerate(self.table.columns)}
+        flags = {f"{name}{IS_MISSING}".casefold(): count + i for name, i in known.items()}
+        others = dict.fromkeys((name.casefold() for name in passed_over), PASSED_OVER)
+        meaning: Mapping[str, int] = {**others, **flags, **known}
+        return np.array([meaning.get(name.casefold(), UNKNOWN) for name in names], np.int64)
+
+    def _refuse_members(self, unknown: Longs, again: Longs) -> None:
+        nodes, names = self.records.nodes, [column.name for column in self.table.columns]
+        for at in np.flatnonzero(unknown >= 0).tolist():
+            name = nodes.names[nodes.name[unknown[at]]]
+            hint = did_you_mean(name, names)
+            self._refuse(np.array([at]), f"the table has no column {name!r}", None, hint)
+        for at in np.flatnonzero(again >= 0).tolist():
+            name = nodes.names[nodes.name[again[at]]]
+            self._refuse(np.array([at]), f"column {name} is found twice", name)
+
+    def _column(self, i: int, values: Values, convert: ConvertValues) -> StateColumn:
+        missing: Mask = values.cells == NO_NODE
+        if missing.all():
+            return ABSENT
+        try:
+            made = convert(values)
+        except DecodeError as error:
+            errors = isolated(
+                len(values), lambda rows: convert(values.slice(rows.start, len(rows)))
+            )
+            if not errors:
+                raise error from None
+            for at, found in errors.items():
+                self._add(at, found, self.table.columns[i].name)
+            return ABSENT
+        if made.missing is not None:
+            missing = missing | made.missing
+        return StateColumn(made.values, missing if missing.any() else None)
+
+    def _add(self, at: int, error: TrailgateError, name: str) -> None:
+        def placed(row: int) -> TrailgateError:
+            found = self.records.error(row, error.problem, error.hint)
+            found.where = replace(found.where, raw=error.where.raw)
+            return found.located(table=self.table.name, field=name)
+
+        self.add(self.rows[[at]], placed)
+
+    def _refuse(self, at: Longs, problem: str, name: str | None, hint: str = "") -> None:
+        def error(row: int) -> TrailgateError:
+            return self.records.error(row, problem, hint, table=self.table.name, field=name)
+
+        self.add(self.rows[at], error)
+
+
+_BINARY_HINT = "Set json.binary to hex or base64"
+
+
+def converter_for(column: Column, binary: str) -> ConvertValues:
+    """Return what makes values of a column from members; ``binary`` is how bytes are written.
+
+    Numbers are taken from their digits, true and false from their letters; an object or array is a value of text columns alone.
+    """
+    parse = parser_for(column)
+    is_text, is_bytes = column.family is Family.TEXT, column.family is Family.BYTES
+
+    def convert(values: Values) -> Converted:
+        if values.nested and not is_text:
+            values.refuse_nested()
+        texts = values.texts
+        if is_bytes and texts.null_count < len(texts):
+            texts = _bytes(texts, binary)
+        return Converted(parse(texts))
+
+    return convert
+
+
+def _bytes(texts: pa.Array, binary: str) -> pa.Array:
+    if not binary:
+        row = int(texts.is_valid().index(True).as_py())
+        raise row_error("it is not known how bytes are written", texts, row, _BINARY_HINT)
+    return texts if binary == "hex" else to_hex(from_base64(texts))

@@ -1,0 +1,160 @@
+"""The tables of JSON messages: the properties that define them.
+
+Header fields of JSON messages: any member, by its name or the path to it.
+
+The options of GoldenGate's JSON messages: the ``json.*`` properties, typed and checked together.
+
+The options of GoldenGate's JSON messages that are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import ClassVar, Final
+
+from trailgate.errors import OptionError
+from trailgate.messages.properties import (
+    DefinitionFiles,
+    HeaderFields,
+    MetadataOptions,
+    Properties,
+    PropertyReader,
+    metadata,
+    with_userdefs,
+)
+from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.publishing import ROW, PublishOptions
+from trailgate.model.tables import Definitions
+
+_NEEDED: Final = "Messages do not say of what type and length columns are, or which are keys"
+
+
+def json_definitions(
+    properties: Properties, files: DefinitionFiles, parser: str, hint: str = _NEEDED
+) -> Definitions:
+    """Return the tables that a parser's properties define; raises OptionError where they define none."""
+    read = PropertyReader(properties, parser)
+    entry = properties.get(f"{parser}.sourcedefs")
+    tables = read.userdefs()
+    if entry is None and not tables:
+        problem = f"{parser}.sourcedefs or {parser}.userdefs.tables is required"
+        raise properties.error(problem, hint=hint)
+    return with_userdefs(read, files, "" if entry is None else entry.value, tables)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPaths(HeaderFields):
+    """Every name is that of a member: which ones there are is known by the messages alone."""
+
+    def found(self, name: str) -> str | None:
+        """Return the name itself."""
+        return name
+
+
+PARSER: Final = "json"
+# Members that the formatter writes; where columns are beside them, they are not columns (JSON formatter, metadata).
+METADATA: Final = frozenset(
+    {"table", "op_type", "op_ts", "current_ts", "pos", "primary_keys", "tokens"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonOptions(MetadataOptions):
+    """How GoldenGate's JSON messages are read; see ``docs/properties.md`` for each property.
+
+    With ``flat`` columns are members of the message itself, beside ``others``, which are none. ``binary`` is how bytes are
+    written, empty where that is not known.
+    """
+
+    flat: bool
+    before: str
+    after: str
+    tokens: str
+    binary: str
+    others: frozenset[str]
+
+    @property
+    def by_id(self) -> bool:
+        """Return whether operations of one transaction id that follow one another are a transaction: no member has indicators."""
+        return self.txind is None and self.txid.kind is SourceKind.FIELD
+
+    @property
+    def operation_ids(self) -> bool:
+        """Return that each operation has a sequence id of its own."""
+        return True
+
+
+def json_setup(properties: Properties, files: DefinitionFiles) -> tuple[JsonOptions, Definitions]:
+    """Return the options, and the tables of the files and properties."""
+    return json_options(properties), json_tables(properties, files)
+
+
+def json_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
+    """Return the tables that the properties define; raises OptionError where they define none."""
+    return json_definitions(properties, files, PARSER)
+
+
+def json_options(properties: Properties) -> JsonOptions:
+    """Return the options of the JSON parser; raises OptionError that names line and property."""
+    read = PropertyReader(properties, PARSER, MemberPaths(place="the message's members"))
+    common = metadata(read)
+    table = read.needed_source("schemaandtable")
+    sources = [table, *(common[name] for name in ("seqid", "timestamp", "txid", "optype"))]
+    sources += [common[name] for name in ("txowner", "txname", "txind")]
+    named = {
+        source.name.partition(".")[0]
+        for source in sources
+        if source is not None and source.kind is SourceKind.FIELD
+    }
+    before, after, tokens = (read.text(name) for name in ("before", "after", "tokens"))
+    if before == after:
+        raise read.error(f"json.before and json.after are both {after}", "after")
+    return JsonOptions(
+        **common,
+        schemaandtable=table,
+        schema=None,
+        table=(),
+        flat=read.text("model").casefold() == "row",
+        before=before,
+        after=after,
+        tokens=tokens,
+        binary=read.text("binary").casefold(),
+        others=METADATA | named | {tokens},
+    )
+
+
+CHOICES: Final = {"model": ("op", "row"), "binary": ("", "hex", "base64")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonPublishOptions(PublishOptions):
+    """How JSON messages are written, each with one operation.
+
+    ``model`` is ``op``, with images, or ``row``, with the columns beside the metadata, of which there are those that the formatter
+    writes; ``transactions`` adds ``xid``, ``csn`` and ``tx_ind``. ``binary`` is how bytes are written, ``hex`` or ``base64``. With ``strings`` numbers are in quotes too.
+    """
+
+    content: str = ROW
+    model: str = "op"
+    binary: str = ""
+    strings: bool = False
+    position: bool = True
+    primary_keys: bool = True
+    tokens: bool = True
+    transactions: bool = False
+
+    contents: ClassVar[tuple[str, ...]] = (ROW,)
+
+    def __post_init__(self) -> None:
+        """Raise OptionError for a value that is not allowed."""
+        PublishOptions.__post_init__(self)  # super() does not work in classes with slots
+        for name, known in CHOICES.items():
+            value = getattr(self, name)
+            if value not in known:
+                allowed = " or ".join(one for one in known if one)
+                raise OptionError(f"{name} is {value!r}, expected {allowed}")
+        for field in fields(self):
+            if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
+                raise OptionError(
+                    f"{field.name} is {getattr(self, field.name)!r}, expected true or false"
+                )

@@ -1,0 +1,679 @@
+"""What the scanner's numbers mean: kinds of values, problems of texts, and counters.
+
+Names of members as numbers: mostly the one that followed last time, else found by its hash.
+
+JSON strings: where they end, and their text without escapes (RFC 8259 section 7).
+
+JSON texts of messages to the places of their values, in one pass that checks all of RFC 8259's grammar.
+
+Texts that are mostly the same, numbered.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import first_mark, load8, string_marks
+
+SPARE: Final = 64  # bytes of zeros after the messages: they are looked at in words
+
+# Kinds of values.
+OBJECT: Final = 1
+ARRAY: Final = 2
+STRING: Final = 3
+NUMBER: Final = 4
+TRUE: Final = 5
+FALSE: Final = 6
+NULL: Final = 7
+
+# What is wrong with a message's text (RFC 8259).
+GOOD: Final = 0
+ENDED: Final = 1
+NO_VALUE: Final = 2
+NO_NAME: Final = 3
+NO_COLON: Final = 4
+NO_COMMA: Final = 5
+BAD_NUMBER: Final = 6
+BAD_LITERAL: Final = 7
+CONTROL: Final = 8
+BAD_ESCAPE: Final = 9
+LONE_SURROGATE: Final = 10
+OPEN_STRING: Final = 11
+TOO_DEEP: Final = 12
+TWICE: Final = 13
+
+# What ``used`` counts.
+NODES: Final = 0
+RECORDS: Final = 1
+NAMES: Final = 2
+POOL: Final = 3
+DECODED: Final = 4  # where room for decoded strings begins
+SERIAL: Final = 5  # of objects whose members are emitted
+SCHEMA: Final = 6  # where the last opaque object is, and how long
+SCHEMA_SIZE: Final = 7
+USED: Final = 8
+
+# A name, in ``info``.
+INFO: Final = 4
+SIZE: Final = 0
+POOLED: Final = 1  # where its bytes are, a quote after them
+FIRST: Final = 2  # the first member that an object of this name had last
+NEXT: Final = 3  # the member that followed last
+
+ROOT: Final = 0  # the name of documents
+
+# How a scan ends; more room is needed for what is named.
+DONE: Final = 0
+MORE_NODES: Final = -1
+MORE_NAMES: Final = -2
+OUTSIDE: Final = -3
+
+# Stack of open values: the node (or one of these), the last member's name, the byte that closes it.
+FRAME: Final = 3
+NODE: Final = 0
+LAST: Final = 1
+CLOSING: Final = 2
+HIDDEN: Final = -1  # members are not nodes
+WRAPPED: Final = -2  # an array of records around them
+
+
+NO_ROOM: Final = -1
+EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
+FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+@inner
+def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bool:
+    """Return whether a name and its quote are at a place; text and pool have eight bytes more."""
+    pooled, size = info[number * INFO + POOLED], info[number * INFO + SIZE] + 1
+    done = 0
+    while size - done >= 8:
+        if load8(text, at + done) != load8(pool, pooled + done):
+            return False
+        done += 8
+    if done < size:
+        differ = load8(text, at + done) ^ load8(pool, pooled + done)
+        return bool(differ & (EVERY >> np.uint64(64 - 8 * (size - done))) == 0)
+    return True
+
+
+@inner
+def name_number(
+    text: Octets, at: int, size: int, table: Offsets, info: Longs, pool: Octets, used: Longs
+) -> int:
+    """Return the number of a name, which is added where it is new; ``NO_ROOM`` where it does not fit."""
+    place = hashed(text, at, size) & (len(table) - 1)
+    while True:
+        number = np.int64(table[place])
+        if number == ROOT:
+            break
+        if info[number * INFO + SIZE] == size:
+            alike, pooled = True, info[number * INFO + POOLED]
+            for byte in range(size):
+                alike &= text[at + byte] == pool[pooled + byte]
+            if alike:
+                return number
+        place = (place + 1) & (len(table) - 1)
+    number, pooled = used[NAMES], used[POOL]
+    if 2 * number >= len(table) or (number + 1) * INFO > len(info) or pooled + size + 9 > len(pool):
+        return NO_ROOM
+    for byte in range(size):
+        pool[pooled + byte] = text[at + byte]
+    pool[pooled + size] = 0x22
+    row = number * INFO
+    info[row + SIZE], info[row + POOLED] = size, pooled
+    info[row + FIRST], info[row + NEXT] = ROOT, ROOT
+    table[place] = number
+    used[NAMES], used[POOL] = number + 1, pooled + size + 1
+    return number
+
+
+@inner
+def hashed(text: Octets, at: int, size: int) -> int:
+    """Return a number of 40 bits for the bytes of a name."""
+    mixed = np.uint64(size)
+    for byte in range(size):
+        mixed = (mixed ^ np.uint64(text[at + byte])) * FACTOR
+        mixed ^= mixed >> np.uint64(29)
+    return np.int64(mixed >> np.uint64(24))
+
+
+@kernel(writes=("table",))
+def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
+    """Write the numbers of the names to an empty table; return how many there are."""
+    for number in range(1, names):
+        pooled, size = info[number * INFO + POOLED], info[number * INFO + SIZE]
+        place = hashed(pool, pooled, size) & (len(table) - 1)
+        while table[place] != ROOT:
+            place = (place + 1) & (len(table) - 1)
+        table[place] = number
+    return names
+
+
+QUOTE: Final = 0x22
+ESCAPE: Final = 0x5C
+LOWER: Final = np.uint64(0xFFFFFFFF)
+UPPER: Final = np.uint64(32)
+ONE: Final = np.uint64(1)
+
+
+@inner
+def special_byte(text: Octets, at: int, end: int) -> int:
+    """Return the place of the next quote, escape or control from ``at``; ``end`` or more where there is none before.
+
+    The text has 64 zeros after its end, so the search ends.
+    """
+    while at < end:
+        marks = string_marks(text, at)
+        marks = (marks | marks >> UPPER) & LOWER
+        if marks:
+            return at + first_mark(marks)
+        at += 32
+    return at
+
+
+@inner
+def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple[int, int]:
+    """Write the string that begins at ``start`` without its escapes; return where its quote is and where what is written ends.
+
+    ``at`` is its first escape. What is written is not longer than the string, and overlaps nothing that is read.
+    Returns the place of what is wrong, and minus the problem.
+    """
+    for place in range(start, at):
+        text[to + place - start] = text[place]
+    to += at - start
+    while True:
+        byte = text[at]
+        if byte == QUOTE:
+            return at, to
+        if byte != ESCAPE:
+            return at, -CONTROL
+        if at + 1 >= end:
+            return end, -OPEN_STRING
+        byte = text[at + 1]
+        if byte == 0x75:  # u
+            point = four_digits(text, at + 2, end)
+            if point < 0:
+                return at, -BAD_ESCAPE
+            size = 6
+            if 0xD800 <= point < 0xE000:
+                low = -1
+                if (
+                    point < 0xDC00
+                    and at + 7 < end
+                    and text[at + 6] == ESCAPE
+                    and text[at + 7] == 0x75
+                ):
+                    low = four_digits(text, at + 8, end)
+                if not 0xDC00 <= low < 0xE000:
+                    return at, -LONE_SURROGATE
+                point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
+                size = 12
+            to = write_point(text, to, point)
+            at += size
+        else:
+            plain = unescaped(byte)
+            if plain == 0:
+                return at, -BAD_ESCAPE
+            text[to] = np.uint8(plain)
+            to += 1
+            at += 2
+        begin = at
+        at = special_byte(text, at, end)
+        if at >= end:
+            return end, -OPEN_STRING
+        for place in range(begin, at):
+            text[to + place - begin] = text[place]
+        to += at - begin
+
+
+@inner
+def unescaped(byte: int) -> int:
+    """Return the character that a letter after the escape byte means, 0 for none."""
+    if byte == QUOTE or byte == ESCAPE or byte == 0x2F:
+        return int(byte)
+    if byte == 0x6E:
+        return 0x0A
+    if byte == 0x72:
+        return 0x0D
+    if byte == 0x74:
+        return 0x09
+    if byte == 0x62:
+        return 0x08
+    if byte == 0x66:
+        return 0x0C
+    return 0
+
+
+@inner
+def four_digits(text: Octets, at: int, end: int) -> int:
+    """Return the number of four hexadecimal digits, -1 for anything else."""
+    if at + 4 > end:
+        return -1
+    number = 0
+    for place in range(at, at + 4):
+        byte = np.int64(text[place])
+        if 48 <= byte <= 57:
+            digit = byte - 48
+        elif 97 <= byte | 0x20 <= 102:
+            digit = (byte | 0x20) - 87
+        else:
+            return -1
+        number = number << 4 | digit
+    return number
+
+
+@inner
+def write_point(text: Octets, to: int, point: int) -> int:
+    """Write a character as UTF-8; return where it ends."""
+    if point < 0x80:
+        text[to] = np.uint8(point)
+        return to + 1
+    if point < 0x800:
+        text[to] = np.uint8(0xC0 | point >> 6)
+        text[to + 1] = np.uint8(0x80 | point & 63)
+        return to + 2
+    if point < 0x10000:
+        text[to] = np.uint8(0xE0 | point >> 12)
+        text[to + 1] = np.uint8(0x80 | point >> 6 & 63)
+        text[to + 2] = np.uint8(0x80 | point & 63)
+        return to + 3
+    text[to] = np.uint8(0xF0 | point >> 18)
+    text[to + 1] = np.uint8(0x80 | point >> 12 & 63)
+    text[to + 2] = np.uint8(0x80 | point >> 6 & 63)
+    text[to + 3] = np.uint8(0x80 | point & 63)
+    return to + 4
+
+
+@kernel(
+    writes=(
+        "text", "table", "info", "pool", "seen", "stack", "used", "name", "kind", "start",
+        "length", "last", "record_node", "record_message", "problem", "place",
+    )
+)  # fmt: skip
+def scan(
+    text: Octets,
+    size: int,
+    starts: Longs,
+    ends: Longs,
+    first: int,
+    levels: int,
+    opaque: int,
+    table: Offsets,
+    info: Longs,
+    pool: Octets,
+    seen: Longs,
+    stack: Longs,
+    used: Longs,
+    name: Offsets,
+    kind: Octets,
+    start: Longs,
+    length: Longs,
+    last: Offsets,
+    record_node: Longs,
+    record_message: Longs,
+    problem: Octets,
+    place: Longs,
+) -> tuple[int, int]:
+    """Write the nodes of the messages from ``first`` on; return the message that was not read and why.
+
+    A message holds documents, with blanks or nothing between them; an array at its top holds them too. Each is a record. Nodes are the records, and the
+    members of objects up to ``levels`` below them; they come in the order of the text. ``last`` is the node after a node's members. The members
+    of an object named ``opaque`` are not nodes, nor is anything in an array. A string's place is its text without the quotes; one with escapes is decoded after the messages.
+    ``problem`` and ``place`` are what is wrong with a message and at which byte; it has no nodes then.
+
+    ``text`` has ``size`` bytes of messages, ``SPARE`` zeros, and room for as much again.
+    """
+    if len(text) < 2 * size + 3 * SPARE or len(seen) < (levels + 1) * (len(info) // INFO):
+        return first, OUTSIDE
+    names = len(info) // INFO
+    depths = len(stack) // FRAME
+    for number in range(first, len(starts)):
+        at, end = starts[number], ends[number]
+        if at < 0 or end < at or end > size:
+            return number, OUTSIDE
+        nodes, records, decoded = used[NODES], used[RECORDS], used[DECODED]
+        code = GOOD
+        depth = wrapped = 0
+        member = False
+        if end - at >= 3 and text[at] == 0xEF and text[at + 1] == 0xBB and text[at + 2] == 0xBF:
+            at += 3
+        while True:
+            while at < end and is_blank(text[at]):
+                at += 1
+            if at >= end:
+                code = ENDED if depth else GOOD
+                break
+            frame = (depth - 1) * FRAME
+            word = ROOT
+            if member:
+                if text[at] != QUOTE:
+                    code = NO_NAME
+                    break
+                at += 1
+                parent = stack[frame + NODE]
+                if parent == HIDDEN:
+                    stop = special_byte(text, at, end)
+                    if stop < end and text[stop] == ESCAPE:
+                        stop, written = decode_string(text, at, stop, end, decoded)
+                        if written < 0:
+                            at, code = stop, -written
+                            break
+                    if stop >= end or text[stop] != QUOTE:
+                        at, code = stop, OPEN_STRING if stop >= end else CONTROL
+                        break
+                    at = stop + 1
+                else:
+                    before = stack[frame + LAST]
+                    link = (
+                        np.int64(name[parent]) * INFO + FIRST
+                        if before < 0
+                        else before * INFO + NEXT
+                    )
+                    word = info[link]
+                    if (
+                        word != ROOT
+                        and is_name(text, at, word, info, pool)
+                        and (at + info[word * INFO] < end)
+                    ):
+                        at += info[word * INFO] + 1
+                    else:
+                        begin, stop = at, special_byte(text, at, end)
+                        bytes_ = stop - at
+                        plain = True
+                        if stop < end and text[stop] == ESCAPE:
+                            begin, plain = decoded, False
+                            stop, written = decode_string(text, at, stop, end, decoded)
+                            if written < 0:
+                                at, code = stop, -written
+                                break
+                            bytes_ = written - decoded
+                        if stop >= end or text[stop] != QUOTE:
+                            at, code = stop, OPEN_STRING if stop >= end else CONTROL
+                            break
+                        word = name_number(text, begin, bytes_, table, info, pool, used)
+                        if word == NO_ROOM:
+                            return number, MORE_NAMES
+                        if plain:
+                            info[link] = word
+                        at = stop + 1
+                    stack[frame + LAST] = word
+                    stamp = (depth - wrapped) * names + word
+                    if seen[stamp] == stack[frame + CLOSING] >> 8:
+                        at, code = at - 1, TWICE
+                        break
+                    seen[stamp] = stack[frame + CLOSING] >> 8
+                while at < end and is_blank(text[at]):
+                    at += 1
+                if at >= end:
+                    code = ENDED
+                    break
+                if text[at] != 0x3A:
+                    code = NO_COLON
+                    break
+                at += 1
+                while at < end and is_blank(text[at]):
+                    at += 1
+                if at >= end:
+                    code = ENDED
+                    break
+            # A value begins here.
+            byte = text[at]
+            top = depth == wrapped
+            if top and depth == 0 and byte == 0x5B:
+                wrapped = 1
+                stack[NODE], stack[LAST], stack[CLOSING] = WRAPPED, -1, 0x5D
+                depth = 1
+                member = False
+                at += 1
+                while at < end and is_blank(text[at]):
+                    at += 1
+                if at < end and text[at] == 0x5D:
+                    depth = wrapped = 0
+                    at += 1
+                continue
+            node = np.int64(-1)
+            if top or (member and stack[frame + NODE] >= 0):
+                if nodes + 1 >= len(name) or records + 1 >= len(record_node):
+                    return number, MORE_NODES
+                node = nodes
+                nodes += 1
+                name[node] = word
+                if top:
+                    record_node[records], record_message[records] = node, number
+                    records += 1
+            if byte == QUOTE:
+                begin = at + 1
+                stop = special_byte(text, begin, end)
+                bytes_ = stop - begin
+                if stop < end and text[stop] == ESCAPE:
+                    own = begin
+                    begin = decoded
+                    stop, written = decode_string(text, own, stop, end, decoded)
+                    if written < 0:
+                        at, code = stop, -written
+                        break
+                    bytes_ = written - decoded
+                    if node >= 0:
+                        decoded = written
+                if stop >= end or text[stop] != QUOTE:
+                    at, code = stop, OPEN_STRING if stop >= end else CONTROL
+                    break
+                at = stop + 1
+                if node >= 0:
+                    kind[node], start[node], length[node], last[node] = STRING, begin, bytes_, nodes
+            elif byte == 0x7B or byte == 0x5B:
+                begin = at
+                own = used[SCHEMA_SIZE]
+                hides = word == opaque and word != ROOT and depth - wrapped == 1
+                if hides and 0 < own <= end - at and is_same(text, used[SCHEMA], at, own):
+                    kind[node] = OBJECT if byte == 0x7B else ARRAY
+                    start[node], length[node], last[node] = begin, own, nodes
+                    at += own
+                else:
+                    if depth >= depths:
+                        code = TOO_DEEP
+                        break
+                    frame = depth * FRAME
+                    inside = HIDDEN
+                    member = byte == 0x7B
+                    if member and node >= 0 and depth - wrapped < levels and not hides:
+                        inside = node
+                        used[SERIAL] += 1
+                    if node >= 0:
+                        kind[node], start[node] = OBJECT if member else ARRAY, begin
+                        if inside == HIDDEN:  # where it began is needed at its end
+                            inside = -3 - node
+                    closing = 0x7D if member else 0x5D
+                    stack[frame + NODE] = inside if inside >= 0 else HIDDEN
+                    stack[frame + LAST] = -1 if inside >= 0 else inside
+                    stack[frame + CLOSING] = used[SERIAL] << 8 | closing
+                    depth += 1
+                    at += 1
+                    while at < end and is_blank(text[at]):
+                        at += 1
+                    if at >= end or text[at] != closing:
+                        continue
+            elif byte == 0x2D or 48 <= byte <= 57:
+                begin, at = at, number_end(text, at, end)
+                if at < 0:
+                    at, code = -1 - at, BAD_NUMBER
+                    break
+                if node >= 0:
+                    kind[node], start[node] = NUMBER, begin
+                    length[node], last[node] = at - begin, nodes
+            else:
+                begin, what = at, literal(text, at, end)
+                if what == 0:
+                    code = BAD_LITERAL if 97 <= byte <= 122 else NO_VALUE
+                    break
+                at += 5 if what == FALSE else 4
+                if node >= 0:
+                    kind[node], start[node] = what, begin
+                    length[node], last[node] = at - begin, nodes
+            # A value is done; so are those that end here.
+            more = False
+            while depth:
+                while at < end and is_blank(text[at]):
+                    at += 1
+                frame = (depth - 1) * FRAME
+                closing = stack[frame + CLOSING] & 0xFF
+                if at >= end:
+                    code = ENDED
+                    break
+                if text[at] == closing:
+                    at += 1
+                    depth -= 1
+                    node = stack[frame + NODE]
+                    if node == WRAPPED:
+                        wrapped = 0
+                        continue
+                    if node == HIDDEN and stack[frame + LAST] <= -3:
+                        node = -3 - stack[frame + LAST]
+                        if depth - wrapped == 1 and name[node] == opaque:
+                            used[SCHEMA], used[SCHEMA_SIZE] = start[node], at - start[node]
+                    if node >= 0:
+                        length[node], last[node] = at - start[node], nodes
+                elif text[at] == 0x2C:
+                    at += 1
+                    more = True
+                    member = closing == 0x7D
+                    if stack[frame + NODE] == WRAPPED:
+                        member = False
+                    break
+                else:
+                    code = NO_COMMA
+                    break
+            if code != GOOD:
+                break
+            if not more:
+                member = False
+        if code != GOOD:
+            problem[number], place[number] = code, min(at, end)
+            used[SCHEMA_SIZE] = 0
+        else:
+            used[NODES], used[RECORDS], used[DECODED] = nodes, records, decoded
+    return len(starts), DONE
+
+
+@inner
+def is_blank(byte: int) -> bool:
+    """Return whether a byte is one of JSON's blanks."""
+    return byte == 0x20 or byte == 0x0A or byte == 0x0D or byte == 0x09
+
+
+@inner
+def is_same(text: Octets, one: int, other: int, size: int) -> bool:
+    """Return whether two parts of a text are the same."""
+    done = 0
+    while size - done >= 8:
+        if load8(text, one + done) != load8(text, other + done):
+            return False
+        done += 8
+    while done < size:
+        if text[one + done] != text[other + done]:
+            return False
+        done += 1
+    return True
+
+
+@inner
+def number_end(text: Octets, at: int, end: int) -> int:
+    """Return where a number ends, or -1 - the place where it breaks the grammar."""
+    if text[at] == 0x2D:
+        at += 1
+    begin = at
+    while at < end and 48 <= text[at] <= 57:
+        at += 1
+    if at == begin or (at > begin + 1 and text[begin] == 48):
+        return -1 - begin
+    if at < end and text[at] == 0x2E:
+        at += 1
+        begin = at
+        while at < end and 48 <= text[at] <= 57:
+            at += 1
+        if at == begin:
+            return -1 - at
+    if at < end and text[at] | 0x20 == 0x65:
+        at += 1
+        if at < end and (text[at] == 0x2B or text[at] == 0x2D):
+            at += 1
+        begin = at
+        while at < end and 48 <= text[at] <= 57:
+            at += 1
+        if at == begin:
+            return -1 - at
+    return at
+
+
+@inner
+def literal(text: Octets, at: int, end: int) -> int:
+    """Return the kind of the literal at a place, 0 for none."""
+    if at + 4 <= end:
+        if (
+            text[at] == 0x74
+            and text[at + 1] == 0x72
+            and text[at + 2] == 0x75
+            and text[at + 3] == 0x65
+        ):
+            return TRUE
+        if (
+            text[at] == 0x6E
+            and text[at + 1] == 0x75
+            and text[at + 2] == 0x6C
+            and text[at + 3] == 0x6C
+        ):
+            return NULL
+        if (
+            at + 5 <= end
+            and text[at] == 0x66
+            and text[at + 1] == 0x61
+            and text[at + 2] == 0x6C
+            and text[at + 3] == 0x73
+            and text[at + 4] == 0x65
+        ):
+            return FALSE
+    return 0
+
+
+MANY: Final = -1
+
+
+@kernel(writes=("codes", "known"))
+def code_texts(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
+    """Write the number of each different text, 0 for one of a negative length; return how many there are, ``MANY`` where they do not fit.
+
+    ``known`` becomes the row of each number's first text.
+    """
+    count = 1
+    last = 0
+    for row in range(len(starts)):
+        size = lengths[row]
+        codes[row] = 0
+        if size < 0:
+            continue
+        at = starts[row]
+        if at < 0 or at + size > len(text):
+            return MANY
+        code = last
+        if (
+            code == 0
+            or lengths[known[code]] != size
+            or not is_same(text, starts[known[code]], at, size)
+        ):
+            code = 1
+            while code < count and (
+                lengths[known[code]] != size or not is_same(text, starts[known[code]], at, size)
+            ):
+                code += 1
+            if code == count:
+                if count == len(known):
+                    return MANY
+                known[count] = row
+                count += 1
+        codes[row] = last = code
+    return count

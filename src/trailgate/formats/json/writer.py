@@ -1,0 +1,155 @@
+"""Operations to GoldenGate's JSON messages: the mirror of ``format``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.columnar.digits import from_hex
+from trailgate.columnar.temporal import ISO_T, format_times
+from trailgate.errors import EncodeError
+from trailgate.formats.json.images import to_base64
+from trailgate.formats.json.object_kernels import MEMBERS, PLAIN, STRING
+from trailgate.formats.json.objects import (
+    MeasuredObjects,
+    Piece,
+    WrittenColumn,
+    is_there,
+    literal,
+    map_members,
+    measure,
+    measured_alike,
+    members,
+    operation_error,
+    refuse_image,
+    table_numbers,
+    written,
+    written_column,
+)
+from trailgate.formats.json.options import METADATA, JsonPublishOptions
+from trailgate.messages.publishing import NO_MESSAGES, Messages
+from trailgate.model.changes import (
+    DELETE,
+    INSERT,
+    KEY_UPDATE,
+    TRUNCATE,
+    UPDATE,
+    ChangeBatch,
+    ChangeBlock,
+)
+from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.types import Family
+from trailgate.operations.operations_table import letters
+
+# A key update is an update whose images have different keys.
+LETTERS: Final[Mapping[int, str]] = MappingProxyType(
+    {INSERT: "I", UPDATE: "U", KEY_UPDATE: "U", DELETE: "D", TRUNCATE: "T"}
+)
+_TRANSACTION: Final = frozenset({"xid", "csn", "tx_ind"})
+
+
+class JsonWriter:
+    """Writes JSON messages, one an operation."""
+
+    def __init__(self, options: JsonPublishOptions) -> None:
+        self.options = options
+
+    def write(self, batch: ChangeBatch) -> Messages:
+        """Return the messages of all operations; raises EncodeError for what the format cannot hold."""
+        if not batch.rows:
+            return NO_MESSAGES
+        alike = measured_alike(batch, self._measured, self.options.max_message_bytes)
+        bodies = written(((block.order, objects) for block, objects in alike), batch.rows)
+        names = pa.array([block.table.name for block in batch.blocks], pa.string())
+        keys = names.take(pa.array(table_numbers(batch)))
+        return Messages(bodies, np.arange(batch.rows), keys=keys)
+
+    def finish(self) -> Messages:
+        """Return no message: none is held back."""
+        return NO_MESSAGES
+
+    def _measured(self, block: ChangeBlock) -> MeasuredObjects:
+        """Return the messages of operations of one type, measured."""
+        pieces = [*self._metadata(block), *self._images(block), Piece(b"}")]
+        return measure(pieces, len(block))
+
+    def _metadata(self, block: ChangeBlock) -> Iterator[Piece]:
+        options, rows = self.options, len(block)
+        kind, name = int(block.op_type[0]), block.table.name
+        head = b'{"table":' + literal(name) + b',"op_type":' + literal(LETTERS[kind])
+        yield Piece(head + b',"op_ts":', format_times(block.op_ts), PLAIN)
+        now = np.full(rows, options.now, np.int64) if options.now else block.op_ts
+        yield Piece(b',"current_ts":', format_times(now, ISO_T), PLAIN)
+        if options.position:
+            yield Piece(b',"pos":', block.position, STRING)
+        if options.transactions:
+            yield Piece(b',"xid":', block.tx_id, STRING)
+            yield Piece(b',"csn":', block.csn, STRING)
+            yield Piece(b',"tx_ind":', letters(block.tx_ind), PLAIN)
+        if options.primary_keys:
+            keys = [block.table.columns[key].name for key in block.table.marked_keys]
+            yield Piece(b',"primary_keys":' + literal(keys))
+        if options.tokens and block.tokens is not None:
+            missing = np.asarray(block.tokens.is_null())
+            yield Piece(b',"tokens":{', map_members(block.tokens), MEMBERS, missing)
+            yield Piece(b"}", missing=missing)
+
+    def _images(self, block: ChangeBlock) -> Iterator[Piece]:
+        columns, rows = _written(block.table, self.options), len(block)
+        kind = int(block.op_type[0])
+        unwanted = (block.before, "before") if kind == INSERT else (block.after, "after")
+        if kind in (INSERT, DELETE, TRUNCATE):
+            refuse_image(block, *unwanted)
+        if kind == TRUNCATE:
+            refuse_image(block, block.before, "before")
+        elif self.options.model == "row":
+            self._check_row_model(block)
+            yield from members(block.before if kind == DELETE else block.after, columns, rows)
+        else:
+            images = [
+                (block.before, b',"before":{', kind == DELETE),
+                (block.after, b',"after":{', True),
+            ]
+            for image, name, needed in images[kind == INSERT : 1 if kind == DELETE else 2]:
+                if needed or is_there(image):
+                    yield Piece(name)
+                    yield from members(image, columns, rows)
+                    yield Piece(b"}")
+
+    def _check_row_model(self, block: ChangeBlock) -> None:
+        kind = int(block.op_type[0])
+        if kind == KEY_UPDATE:
+            problem = "a key update has two images, and a message of the row model has one"
+            raise operation_error(block, 0, problem, "Publish with model=op")
+        used = METADATA | (_TRANSACTION if self.options.transactions else frozenset())
+        for column in block.table.columns:
+            if column.name.casefold() in used:
+                problem = f"column {column.name} is named as a member of the metadata"
+                raise operation_error(block, 0, problem, "Publish with model=op")
+
+
+@lru_cache(TABLES)
+def _written(table: Table, options: JsonPublishOptions) -> tuple[WrittenColumn, ...]:
+    return tuple(_column(table, column, options) for column in table.columns)
+
+
+def _column(table: Table, column: Column, options: JsonPublishOptions) -> WrittenColumn:
+    found = written_column(column, strings=options.strings)
+    if column.family is not Family.BYTES or options.binary == "hex":
+        return found
+    if options.binary == "base64":
+        return found._replace(format=lambda values: to_base64(from_hex(values)))
+
+    def refuse(values: pa.Array) -> pa.Array:
+        if values.null_count == len(values):
+            return values
+        problem = f"column {column.name} holds bytes, and it is not set how they are written"
+        error = EncodeError(problem, hint="Set binary to hex or base64")
+        raise error.located(table=table.name, field=column.name)
+
+    return found._replace(format=refuse)

@@ -1,0 +1,1 @@
+"""IBM's event publications, delimited and XML."""

@@ -1,0 +1,473 @@
+"""Values of delimited publications in the code page of their messages: bytes that are not characters spoil their own field alone.
+
+Delimited publications to records and images: the delimited engine, with what differs in a publication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.code_pages.pages import CodePage, SingleBytePage, decode_column
+from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.delimited import Fields
+from trailgate.columnar.rows import octets, paired, row_error, text_view
+from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.formats.delimited.options import DelimitedOptions
+from trailgate.formats.delimited.reader import (
+    ColumnPairing,
+    DelimitedFormat,
+    DelimitedRecords,
+    FieldValues,
+    ImageReader,
+)
+from trailgate.formats.publications import delimited_kernels
+from trailgate.formats.publications.options import (
+    AUTHORIZATION,
+    HEADER,
+    PROGRAM,
+    TRANSACTION,
+    EventPublishingOptions,
+    of_bytes,
+)
+from trailgate.messages.bounds import AUTO, POINT, Borders
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.parser import MessageFormat
+from trailgate.messages.records import BadMessagesError, MessageErrors, RecordGroup, are_utf8
+from trailgate.model.changes import ABSENT, DELETE, INSERT, Image, StateColumn
+from trailgate.model.tables import Column, Table
+from trailgate.model.types import Family
+from trailgate.operations.values import Convert
+
+ERROR: Final = "error"
+REPLACE: Final = "replace"
+_HEADER_HINT: Final = "Is event_publishing.codepage the code page of the messages?"
+_HINT: Final = f"{_HEADER_HINT} event_publishing.undecodable=missing or replace takes such values"
+
+
+class PageValues(FieldValues):
+    """Copies the values of fields and makes them text; ``undecodable`` has the bad rows of the last columns, by their places."""
+
+    def __init__(
+        self,
+        data: Octets,
+        fields: Fields,
+        options: DelimitedOptions,
+        page: CodePage,
+        policy: str = ERROR,
+    ) -> None:
+        super().__init__(data, fields, options)
+        self.page = page
+        self.policy = policy
+        self.undecodable: dict[int, Mask] = {}
+
+    def check_text(self, messages: MessageBatch) -> None:
+        """Find out whether all bodies are UTF-8: then no value need be looked at by itself."""
+        self.checked = self.page.name == "utf-8" and are_utf8(messages)
+
+    def columns(
+        self, first: Longs, places: Sequence[int], *, nullable: bool = True
+    ) -> list[pa.Array]:
+        """Return a text column for each place in the records, as ``FieldValues`` does.
+
+        Values of columns that are not text are null where they may be, see ``undecodable``.
+        """
+        self.undecodable = {}
+        return super().columns(first, places, nullable=nullable)
+
+    def not_characters(self, where: Where, hint: str) -> DecodeError:
+        """Return the error of bytes that are not text."""
+        problem = f"bytes that are not characters of the code page {self.page.name}"
+        return DecodeError(problem, where=where, hint=hint)
+
+    def _text(self, values: pa.Array, place: int) -> pa.Array:
+        """Return bytes as text; raises DecodeError with the row as its record and the place as its column."""
+        raw = values.view(pa.binary())
+        if not isinstance(self.page, SingleBytePage):
+            try:
+                return raw.cast(pa.string())
+            except pa.ArrowInvalid:
+                pass
+        text, bad = decode_column(self.page, raw)
+        if bad is None or not bad.any():
+            return text
+        row = int(np.argmax(bad))
+        in_header = place < len(self.options.header)
+        if self.policy == ERROR or in_header:
+            where = Where(record=row, column=place, raw=raw[row].as_py())
+            raise self.not_characters(where, _HEADER_HINT if in_header else _HINT)
+        if self.policy == REPLACE:
+            return _replaced(self.page.name, raw, text, bad)
+        self.undecodable[place] = bad
+        return text
+
+
+def converted(messages: MessageBatch, page: CodePage) -> MessageBatch:
+    """Return messages of a page of several bytes a character in UTF-8; raises BadMessagesError for those that are not text."""
+    whole = memoryview(messages.data)
+    bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
+    bodies = pa.array([bytes(whole[begin:end]) for begin, end in bounds], pa.binary())
+    text, bad = decode_column(page, bodies)
+    if bad is not None and bad.any():
+        problem = f"the message is not text of the code page {page.name}"
+        raise BadMessagesError(
+            {
+                at: DecodeError(problem, where=Where(raw=bodies[at].as_py()))
+                for at in np.flatnonzero(bad).tolist()
+            }
+        )
+    offsets, data = text_view(text)
+    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    return replace(messages, data=pa.py_buffer(data), starts=starts, ends=ends)
+
+
+def _replaced(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
+    """Return the text with U+FFFD in the bad rows, for what cannot be read."""
+    found = text.to_pylist()
+    for row in np.flatnonzero(bad).tolist():
+        found[row] = raw[row].as_py().decode(page, "replace")
+    return pa.array(found, pa.string())
+
+
+_DIGITS: Final = 9  # of the number of a message
+PLAN_NAME: Final = "plan_name"
+IDENTIFIER: Final = "identifier"
+TYPE: Final = "type"
+SEGMENT: Final = "segment_number"
+_TYPE_HINT: Final = "Are the delimiters those of the messages?"
+_NAMES: Final = ("table_owner", "table_name", "operation")  # one after the other
+_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
+_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
+_SIDES: Final = {
+    INSERT: (0, "an insert has a before value"),
+    DELETE: (1, "a delete has an after value"),
+}
+_KEY_HINT: Final = "A column of the key cannot be missing: no row is found without it"
+_FLAG_HINT: Final = "Classic CDC names the first column whose data are badly formed; event_publishing.takeflagged=true takes such records"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationRecords(DelimitedRecords):
+    """Records of delimited publications; ``header`` has the texts that were asked for."""
+
+    content: str = AUTO
+    header: dict[str, pa.Array] = field(default_factory=dict)
+    names: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
+
+    def text(self, name: str) -> pa.Array:
+        """Return each record's text of a header field; ``TRANSACTION`` is the commit LSN and the transaction's id."""
+        if name == AUTHORIZATION:
+            return pa.nulls(len(self.message), pa.string())
+        if name == TRANSACTION:
+            ids = paired(self.text("commit_lsn"), self.text("transaction_identifier"), POINT)
+            return self._with_ids(ids)
+        known = self.header
+        if name not in known:
+            place, nullable = HEADER.index(name), name == PLAN_NAME
+            try:
+                columns = self.values.columns(self.fields.first, [place], nullable=nullable)
+            except DecodeError as error:
+                row = error.where.record or 0
+                raise self.field_error(row, place, error).located(field=name) from None
+            known[name] = columns[0]
+        return known[name]
+
+    def _with_ids(self, ids: pa.Array) -> pa.Array:
+        """Return the ids of transactions; raises BadMessagesError for records that have none: they would be one transaction."""
+        none = np.flatnonzero(np.diff(text_view(ids)[0]) == len(POINT))
+        if len(none):
+            self.refuse(none, lambda row: self.error(row, _NO_IDS, field="commit_lsn"))
+        return ids
+
+    def borders(self, ids: pa.Array) -> Borders:
+        """Return the numbers of messages on either side of a border within a transaction, and of the first and last one."""
+        count = len(self.message)
+        marks = np.zeros(count, bool)
+        delimited_kernels.mark_borders(*text_view(ids)[::-1], self.message, marks)
+        marks[[0, -1] if count else []] = True
+        rows = np.flatnonzero(marks)
+        texts = self.values.text(self.fields.first[rows], HEADER.index(SEGMENT))
+        numbers = np.array([int(text) for text in texts.to_pylist()], np.int64)
+        alone = np.ones(len(rows), bool)
+        alone[rows > 0] = self.message[rows[rows > 0] - 1] != self.message[rows[rows > 0]]
+        follow = rows < count - 1
+        alone[follow] &= self.message[rows[follow] + 1] != self.message[rows[follow]]
+        digests = np.zeros(len(rows), np.int64)
+        for at in np.flatnonzero(alone & (_beside(numbers) | (rows == 0) | (rows == count - 1))):
+            digests[at] = hash(self._content_of(int(rows[at]))) or 1
+        return Borders(self.content, rows, numbers, digests)
+
+    def undecodable(self, row: int, place: int) -> DecodeError:
+        """Return the error of a key whose bytes are not characters."""
+        assert isinstance(self.values, PageValues)
+        field = int(self.fields.first[row]) + place
+        raw = self.values.data[self.fields.starts[field] : self.fields.ends[field]].tobytes()
+        error = self.values.not_characters(Where(raw=raw), _KEY_HINT)
+        return self.field_error(row, place, error)
+
+    def _content_of(self, row: int) -> bytes:
+        """Return a record's bytes without the time at which it was sent."""
+        begin = int(self.fields.starts[self.fields.first[row] + HEADER.index("table_owner")])
+        last = int(self.fields.bounds[row + 1]) - 1
+        return self.values.data[begin : int(self.fields.ends[last])].tobytes()
+
+    def codes(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each record's number among the different texts of a header field, and those texts.
+
+        Owner, table and operation are one text here: few different ones, found in one pass.
+        """
+        try:
+            if name not in _NAMES:
+                return DelimitedRecords.codes(self, name)
+            if not self.names:
+                self.names.update(self._names())
+        except DecodeError:
+            for each in (name, *_NAMES):
+                self.text(each)  # which names the record and the field
+            raise
+        return self.names[name]
+
+    def _names(self) -> Iterator[tuple[str, tuple[Longs, list[str]]]]:
+        first, place = self.fields.first, HEADER.index(_NAMES[0])
+        codes, rows = self.values.spans(first, place, len(_NAMES))
+        for at, name in enumerate(_NAMES):
+            if rows is None:
+                yield name, DelimitedRecords.codes(self, name)
+                continue
+            texts = self.values.text(first[rows], place + at).to_pylist()
+            numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+            own = codes
+            if len(numbers) < len(texts) or list(numbers) != texts:
+                own = np.array([numbers[text] for text in texts], np.int64)[codes]
+            yield name, (own, list(numbers))
+
+
+class DelimitedPublications(MessageFormat[PublicationRecords]):
+    """Reads delimited publications by one set of options."""
+
+    def __init__(self, options: EventPublishingOptions) -> None:
+        self.options = options
+        page = code_page(options.codepage)
+        self._converted = None if of_bytes(page) else page
+        self._page = page if of_bytes(page) else code_page("utf-8")
+        zero, program = self._page.encode(pa.array(["0", PROGRAM.decode()])).to_pylist()
+        quote = options.delimited.quote or b""
+        self._usual = zero[0], octets(quote + program + quote)
+        images = _PublicationImages(options.delimited, options.decimal_point)
+        self._engine = DelimitedFormat(options.delimited, self._values, images)
+
+    def _values(self, data: Octets, fields: Fields, options: DelimitedOptions) -> PageValues:
+        return PageValues(data, fields, options, self._page, self.options.undecodable)
+
+    def records(self, messages: MessageBatch) -> PublicationRecords:
+        """Return the records of the messages, each with all header fields; raises BadMessagesError."""
+        if self._converted is not None:
+            messages = converted(messages, self._converted)
+        found = self._engine.records(messages)
+        records = PublicationRecords(
+            found.messages,
+            found.message,
+            found.offset,
+            found.fields,
+            found.values,
+            self.options.content,
+        )
+        fields = records.fields
+        places = fields.starts, fields.ends, fields.first
+        if (
+            delimited_kernels.first_unusual(
+                records.values.data, *places, len(HEADER) - 1, *self._usual
+            )
+            >= 0
+        ):
+            _check_types(records)
+            _check_numbers(records)
+            if not self.options.take_flagged:
+                _check_flags(records)
+        return records
+
+    def layouts(
+        self, records: PublicationRecords, tables: Sequence[Table], table_of: Longs
+    ) -> Longs:
+        """Return how many fields each record has."""
+        return self._engine.layouts(records, tables, table_of)
+
+    def images(
+        self,
+        records: PublicationRecords,
+        table: Table,
+        kind: int,
+        rows: Longs,
+        errors: MessageErrors,
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike records; what is wrong is added to the errors.
+
+        IBM's text: "The before values for LOB columns are always NULL". So such a value is not known: it is missing.
+        """
+        before, after = self._engine.images(records, table, kind, rows, errors)
+        _refuse_values(RecordGroup(records, table, rows, errors), kind)
+        before = _without_lobs(table, before)
+        values = records.values
+        if isinstance(values, PageValues) and values.undecodable:
+            given = int(records.fields.count[rows[0]]) - len(HEADER)
+            pairing = ColumnPairing.of(self.options.delimited, given // 2)
+            assert pairing.before is not None
+            _refuse_keys(RecordGroup(records, table, rows, errors), pairing, values.undecodable)
+            wanted = None if kind == INSERT else pairing.before
+            before = tuple(
+                column if wanted is None else _unless(column, values.undecodable.get(wanted(i)))
+                for i, column in enumerate(before)
+            )
+            after = tuple(
+                _unless(column, values.undecodable.get(pairing.after(i)))
+                for i, column in enumerate(after)
+            )
+        return before, after
+
+
+class _PublicationImages(ImageReader):
+    """Reads images of all columns, whose numbers have another decimal point.
+
+    IBM's text: "All of the columns are published for all subscribed rows". With fewer it is not known which ones they are.
+    """
+
+    def __init__(self, options: DelimitedOptions, point: str) -> None:
+        super().__init__(options, whole=True)
+        self._point = point
+
+    def converter(self, table: Table, column: Column) -> Convert:
+        """Return the function that makes a column's values of their texts."""
+        convert, point = super().converter(table, column), self._point
+        if point == "." or column.family not in _NUMBERS:
+            return convert
+
+        def pointed(values: pa.Array) -> pa.Array:
+            other = pc.match_substring(values, ".")
+            if pc.any(other).as_py():
+                problem = f"not a number whose decimal point is {point}"
+                raise row_error(problem, values, pc.index(other, True).as_py())
+            return convert(pc.replace_substring(values, point, "."))
+
+        return pointed
+
+
+def _beside(numbers: Longs) -> Mask:
+    """Return which numbers are the same as the one before or after."""
+    same = np.zeros(len(numbers) + 1, bool)
+    same[1:-1] = numbers[1:] == numbers[:-1]
+    return same[1:] | same[:-1]
+
+
+def _check_types(records: PublicationRecords) -> None:
+    """Raise BadMessagesError for records that do not begin with a number: they are not publications."""
+    codes, found = records.codes(TYPE)
+    wrong = [not (text.isascii() and text.isdigit()) for text in found]
+    if not any(wrong):
+        return
+
+    def error(row: int) -> TrailgateError:
+        problem = f"the record's type is {found[int(codes[row])]!r}, not a number"
+        return records.error(row, problem, _TYPE_HINT, field=TYPE)
+
+    records.refuse(np.flatnonzero(np.array(wrong)[codes]), error)
+
+
+def _check_numbers(records: PublicationRecords) -> None:
+    """Raise BadMessagesError for records without the number of their message: whether one is missing could not be seen."""
+    codes, found = records.codes(SEGMENT)
+    wrong = [not (text.isascii() and text.isdigit() and len(text) <= _DIGITS) for text in found]
+
+    def error(row: int) -> TrailgateError:
+        problem = f"the number of the message is {found[int(codes[row])]!r}, not one of up to {_DIGITS} digits"
+        return records.error(row, problem, _TYPE_HINT, field=SEGMENT)
+
+    if any(wrong):
+        records.refuse(np.flatnonzero(np.array(wrong)[codes]), error)
+
+
+def _check_flags(records: PublicationRecords) -> None:
+    """Raise BadMessagesError for the records that are flagged as bad (IBM, format of delimited messages: PUBBDCOMPAT)."""
+    codes, found = records.codes(IDENTIFIER)
+    flagged = [text.encode() != PROGRAM for text in found]
+    if not any(flagged):
+        return
+
+    def error(row: int) -> TrailgateError:
+        flag = found[int(codes[row])]
+        problem = f"the record has the error flag {flag!r} instead of {PROGRAM.decode()}"
+        return records.error(row, problem, _FLAG_HINT, field=flag or IDENTIFIER)
+
+    records.refuse(np.flatnonzero(np.array(flagged)[codes]), error)
+
+
+def _refuse_values(group: RecordGroup[PublicationRecords], kind: int) -> None:
+    """Add an error for each insert with a before value, and each delete with an after value: they would be lost."""
+    fields, columns = group.records.fields, len(group.table.columns)
+    first = fields.first[group.rows]
+    if kind not in _SIDES or int(fields.count[group.rows[0]]) != len(HEADER) + 2 * columns:
+        return
+    side, problem = _SIDES[kind]
+    begin = first + len(HEADER) + side * columns
+    # Nothing but the delimiters is between the first of these fields and the last.
+    filled = fields.ends[begin + columns - 1] - fields.starts[begin] != columns - 1
+
+    def error(row: int) -> TrailgateError:
+        place = len(HEADER) + side * columns
+        own = slice(place + int(fields.first[row]), place + int(fields.first[row]) + columns)
+        column = int(np.argmax(fields.ends[own] > fields.starts[own]))
+        found = group.records.field_error(
+            row, place + column, DecodeError(problem, hint=_ALWAYS_NULL)
+        )
+        return found.located(table=group.table.name, field=group.table.columns[column].name)
+
+    group.add(group.rows[filled], error)
+
+
+def _refuse_keys(
+    group: RecordGroup[PublicationRecords], pairing: ColumnPairing, undecodable: Mapping[int, Mask]
+) -> None:
+    """Add an error for each record with a key that cannot be read: without it no row is found, and the row may have another key."""
+    table = group.table
+    for place, bad in undecodable.items():
+        column = pairing.column_of(place)
+        if column not in (table.keys if place < pairing.after(0) else table.marked_keys):
+            continue
+
+        def error(
+            row: int, place: int = place, name: str = table.columns[column].name
+        ) -> TrailgateError:
+            found = group.records.undecodable(row, place)
+            return found.located(table=table.name, field=name)
+
+        group.add(group.rows[bad], error)
+
+
+def _without_lobs(table: Table, before: Image) -> Image:
+    if not any(column.lob_type for column in table.columns):
+        return before
+    return tuple(
+        _known(values) if column.lob_type else values
+        for column, values in zip(table.columns, before, strict=True)
+    )
+
+
+def _known(column: StateColumn) -> StateColumn:
+    """Return a column whose null values are missing."""
+    if column.values is None or not column.values.null_count:
+        return column
+    return _unless(column, column.values.is_null().to_numpy(zero_copy_only=False))
+
+
+def _unless(column: StateColumn, missing: Mask | None) -> StateColumn:
+    """Return a column that is missing in these rows too."""
+    if missing is None or column.values is None:
+        return column
+    missing = missing | column.is_missing(len(missing))
+    return ABSENT if missing.all() else replace(column, missing=missing)

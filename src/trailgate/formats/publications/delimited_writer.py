@@ -1,0 +1,338 @@
+"""The options of delimited publications that are written.
+
+What a delimited publication has for each operation: its header, and the before and after values of all columns.
+
+Operations to delimited publications: the mirror of ``reading``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.gather import gather
+from trailgate.columnar.rows import strings_of, text_view
+from trailgate.columnar.templates import MeasuredRows, Piece, measure
+from trailgate.columnar.temporal import DB2, format_ordinals, format_times, marked
+from trailgate.errors import EncodeError, OptionError
+from trailgate.formats.publications import delimited_kernels
+from trailgate.formats.publications.options import DEFAULTS, PROGRAM, Delimiters
+from trailgate.messages.publishing import (
+    EARLIER,
+    NO_MESSAGES,
+    ROW,
+    Cut,
+    Messages,
+    PublishOptions,
+    bodies_of,
+    cut_messages,
+)
+from trailgate.model.changes import (
+    BEGIN,
+    DELETE,
+    END,
+    INSERT,
+    KEY_UPDATE,
+    TRUNCATE,
+    UPDATE,
+    WHOLE,
+    ChangeBatch,
+    ChangeBlock,
+    StateColumn,
+)
+from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.types import Family
+from trailgate.operations.values import Convert, formatter_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelimitedPublishOptions(PublishOptions):
+    """How delimited publications are written; the delimiters are those of the reader's properties.
+
+    ``missing`` is what becomes of a column that an operation does not have: ``error``, or ``null``, which a reader takes for NULL.
+    """
+
+    fielddelim: str = DEFAULTS["fielddelim"]
+    recorddelim: str = DEFAULTS["recorddelim"]
+    quote: str = DEFAULTS["quote"]
+    decimalpoint: str = DEFAULTS["decimalpoint"]
+    missing: str = "error"
+
+    def __post_init__(self) -> None:
+        """Raise OptionError for a value that is not allowed."""
+        PublishOptions.__post_init__(self)  # super() does not work in classes with slots
+        if self.missing not in ("error", "null"):
+            raise OptionError(f"missing is {self.missing!r}, expected error or null")
+        found = self.delimiters
+        for name in DEFAULTS:
+            if getattr(found, name) in (b"+", b"-"):
+                raise OptionError(f"{name} is a sign of numbers, which are not in quotes")
+
+    @property
+    def delimiters(self) -> Delimiters:
+        """Return the delimiters as bytes; raises OptionError."""
+        given = {name: getattr(self, name) for name in DEFAULTS}
+        return Delimiters.of(given, code_page("utf-8"))
+
+
+TYPE: Final = b"10"  # what Q Capture writes; its meaning is internal
+SEGMENT: Final = 7  # the piece of the segment number
+SEGMENT_DIGITS: Final = 4
+_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_WORDS: Final = {INSERT: b"ISRT", UPDATE: b"REPL", KEY_UPDATE: b"REPL", DELETE: b"DLET"}
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenColumn:
+    """How a column's values become text, and whether that is quoted."""
+
+    column: Column
+    format: Convert
+    quoted: bool
+
+
+class RecordPieces:
+    """Makes the pieces of records by one set of options."""
+
+    def __init__(self, options: DelimitedPublishOptions) -> None:
+        self.options, self.delimiters = options, options.delimiters
+
+    def of(self, block: ChangeBlock) -> list[Piece]:
+        """Return the pieces of a block's records, without the record delimiter.
+
+        Raises EncodeError for what the format cannot hold, with the row as its record.
+        """
+        _check_kinds(block)
+        try:
+            return [*self._header(block), *self._values(block)]
+        except EncodeError as error:
+            raise error.located(table=block.table.name) from None
+
+    def _header(self, block: ChangeBlock) -> Iterator[Piece]:
+        marks = self.delimiters
+        field, rows = marks.fielddelim, len(block)
+        owner, _, name = block.table.name.rpartition(".")
+        if not owner:
+            problem = f"the table {block.table.name} has no schema, which a publication names"
+            raise EncodeError(problem)
+        now = self.options.now
+        dates, clocks = format_ordinals(np.full(rows, now) if now else block.op_ts)
+        names = field.join(_quoted(text.encode(), marks) for text in (owner, name))
+        yield Piece(TYPE + field + _quoted(PROGRAM, marks) + field, dates, quoted=True)
+        yield Piece(field, clocks, quoted=True)
+        yield Piece(field + names + field, _words(block.op_type), quoted=True)
+        yield Piece(field, block.tx_id, quoted=True)
+        yield Piece(field, _positions(block), quoted=True)
+        yield Piece(field, format_times(block.op_ts, DB2, trimmed=True), quoted=True)
+        yield Piece(field, block.tx_name, quoted=True)
+        yield Piece(field, strings_of(np.full((rows, SEGMENT_DIGITS), ord("0"), np.uint8)))
+
+    def _values(self, block: ChangeBlock) -> Iterator[Piece]:
+        columns = _written(block.table, self.delimiters.decimalpoint)
+        inserts, deletes = block.op_type == INSERT, block.op_type == DELETE
+        changes = ~(inserts | deletes)
+        afters = []
+        for column, before, after in zip(columns, block.before, block.after, strict=True):
+            lob = column.column.lob_type > 0
+            yield self._piece(block, column, StateColumn(None) if lob else before, inserts, lob=lob)
+            afters.append((column, _filled(before, after, changes)))
+        for column, after in afters:
+            yield self._piece(block, column, after, deletes)
+
+    def _piece(
+        self,
+        block: ChangeBlock,
+        column: _WrittenColumn,
+        values: StateColumn,
+        without: Mask,
+        *,
+        lob: bool = False,
+    ) -> Piece:
+        """Return the piece of one column of an image, which the rows ``without`` do not have."""
+        missing = values.is_missing(len(block)) & ~without
+        if missing.any() and not lob and self.options.missing == "error":
+            raise _missing(block, column.column.name, int(np.argmax(missing)))
+        text = None if values.values is None else column.format(values.values)
+        return Piece(self.delimiters.fielddelim, text, quoted=column.quoted, nulls=without)
+
+
+@lru_cache(TABLES)
+def _written(table: Table, point: bytes) -> tuple[_WrittenColumn, ...]:
+    return tuple(
+        _WrittenColumn(column, _formatter(column, point), column.family not in _NUMBERS)
+        for column in table.columns
+    )
+
+
+def _formatter(column: Column, point: bytes) -> Convert:
+    """Return what makes a column's text: Db2's ISO form of date times, the decimal point of numbers."""
+    plain = formatter_for(column)
+    if column.family is Family.DATETIME and not column.zoned:
+        return lambda values: marked(values, DB2)
+    if column.family in _NUMBERS and point != b".":
+        return lambda values: pc.replace_substring(plain(values), ".", point.decode())
+    return plain
+
+
+def _quoted(text: bytes, marks: Delimiters) -> bytes:
+    return marks.quote + text.replace(marks.quote, marks.quote * 2) + marks.quote
+
+
+def _check_kinds(block: ChangeBlock) -> None:
+    truncates = np.flatnonzero(block.op_type == TRUNCATE)
+    if len(truncates):
+        raise _error(
+            block,
+            int(truncates[0]),
+            "a truncate cannot be published in this format",
+            "Leave it out, or publish in the format json",
+        )
+
+
+def _words(op_type: Octets) -> pa.StringArray:
+    table = np.zeros((256, len(_WORDS[INSERT])), np.uint8)
+    for letter, word in _WORDS.items():
+        table[letter] = np.frombuffer(word, np.uint8)
+    return strings_of(np.ascontiguousarray(table[op_type]))
+
+
+def _positions(block: ChangeBlock) -> pa.Array | None:
+    """Return the log positions of commits: the commit sequence numbers without the transaction's id that the reader adds.
+
+    Raises EncodeError for an operation that has neither of the two: nothing would tell its transaction from the next one.
+    """
+    csn, ids = block.csn, block.tx_id
+    if csn.null_count or ids.null_count:
+        bare = pc.and_(csn.is_null(), ids.is_null()).to_numpy(zero_copy_only=False)
+        if bare.any():
+            problem = "the operation has no transaction id and no commit sequence number"
+            raise _error(block, int(np.argmax(bare)), problem, "A publication has one of them")
+    offsets, data = text_view(csn)
+    id_offsets, id_data = text_view(ids)
+    ends = np.empty(len(csn), np.int64)
+    delimited_kernels.before_ids(data, offsets, id_data, id_offsets, ord("."), ends)
+    nulls = csn.is_null().to_numpy(zero_copy_only=False) if csn.null_count else None
+    starts: Longs = offsets[:-1].astype(np.int64)
+    return gather(data, starts, ends, nulls=nulls, text=True, checked=True)
+
+
+def _filled(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn:
+    """Return the after image in which a column that an update does not have is as it was before."""
+    if before.values is None or (after.values is not None and after.missing is None):
+        return after
+    rows = len(changes)
+    same = changes & after.is_missing(rows) & ~before.is_missing(rows)
+    if not same.any():
+        return after
+    if after.values is None:
+        return StateColumn(before.values, ~same)
+    values = pc.if_else(pa.array(same), before.values, after.values)
+    return StateColumn(values, after.is_missing(rows) & ~same)
+
+
+def _missing(block: ChangeBlock, name: str, row: int) -> EncodeError:
+    hint = (
+        "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), publish "
+        "in another format, or give the option missing=null"
+    )
+    problem = f"column {name} is missing, and a delimited publication has all columns"
+    return _error(block, row, problem, hint).located(field=name)
+
+
+def _error(block: ChangeBlock, row: int, problem: str, hint: str = "") -> EncodeError:
+    place = block.position[row].as_py()
+    where = f"{problem} (operation at {place})"
+    return EncodeError(where, hint=hint).located(table=block.table.name)
+
+
+MOST_SEGMENTS: Final = 10**SEGMENT_DIGITS
+_NOTHING: Final = np.zeros(0, np.uint8)
+
+
+class DelimitedWriter:
+    """Writes delimited publications; the message of an open transaction is held until it is full or the transaction ends."""
+
+    def __init__(self, options: DelimitedPublishOptions) -> None:
+        self.options = options
+        self._pieces = RecordPieces(options)
+        self._held, self._number = _NOTHING, 0
+
+    def write(self, batch: ChangeBatch) -> Messages:
+        """Return the messages that are complete with this batch; raises EncodeError for what the format cannot hold."""
+        if not batch.rows:
+            return NO_MESSAGES
+        measured = [(block.order, self._measured(block)) for block in batch.blocks if len(block)]
+        sizes = np.empty(batch.rows, np.int64)
+        for order, rows in measured:
+            sizes[order] = rows.sizes
+        marks = batch.tx_indicators()
+        held = len(self._held)
+        cut = cut_messages(
+            sizes,
+            (marks == BEGIN) | (marks == WHOLE),
+            self.options,
+            held=held or -1,
+            number=self._number,
+        )
+        starts = np.cumsum(sizes) - sizes + held
+        out = np.empty(held + int(sizes.sum()), np.uint8)
+        out[:held] = self._held
+        self._number_segments(cut, measured, batch.rows)
+        for order, rows in measured:
+            rows.write(starts[order], out)
+        ended = self.options.content == ROW or int(marks[-1]) in (END, WHOLE)
+        return self._taken(out, cut, starts, ended=ended)
+
+    def finish(self) -> Messages:
+        """Return the message that was held."""
+        if not len(self._held):
+            return NO_MESSAGES
+        bodies = bodies_of(self._held, np.array([0, len(self._held)]))
+        self._held = _NOTHING
+        return Messages(bodies, np.array([EARLIER]))
+
+    def _measured(self, block: ChangeBlock) -> MeasuredRows:
+        marks = self._pieces.delimiters
+        pieces = self._pieces.of(block)
+        return measure(pieces, marks.recorddelim, len(block), marks.quote[0])
+
+    def _number_segments(
+        self, cut: Cut, measured: list[tuple[Longs, MeasuredRows]], rows: int
+    ) -> None:
+        """Write the number of each record's message in its transaction, where one has more than a message."""
+        first = np.append(cut.first, rows)
+        numbers = np.repeat(cut.segment, np.diff(first))
+        numbers = np.concatenate([np.full(int(first[0]), self._number), numbers])
+        if not numbers.any():
+            return
+        if int(numbers.max()) >= MOST_SEGMENTS:
+            problem = f"a transaction has more than {MOST_SEGMENTS} messages, whose numbers have {SEGMENT_DIGITS} digits"
+            raise EncodeError(problem, hint="Set a higher max-message-bytes")
+        powers = 10 ** np.arange(SEGMENT_DIGITS - 1, -1, -1)
+        digits = (numbers[:, None] // powers % 10 + ord("0")).astype(np.uint8)
+        for order, of_block in measured:
+            of_block.fixed(SEGMENT, SEGMENT_DIGITS)[:] = digits[order]
+
+    def _taken(self, out: Octets, cut: Cut, starts: Longs, *, ended: bool) -> Messages:
+        """Return the messages that are complete, and hold the last one where its transaction continues."""
+        held = len(self._held) > 0
+        begins = np.append(starts[cut.first], len(out))
+        if len(cut.segment):
+            self._number = int(cut.segment[-1])
+        order = cut.first
+        if held:
+            begins, order = np.append(0, begins), np.append(EARLIER, order)
+        if ended:
+            self._held = _NOTHING
+        else:
+            self._held = out[begins[-2] :].copy()
+            begins, order = begins[:-1], order[:-1]
+        return Messages(bodies_of(out, begins), order.astype(np.int64))

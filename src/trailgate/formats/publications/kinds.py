@@ -1,0 +1,171 @@
+"""MQRFH2 headers before a message's data (event publishing §1: message format J).
+
+The layout is WebSphere MQ's: ``RFH ``, version, length of the structure, encoding and coded character set of the data that
+follow, format, flags, and character set and values of names. Integers are in either byte order.
+
+Which kind of publication a message is: its first byte shows it, after the header that MQ may put before it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.rows import octets
+from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.records import BadMessagesError
+
+STRUCTURE_IDS: Final = (b"RFH ", "RFH ".encode("cp037"))
+_FIXED: Final = 36  # bytes of a version 2 header before its names and values
+_VERSION: Final = 2
+_LENGTH_AT, _SET_AT = 8, 16
+
+
+def without_headers(body: bytes) -> tuple[int, int | None]:
+    """Return where a message's data begin, and their coded character set identifier (CCSID) if a header has one.
+
+    Raises DecodeError for a header that is not whole.
+    """
+    at, character_set = 0, None
+    while body[at : at + 4] in STRUCTURE_IDS:
+        order = _byte_order(body, at)
+        if order is None:
+            raise _broken("the version of the MQRFH2 header is not 2", body, at)
+        length, own = (
+            struct.unpack_from(f"{order}i", body, at + place)[0] for place in (_LENGTH_AT, _SET_AT)
+        )
+        if length < _FIXED or at + length > len(body):
+            raise _broken(f"the MQRFH2 header has a length of {length} bytes", body, at)
+        character_set = own if own > 0 else character_set
+        at += length
+    return at, character_set
+
+
+def _byte_order(body: bytes, at: int) -> str | None:
+    if at + _FIXED > len(body):
+        return None
+    for order in ">", "<":
+        if struct.unpack_from(f"{order}i", body, at + 4)[0] == _VERSION:
+            return order
+    return None
+
+
+def _broken(problem: str, body: bytes, at: int) -> DecodeError:
+    where = Where(offset=at, raw=body[at : at + _FIXED])
+    return DecodeError(problem, where=where, hint="Is the message cut off?")
+
+
+DELIMITED: Final = "delimited"
+XML: Final = "xml"
+
+_BLANKS: Final = b" \t\r\n\x25\x40"  # those of EBCDIC too
+# A delimited record begins with a bare integer, an XML message with "<" or a mark of its encoding; in ASCII and in EBCDIC.
+_FIRST: Final = {
+    DELIMITED: b"0123456789\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9",
+    XML: b"<\x4c\xef\xfe\xff",
+}
+_KINDS: Final = tuple(_FIRST)
+_WIDE: Final = "<".encode("utf-16-be")  # its mark may be missing
+_SHOWN: Final = 24
+_HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are for Q Apply alone"
+
+
+def kind_of(messages: MessageBatch) -> tuple[MessageBatch, str]:
+    """Return the messages without MQRFH2 headers, and their kind, that of the first one.
+
+    Raises BadMessagesError for those of another kind, and those that are of none.
+    """
+    data = octets(messages.data)
+    messages = _without_rfh(messages, data)
+    filled = np.flatnonzero(messages.ends > messages.starts)
+    codes = _codes(data, messages, filled)
+    known = codes[codes < len(_KINDS)]
+    kind = int(known[0]) if len(known) else 0
+    wrong = np.flatnonzero(codes != kind)
+    if len(wrong):
+        raise BadMessagesError(
+            {
+                int(filled[at]): _error(data, messages, int(filled[at]), int(codes[at]), kind)
+                for at in wrong.tolist()
+            }
+        )
+    return messages, _KINDS[kind]
+
+
+def looks_delimited(messages: MessageBatch) -> bool:
+    """Return whether the first message, which is not empty, begins as a delimited one."""
+    if not len(messages) or messages.starts[0] == messages.ends[0]:
+        return False
+    return octets(messages.data)[messages.starts[0]] in _FIRST[DELIMITED]
+
+
+def _table() -> Octets:
+    table = np.full(256, len(_KINDS), np.uint8)
+    for code, kind in enumerate(_KINDS):
+        table[list(_FIRST[kind])] = code
+    return table
+
+
+_CODES: Final = _table()
+
+
+def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
+    """Return the kind of each message that is not empty, by the first byte that is not a blank."""
+    codes: Octets = _CODES[data[messages.starts[rows]]]
+    for at in np.flatnonzero(codes == len(_KINDS)).tolist():
+        body = data[messages.starts[rows[at]] : messages.ends[rows[at]]].tobytes()
+        first = body.lstrip(_BLANKS)[:1]
+        if body[:2] == _WIDE:
+            first = _WIDE[1:]
+        if first:
+            codes[at] = _CODES[first[0]]
+    return codes
+
+
+def _error(
+    data: Octets, messages: MessageBatch, message: int, code: int, kind: int
+) -> TrailgateError:
+    begin = int(messages.starts[message])
+    raw = data[begin : min(begin + _SHOWN, int(messages.ends[message]))].tobytes()
+    where = Where(offset=0, raw=raw)
+    if code < len(_KINDS):
+        problem = f"{_article(_KINDS[code])} message among {_KINDS[kind]} ones"
+        return DecodeError(problem, where=where, hint="Capture the messages of each kind apart")
+    return DecodeError("the message is not a publication", where=where, hint=_HINT)
+
+
+def _article(kind: str) -> str:
+    return f"an {kind.upper()}" if kind == XML else f"a {kind}"
+
+
+def _without_rfh(messages: MessageBatch, data: Octets) -> MessageBatch:
+    """Return the messages without the MQRFH2 header that those of format J have (IBMQREP_SENDQUEUES, MESSAGE_FORMAT)."""
+    first = data[messages.starts[messages.ends > messages.starts]]
+    if not np.isin(first, [name[0] for name in STRUCTURE_IDS]).any():
+        return messages
+    starts, errors = messages.starts.copy(), dict(_headers(messages, data))
+    bad = {at: length for at, length in errors.items() if isinstance(length, TrailgateError)}
+    if bad:
+        raise BadMessagesError(bad)
+    for at, length in errors.items():
+        assert isinstance(length, int)
+        starts[at] += length
+    return replace(messages, starts=starts)
+
+
+def _headers(messages: MessageBatch, data: Octets) -> Iterator[tuple[int, int | TrailgateError]]:
+    """Yield the messages that begin with an MQRFH2, and its length, or what is wrong with it."""
+    bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
+    for at, (begin, end) in enumerate(bounds):
+        if data[begin : begin + 4].tobytes() not in STRUCTURE_IDS:
+            continue
+        try:
+            yield at, without_headers(data[begin:end].tobytes())[0]
+        except DecodeError as error:
+            yield at, error

@@ -1,0 +1,272 @@
+"""The four delimiters of delimited publications, as bytes of the code page of the messages.
+
+A delimited publication as the delimited engine sees it: the places of its fields (IBM, structure of delimited messages).
+
+``h1,...,h12,`` then the before values of all columns, then their after values. In the adapter's words: with befores, grouped, without
+names.
+
+The options of event publications: the ``event_publishing.*`` properties, typed and checked together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+
+from trailgate.columnar.code_pages.pages import CodePage, SingleBytePage
+from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.rows import octets
+from trailgate.columnar.temporal import DB2_FORMAT
+from trailgate.errors import EncodeError, OptionError
+from trailgate.formats.delimited.options import DelimitedOptions
+from trailgate.messages.properties import (
+    DefinitionFiles,
+    Lookup,
+    MetadataOptions,
+    Properties,
+    PropertyReader,
+    ValueSource,
+    with_userdefs,
+)
+from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.property_table import NAME
+from trailgate.model.tables import Definitions
+
+# Names of the properties and options, and the characters of each by default.
+DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"fielddelim": ",", "recorddelim": "LF", "quote": '"', "decimalpoint": "."}
+)
+# NEL: what records of z/OS may end with where another tool has converted them.
+_WORDS: Final[Mapping[str, str]] = MappingProxyType({"LF": "\n", "NEL": "\x85"})
+_HEX: Final = re.compile(r"(?:\\x([0-9a-f]{2})|x'([0-9a-f]{2})')", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Delimiters:
+    """The bytes between columns, after records, around texts, and the decimal point of numbers.
+
+    Each is one byte, except for NEL in UTF-8.
+    """
+
+    fielddelim: bytes = b","
+    recorddelim: bytes = b"\n"
+    quote: bytes = b'"'
+    decimalpoint: bytes = b"."
+
+    @staticmethod
+    def of(given: Mapping[str, str], page: CodePage) -> Delimiters:
+        """Return the delimiters by their names; raises OptionError, with the name as its field.
+
+        IBM's text: "each of the four delimiter types (column, record, string, and decimal) must be different, and no
+        alphanumeric characters (0 to 9 or Aa to Zz) or double-byte characters are allowed".
+        """
+        found: dict[str, bytes] = {}
+        for name in DEFAULTS:
+            try:
+                value = delimiter(given.get(name, DEFAULTS[name]), page)
+            except OptionError as error:
+                raise error.located(field=name) from None
+            for other, known in found.items():
+                if known == value:
+                    raise OptionError(f"{name} and {other} are the same").located(field=name)
+            found[name] = value
+        return Delimiters(**found)
+
+
+def delimiter(text: str, page: CodePage) -> bytes:
+    """Return a delimiter that is given as a character, or as its byte in the code page; raises OptionError."""
+    byte = _HEX.fullmatch(text)
+    if byte is not None:
+        raw = bytes.fromhex(byte[1] or byte[2])
+        character = _character(raw, page)
+    else:
+        character = _WORDS.get(text.upper(), text)
+        if len(character) != 1:
+            problem = f"expected one character, or one byte as \\xHH, found {text!r}"
+            raise OptionError(problem)
+        raw = _bytes(character, page)
+        if len(raw) != 1 and character != _WORDS["NEL"]:
+            problem = f"{text!r} has {len(raw)} bytes in the code page {page.name}"
+            raise OptionError(problem, hint="A delimiter has one byte")
+    if character is not None and character.isascii() and character.isalnum():
+        problem = f"{text} is the letter or digit {character}, which cannot be a delimiter"
+        raise OptionError(problem)
+    # Messages of other pages are converted to UTF-8 before delimiters are sought.
+    return raw if of_bytes(page) or character is None else character.encode()
+
+
+def of_bytes(page: CodePage) -> bool:
+    """Return whether a delimiter of a page is never part of another character: it has one byte each, or is UTF-8."""
+    return page.name == "utf-8" or isinstance(page, SingleBytePage)
+
+
+def _character(raw: bytes, page: CodePage) -> str | None:
+    """Return the character of a byte; None where it is not one by itself."""
+    found = page.decode(octets(raw).reshape(1, 1))
+    text: str | None = found.values[0].as_py()
+    return text
+
+
+def _bytes(character: str, page: CodePage) -> bytes:
+    try:
+        raw: bytes = page.encode(pa.array([character]))[0].as_py()
+    except EncodeError as error:
+        raise OptionError(error.problem) from None
+    return raw
+
+
+PROGRAM: Final = b"IBM"  # the identifier of a record that is not flagged
+HEADER: Final = (
+    "type",
+    "identifier",
+    "date",
+    "time",
+    "table_owner",
+    "table_name",
+    "operation",
+    "transaction_identifier",
+    "commit_lsn",
+    "commit_time",
+    "plan_name",
+    "segment_number",
+)
+
+
+def engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> DelimitedOptions:
+    """Return the options of the delimited engine that reads publications."""
+    return DelimitedOptions(
+        sourcedefs="",
+        header=HEADER,
+        fielddelim=delimiters.fielddelim,
+        linedelim=delimiters.recorddelim,
+        quote=delimiters.quote,
+        nullindicator=None,
+        fielddelim_escaped=None,
+        linedelim_escaped=None,
+        quote_escaped=None,
+        nullindicator_escaped=None,
+        hasbefores=True,
+        hasnames=False,
+        afterfirst=False,
+        isgrouped=True,
+        date_format=DB2_FORMAT,
+        table_date_formats=Lookup(),
+        column_date_formats=Lookup(),
+        **metadata,
+    )
+
+
+# The header fields of either kind of messages that metadata comes from.
+TRANSACTION: Final = "transaction"  # what is one for all records of a transaction
+TIME, IDENTIFIER, PLAN = "commit_time", "transaction_identifier", "plan_name"
+OPERATION, OWNER, NAME_OF_TABLE = "operation", "table_owner", "table_name"
+AUTHORIZATION: Final = "authorization_id"  # of XML messages alone
+
+UTF_8: Final = "utf-8"
+OPERATIONS: Final = (("insert", "I"), ("update", "U"), ("delete", "D"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPublishingOptions(MetadataOptions):
+    """How event publications are read; see ``docs/properties.md`` for each property.
+
+    ``delimited`` is what the delimited engine is given. Metadata comes from the fields that both kinds of messages have, named as in
+    ``TRANSACTION`` and the others above.
+    """
+
+    codepage: str
+    undecodable: str
+    take_flagged: bool
+    content: str
+    decimal_point: str
+    delimited: DelimitedOptions
+    definitions: Definitions | None = None
+
+    def with_tables(self, definitions: Definitions) -> EventPublishingOptions:
+        """Return the options with the tables that were learnt."""
+        return replace(self, definitions=definitions, learns=False)
+
+    @property
+    def by_id(self) -> bool:
+        """Return that transactions are known by their ids: a publication has no indicator."""
+        return True
+
+
+def _field(name: str) -> ValueSource:
+    return ValueSource(SourceKind.FIELD, name)
+
+
+def event_publishing_setup(
+    properties: Properties, files: DefinitionFiles
+) -> tuple[EventPublishingOptions, Definitions]:
+    """Return the options, and the tables of the files and properties; raises OptionError."""
+    read = PropertyReader(properties, NAME)
+    entry, userdefs = read.entry("sourcedefs"), read.userdefs()
+    path = "" if entry is None else entry.value
+    definitions = with_userdefs(read, files, path, userdefs)
+    options = event_publishing_options(properties, learns=not len(definitions))
+    return replace(options, definitions=definitions), definitions
+
+
+def event_publishing_options(
+    properties: Properties, *, learns: bool = False
+) -> EventPublishingOptions:
+    """Return the options of event publications; raises OptionError that names line and property."""
+    read = PropertyReader(properties, NAME)
+    common: dict[str, Any] = {
+        "seqid": _field(TRANSACTION),
+        "timestamp": _field(TIME),
+        "timestamp_format": DB2_FORMAT,
+        "txid": _field(IDENTIFIER),
+        "txowner": _field(AUTHORIZATION),
+        "txname": _field(PLAN),
+        "optype": _field(OPERATION),
+        "optype_values": read.values("optype", OPERATIONS),
+        "schemaandtable": None,
+        "schema": _field(OWNER),
+        "table": (_field(NAME_OF_TABLE),),
+        "txind": None,
+        "txind_values": Lookup(),
+        "message_id": read.message_id(),
+    }
+    codepage = read.text("codepage")
+    try:
+        page = code_page(_page_name(codepage))
+    except OptionError as error:
+        raise read.error(error.problem, "codepage", error.hint) from None
+    given = {name: read.text(name) for name in DEFAULTS}
+    try:
+        delimiters = Delimiters.of(given, page)
+    except OptionError as error:
+        name = error.where.field or ""
+        raise read.error(f"{NAME}.{name}: {error.problem}", name, error.hint) from None
+    return EventPublishingOptions(
+        **common,
+        codepage=_page_name(codepage),
+        undecodable=read.text("undecodable").casefold(),
+        take_flagged=read.text("takeflagged").casefold() == "true",
+        content=read.text("content").casefold(),
+        decimal_point=_point(read, delimiters.decimalpoint, page),
+        delimited=engine_options(delimiters, common),
+        learns=learns,
+    )
+
+
+def _point(read: PropertyReader, raw: bytes, page: CodePage) -> str:
+    """Return the decimal point as the character that it is in values; raises OptionError."""
+    text = (page if of_bytes(page) else code_page(UTF_8)).decode(octets(raw).reshape(1, -1))
+    found: str | None = text.values[0].as_py()
+    if found is None:
+        problem = f"{NAME}.decimalpoint is not a character of the code page {page.name}"
+        raise read.error(problem, "decimalpoint")
+    return found
+
+
+def _page_name(name: str) -> str:
+    """Return the name of a code page; 1208 is what IBM calls UTF-8."""
+    return UTF_8 if name in ("1208", "UTF-8", "utf-8") else name

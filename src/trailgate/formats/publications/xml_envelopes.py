@@ -1,0 +1,327 @@
+"""The documents of XML publications as UTF-8: headers before them removed, native encodings decoded (event publishing §3.1).
+
+What a document declares as its encoding is that of the program which wrote it; queues and bridges convert messages and leave the
+declaration. So bytes are decoded by the code page that is given, that of an MQRFH2 header, or, of EBCDIC, the declared one; then the
+declaration is removed.
+
+What is around the rows of publications: each message's kind and attributes, checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.code_pages.pages import CodePage
+from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.rows import octets
+from trailgate.errors import DecodeError, OptionError, TrailgateError, Where, did_you_mean
+from trailgate.formats.publications.kinds import without_headers
+from trailgate.formats.publications.xml_kernels import booleans
+from trailgate.formats.publications.xml_vocabulary import (
+    KINDS,
+    LARGE_OBJECT,
+    ROOT,
+    ROW,
+    TRANSACTION,
+)
+from trailgate.formats.xml.findings import Findings, Found, Places, numbered_words
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.records import BadMessagesError
+
+_CCSID_UTF_8: Final = 1208
+_UNICODE: Final = {1200: "utf-16-be", 13488: "utf-16-be", 1202: "utf-16-le"}
+_DECLARATION: Final = re.compile(r"<\?xml\s[^>]*?\?>")
+_DECLARED: Final = re.compile(r"<\?xml\s[^>]*?encoding\s*=\s*[\"']([A-Za-z][\w.\-]*)[\"']")
+_LESS: Final = 0x3C
+_EBCDIC_LESS: Final = 0x4C
+_EBCDIC_BLANKS: Final = b"\x40\x15\x25\x0d\x05"
+_HINT: Final = "Set event_publishing.codepage to the CCSID of the messages"
+_AROUND: Final = " \t\r\n\x85"  # a new line of EBCDIC (NEL) is not white space of XML
+
+
+def as_utf8(messages: MessageBatch, page: str | None = None) -> MessageBatch:
+    """Return the messages with their documents in UTF-8; ``page`` is the CCSID given for all.
+
+    Raises BadMessagesError for those that cannot be decoded.
+    """
+    if page is None and _plain(messages):
+        return messages
+    whole = memoryview(messages.data)
+    bodies: list[bytes] = []
+    errors: dict[int, TrailgateError] = {}
+    bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
+    for number, (start, end) in enumerate(bounds):
+        body = bytes(whole[start:end])
+        try:
+            bodies.append(_document(body, page))
+        except (DecodeError, OptionError) as error:
+            errors[number] = error
+    if errors:
+        raise BadMessagesError(errors)
+    lengths = np.array([len(body) for body in bodies], np.int64)
+    ends: Longs = np.cumsum(lengths + 1) - 1
+    data = pa.py_buffer(b"\n".join(bodies))
+    return replace(messages, data=data, starts=ends - lengths, ends=ends)
+
+
+def _plain(messages: MessageBatch) -> bool:
+    """Return whether all messages begin as documents in a superset of ASCII do."""
+    if not len(messages) or (messages.starts >= messages.ends).any():
+        return not len(messages)
+    data = octets(messages.data)
+    return bool((data[messages.starts] == _LESS).all())
+
+
+def _document(body: bytes, page: str | None) -> bytes:
+    at, character_set = without_headers(body)
+    own = body[at:]
+    if page is None and character_set not in (None, _CCSID_UTF_8):
+        page = _UNICODE.get(character_set, str(character_set))
+    if page is None and own.lstrip(_EBCDIC_BLANKS)[:1] == bytes([_EBCDIC_LESS]):
+        page = _declared_ebcdic(own)
+    if page is None:
+        return own
+    return _undeclared(_decoded(own, code_page(page), at)).encode()
+
+
+def _declared_ebcdic(body: bytes) -> str:
+    """Return the code page that an EBCDIC document declares: the letters of a declaration are alike in all pages."""
+    found = _DECLARED.search(body[:400].decode("cp037"))
+    if found is None:
+        where = Where(offset=0, raw=body[:32])
+        raise DecodeError(
+            "the message is EBCDIC, of which page is unknown", where=where, hint=_HINT
+        )
+    return found[1]
+
+
+def _decoded(body: bytes, page: CodePage, at: int) -> str:
+    found = page.decode(np.frombuffer(body, np.uint8).reshape(1, -1)) if body else None
+    if found is None or found.values[0].as_py() is None:
+        where = Where(offset=at, raw=body[:32])
+        raise DecodeError(
+            f"the message is not text of code page {page.name}", where=where, hint=_HINT
+        )
+    text: str = found.values[0].as_py()
+    return text
+
+
+def _undeclared(text: str) -> str:
+    """Return a document without its declaration, and without what is not white space of XML around it."""
+    text = text.strip(_AROUND + "\ufeff")
+    return _DECLARATION.sub("", text, count=1).lstrip(_AROUND) if text.startswith("<?xml") else text
+
+
+_NAMES: Final[Mapping[str, str]] = {
+    "last": "isLast",
+    "segment": "segmentNum",
+    "commit": "cmitLSN",
+    "time": "cmitTime",
+    "schema": "srcOwner",
+    "table": "srcName",
+    "row": "rowNum",
+    "column": "colName",
+    "total": "totalDataLen",
+    "size": "dataLen",
+}
+# The attributes that each kind must have, of those that are read (event publishing §3).
+_REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
+    TRANSACTION: ("last", "segment", "commit", "time"),
+    ROW: ("commit", "time"),
+    LARGE_OBJECT: ("last", "schema", "table", "row", "column", "total", "size"),
+}
+_NOT_PUBLICATIONS: Final = (
+    "An XML publication is a msg element with one of " + ", ".join(KINDS) + " in it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelopes:
+    """The element of each message below its root: its kind, by number among ``KINDS``, and its attributes.
+
+    ``number`` is the envelope of a message. ``last`` is whether it ends its transaction, or a large object.
+    """
+
+    text: Octets
+    message: Longs
+    kind: Longs
+    values: Values
+    number: Longs
+    last: Mask
+    segment: Longs
+
+    def texts(self, name: str, which: Longs | None = None) -> pa.Array:
+        """Return an attribute of envelopes, without blanks around it, null where it is not given."""
+        places = self.values[name]
+        found = (places if which is None else places.taken(which)).text(self.text)
+        return pc.utf8_trim(found, " \t\r\n")
+
+    def of(self, *kinds: str) -> Mask:
+        """Return which envelopes are of these kinds."""
+        return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
+
+
+def envelopes_of(
+    messages: MessageBatch, findings: Findings, errors: dict[int, TrailgateError]
+) -> Envelopes:
+    """Return the envelopes of messages, and add the errors of those that are not publications."""
+    text, values = findings.text, Values(findings.outer)
+    message = findings.outer_message
+    count = np.bincount(message, minlength=len(messages))
+    codes, words = values.words(text, "kind")
+    numbers = [KINDS.index(word) if word in KINDS else -1 for word in words]
+    kind = np.array([*numbers, -1], np.int64)[codes]
+    place = np.full(len(messages), -1)
+    place[message] = np.arange(len(message))
+
+    def unknown(number: int) -> tuple[str, str]:
+        word = words[codes[place[number]]]
+        return f"{word} is not a kind of publication", did_you_mean(word, KINDS)
+
+    add_errors(errors, message[kind < 0], unknown)
+    add_errors(
+        errors,
+        np.flatnonzero(count != 1),
+        lambda number: (
+            f"the message has {count[number]} elements in {ROOT} where one is expected"
+            if count[number]
+            else "the message is not a publication",
+            _NOT_PUBLICATIONS,
+        ),
+    )
+    last = _booleans(text, values["last"], message, "isLast", errors)
+    found = Envelopes(
+        text,
+        message,
+        kind,
+        values,
+        place,
+        last,
+        _segments(text, values["segment"], message, errors),
+    )
+    _check_required(found, errors)
+    return found
+
+
+class Values(Mapping[str, Places]):
+    """The places of records' values by name; those of a name that is not there are of no value."""
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self._places: dict[str, Places] = {}
+
+    def __getitem__(self, name: str) -> Places:
+        if name not in self._places:
+            count = len(self.found)
+            none = Places(np.zeros(count, np.int64), np.full(count, -1))
+            self._places[name] = self.found.places(name) or none
+        return self._places[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.found.fields)
+
+    def __len__(self) -> int:
+        return len(self.found.fields)
+
+    def words(self, text: Octets, name: str) -> tuple[Longs, list[str]]:
+        """Return the number of each record's word, -1 where it has none, and the words."""
+        field = self.found.fields.get(name)
+        if field is None:
+            return np.full(len(self.found), -1), []
+        return numbered_words(text, self.found, field)
+
+
+def add_errors(
+    errors: dict[int, TrailgateError],
+    messages: Longs,
+    problem: Callable[[int], tuple[str, str]],
+    field: str | None = None,
+) -> None:
+    """Add the error of each message, made of its number; a message's first one counts."""
+    for number in messages.tolist():
+        if number not in errors:
+            text, hint = problem(number)
+            errors[number] = DecodeError(text, where=Where(field=field), hint=hint)
+
+
+def _booleans(
+    text: Octets,
+    places: Places,
+    message: Longs,
+    name: str,
+    errors: dict[int, TrailgateError],
+) -> Mask:
+    """Return the booleans of attributes; ``message`` is the message of each."""
+    found, lengths = np.zeros(len(message), bool), places.lengths
+    while True:
+        bad = booleans(text, places.starts, lengths, found)
+        if bad < 0:
+            return found
+        shown = _shown(text, places, bad)
+        problem = f"{name} is {shown}, not 0, 1, true or false"
+        add_errors(errors, message[[bad]], _always(problem), name)
+        lengths = lengths.copy()
+        lengths[bad] = -1
+
+
+def _shown(text: Octets, places: Places, row: int) -> str:
+    start, size = int(places.starts[row]), int(places.lengths[row])
+    return repr(text[start : start + min(size, 40)].tobytes().decode(errors="replace"))
+
+
+def _segments(
+    text: Octets, places: Places, message: Longs, errors: dict[int, TrailgateError]
+) -> Longs:
+    """Return the numbers of segments, 0 where there is none."""
+    return whole_numbers(text, places, message, "segmentNum", errors, least=1)
+
+
+def whole_numbers(
+    text: Octets,
+    places: Places,
+    message: Longs,
+    name: str,
+    errors: dict[int, TrailgateError],
+    least: int = 0,
+) -> Longs:
+    """Return the numbers of attributes, 0 where there is none; add the errors of those that are not."""
+    values = pc.utf8_trim(places.text(text), " \t\r\n")
+    good = np.asarray(pc.fill_null(pc.match_substring_regex(values, "^[0-9]{1,18}$"), True))
+    numbers = pc.if_else(pa.array(good), values, None).cast(pa.int64())
+    found: Longs = pc.fill_null(numbers, 0).to_numpy()
+    given = np.asarray(values.is_valid())
+    bad = np.flatnonzero(~good | (given & (found < least)))
+    row_of = dict(zip(message[bad].tolist(), bad.tolist(), strict=True))
+    add_errors(
+        errors,
+        message[bad],
+        lambda number: (
+            f"{name} is {_shown(text, places, row_of[number])}, not a number from {least}",
+            "",
+        ),
+        name,
+    )
+    return found
+
+
+def _check_required(found: Envelopes, errors: dict[int, TrailgateError]) -> None:
+    for kind, names in _REQUIRED.items():
+        mine = found.kind == KINDS.index(kind)
+        if not mine.any():
+            continue
+        for name in names:
+            lacking = found.message[mine & (found.values[name].lengths < 0)]
+            problem = f"{kind} has no attribute {_NAMES[name]}"
+            add_errors(errors, lacking, _always(problem), _NAMES[name])
+
+
+def _always(problem: str) -> Callable[[int], tuple[str, str]]:
+    return lambda _: (problem, "")

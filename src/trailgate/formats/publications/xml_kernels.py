@@ -1,0 +1,527 @@
+"""The cells of published rows: what is wrong with each, and where its before and after value is.
+
+Rows whose large objects have messages of their own, found in the bytes of messages before these are read.
+
+Rows of XML from columns: literals and escaped values, the sizes of all rows first, then their bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.texts import copy_within
+from trailgate.columnar.kernels.words import first_mark, marks64
+from trailgate.formats.xml.kernels.cells import MISSING, NULL
+from trailgate.formats.xml.kernels.texts import is_blank
+
+# The values of a cell, in ``fields``: where in a record each has its place; after each of the three values, what is marked on its element.
+ELEMENT: Final = 0
+NAME: Final = 1
+TYPE: Final = 2
+MORE: Final = 3
+OWN: Final = 4
+OLD: Final = 8
+NEW: Final = 12
+NIL: Final = 1
+INVALID: Final = 2
+RAW: Final = 3
+MORE_OLD: Final = 16
+MORE_NEW: Final = 17
+
+# What a cell may have against it.
+GOOD: Final = 0
+NOT_COLUMN: Final = 1
+NO_NAME: Final = 2
+NO_TYPE: Final = 3  # no type element
+SEVERAL: Final = 4  # type elements
+NESTED: Final = 5  # values before and after, in a row that has one of them
+NO_AFTER: Final = 6
+NIL_WITH_VALUE: Final = 7
+UNCONVERTED: Final = 8
+UNCONVERTED_RAW: Final = 9
+BAD_MARK: Final = 10
+REPEATED: Final = 11  # values before or after
+MIXED: Final = 12  # text beside values before or after
+NOT_BOOLEAN: Final = -1
+
+INSERT: Final = 73
+DELETE: Final = 68
+
+
+@inner
+def blank_until(text: Octets, at: int, end: int) -> int:
+    """Return where blanks end."""
+    while at < end and is_blank(text[at]):
+        at += 1
+    return at
+
+
+@inner
+def boolean(text: Octets, at: int, end: int) -> int:
+    """Return 1 for ``1`` and ``true``, 0 for ``0`` and ``false``, else ``NOT_BOOLEAN``."""
+    at = blank_until(text, at, end)
+    while end > at and is_blank(text[end - 1]):
+        end -= 1
+    size = end - at
+    if size == 1 and (text[at] == 0x30 or text[at] == 0x31):
+        return int(text[at]) - 0x30
+    if (
+        size == 4
+        and text[at] == 0x74
+        and text[at + 1] == 0x72
+        and text[at + 2] == 0x75
+        and text[at + 3] == 0x65
+    ):
+        return 1
+    if (
+        size == 5
+        and text[at] == 0x66
+        and text[at + 1] == 0x61
+        and text[at + 2] == 0x6C
+        and text[at + 3] == 0x73
+        and text[at + 4] == 0x65
+    ):
+        return 0
+    return NOT_BOOLEAN
+
+
+@kernel(writes=("found",))
+def booleans(text: Octets, starts: Longs, lengths: Longs, found: Mask) -> int:
+    """Write the booleans of attributes, false where there is none; return the first that is not one, or -1."""
+    for row in range(len(starts)):
+        found[row] = False
+        if lengths[row] >= 0:
+            start, end = starts[row], starts[row] + lengths[row]
+            if start < 0 or end > len(text):
+                return row
+            value = boolean(text, start, end)
+            if value < 0:
+                return row
+            found[row] = value == 1
+    return -1
+
+
+@inner
+def size_of(records: Offsets, record: int, fields: Longs, which: int, size: int) -> int:
+    """Return the length of one of a cell's values within ``size`` bytes, -1 where there is none."""
+    if fields[which] < 0:
+        return -1
+    place = record + fields[which]
+    start, length = np.int64(records[place]), np.int64(records[place + 1])
+    return int(length) if start >= 0 and start + length <= size else -1
+
+
+@inner
+def is_blank_value(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> bool:
+    """Return whether one of a cell's values has no character, or only blanks."""
+    length = size_of(records, record, fields, which, len(text))
+    if length <= 0:
+        return True
+    start = np.int64(records[record + fields[which]])
+    return bool(blank_until(text, start, start + length) == start + length)
+
+
+@inner
+def mark(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> int:
+    """Return the boolean of an attribute, 0 where there is none, or ``NOT_BOOLEAN``."""
+    length = size_of(records, record, fields, which, len(text))
+    if length < 0:
+        return 0
+    start = np.int64(records[record + fields[which]])
+    return int(boolean(text, start, start + length))
+
+
+@inner
+def put(
+    text: Octets,
+    records: Offsets,
+    record: int,
+    fields: Longs,
+    which: int,
+    cell: int,
+    starts: Offsets,
+    lengths: Offsets,
+) -> int:
+    """Write where the value of an element is, or that it is NULL; return what is wrong with it."""
+    nil = mark(text, records, record, fields, which + NIL)
+    invalid = mark(text, records, record, fields, which + INVALID)
+    raw = mark(text, records, record, fields, which + RAW)
+    if nil < 0 or invalid < 0 or raw < 0:
+        return BAD_MARK
+    if invalid:
+        return UNCONVERTED
+    if raw:
+        return UNCONVERTED_RAW
+    place = record + fields[which]
+    start, length = np.int64(records[place]), np.int64(records[place + 1])
+    if nil:
+        if blank_until(text, start, start + length) < start + length:
+            return NIL_WITH_VALUE
+        lengths[cell] = NULL
+    else:
+        starts[cell], lengths[cell] = start, length
+    return GOOD
+
+
+@inner
+def is_word(
+    text: Octets, records: Offsets, record: int, fields: Longs, which: int, word: Octets
+) -> bool:
+    """Return whether a value is a word."""
+    if size_of(records, record, fields, which, len(text)) != len(word):
+        return False
+    start = np.int64(records[record + fields[which]])
+    alike = True
+    for at in range(len(word)):
+        alike &= text[start + at] == word[at]
+    return alike
+
+
+@kernel(writes=("before_start", "before_length", "after_start", "after_length", "problems"))
+def place_images(
+    text: Octets,
+    records: Offsets,
+    width: int,
+    fields: Longs,
+    operation: Longs,
+    letters: Octets,
+    word: Octets,
+    before_start: Offsets,
+    before_length: Offsets,
+    after_start: Offsets,
+    after_length: Offsets,
+    problems: Octets,
+) -> int:
+    """Write where each cell's before and after value is; return how many cells have a problem, and which in ``problems``.
+
+    ``letters`` are the operation types of rows, ``operation`` the row of each cell; ``word`` is the name that a cell's element must have.
+    """
+    count = 0
+    for cell in range(len(operation)):
+        record = cell * width
+        letter = letters[operation[cell]]
+        before_start[cell] = after_start[cell] = 0
+        before_length[cell] = after_length[cell] = MISSING
+        own = size_of(records, record, fields, OWN, len(text)) >= 0
+        old = size_of(records, record, fields, OLD, len(text)) >= 0
+        new = size_of(records, record, fields, NEW, len(text)) >= 0
+        problem = GOOD
+        if not is_word(text, records, record, fields, ELEMENT, word):
+            problem = NOT_COLUMN
+        elif size_of(records, record, fields, NAME, len(text)) < 0:
+            problem = NO_NAME
+        elif not own:
+            problem = NO_TYPE
+        elif size_of(records, record, fields, MORE, len(text)) >= 0:
+            problem = SEVERAL
+        elif letter == DELETE:
+            problem = (
+                NESTED
+                if old or new
+                else put(text, records, record, fields, OWN, cell, before_start, before_length)
+            )
+        elif not (old or new):
+            problem = put(text, records, record, fields, OWN, cell, after_start, after_length)
+        elif letter == INSERT:
+            problem = NESTED
+        elif not new:
+            problem = NO_AFTER
+        elif (
+            size_of(records, record, fields, MORE_OLD, len(text)) >= 0
+            or size_of(records, record, fields, MORE_NEW, len(text)) >= 0
+        ):
+            problem = REPEATED
+        elif not is_blank_value(text, records, record, fields, OWN):
+            problem = MIXED
+        else:
+            problem = put(text, records, record, fields, NEW, cell, after_start, after_length)
+            if problem == GOOD and old:
+                problem = put(text, records, record, fields, OLD, cell, before_start, before_length)
+        if problem != GOOD:
+            before_length[cell] = after_length[cell] = MISSING
+            count += 1
+        problems[cell] = problem
+    return count
+
+
+@kernel(writes=("placed_starts", "placed_lengths"))
+def scatter(
+    rows: Longs,
+    bounds: Longs,
+    names: Longs,
+    columns: Longs,
+    starts: Offsets,
+    lengths: Offsets,
+    begin: int,
+    size: int,
+    placed_starts: Offsets,
+    placed_lengths: Offsets,
+) -> int:
+    """Write the cells of an image to their columns and rows, ``size`` places from ``begin`` on; return how many have none or one that is taken.
+
+    ``columns`` is the column of each name, -1 for none.
+    """
+    refused = 0
+    for row in range(len(rows)):
+        for cell in range(bounds[rows[row]], bounds[rows[row] + 1]):
+            column = columns[names[cell]] if names[cell] >= 0 else -1
+            if column < 0 or (column + 1) * len(rows) > size:
+                refused += 1
+                continue
+            if lengths[cell] == MISSING:
+                continue
+            place = begin + column * len(rows) + row
+            if placed_lengths[place] != MISSING:
+                refused += 1
+                continue
+            placed_starts[place], placed_lengths[place] = starts[cell], lengths[cell]
+    return refused
+
+
+WINDOW: Final = 64
+RARE: Final = 5  # place of the letter in the word that is looked for
+LETTER: Final = 0x42  # B
+ONE: Final = np.uint64(1)
+
+
+@kernel()
+def is_set(data: Octets, start: int, end: int, word: Octets) -> bool:
+    """Return whether an attribute of this name has a value other than ``0`` and ``false`` anywhere from ``start`` to before ``end``.
+
+    The word's letter at ``RARE`` is ``LETTER``.
+    """
+    at = start
+    while at + WINDOW <= end:
+        marks = marks64(data, at, LETTER)
+        while marks:
+            if is_set_at(data, at + first_mark(marks) - RARE, start, end, word):
+                return True
+            marks &= marks - ONE
+        at += WINDOW
+    while at < end:
+        if data[at] == LETTER and is_set_at(data, at - RARE, start, end, word):
+            return True
+        at += 1
+    return False
+
+
+@inner
+def is_set_at(data: Octets, at: int, start: int, end: int, word: Octets) -> bool:
+    """Return whether such an attribute is at a place; one that is cut off is."""
+    if at < start or at + len(word) > end:
+        return False
+    for place in range(len(word)):
+        if data[at + place] != word[place]:
+            return False
+    at += len(word)
+    while at < end and (
+        is_blank(data[at]) or data[at] == 0x3D or data[at] == 0x22 or data[at] == 0x27
+    ):
+        at += 1
+    return bool(at >= end or (data[at] != 0x30 and data[at] != 0x66))
+
+
+# What a piece is in a row.
+NOTHING: Final = 0
+NULL_ELEMENT: Final = 1  # the literal for NULL
+VALUE: Final = 2  # the literal before, the value, the literal after
+OTHER: Final = 3  # the other literal
+LITERALS: Final = 4  # of a piece: before, after, for NULL, other
+
+# How a value is written.
+PLAIN: Final = 0
+ESCAPED: Final = 1
+
+BLOCK: Final = 1024  # rows
+OUTSIDE: Final = -1
+FORBIDDEN: Final = -2  # less: that, minus the piece and the row
+
+# What is written as a reference, in texts and in attributes alike: quotes, line ends and tabs too.
+AMPERSAND, LESS, GREATER, QUOTE, RETURN, LINE, TAB = 0x26, 0x3C, 0x3E, 0x22, 0x0D, 0x0A, 0x09
+
+
+@kernel()
+def has_marks(data: Octets, start: int, end: int) -> bool:
+    """Return whether bytes have what is escaped in XML, or what is forbidden or may be."""
+    found = False
+    for at in range(start, end):
+        byte = data[at]
+        found |= (
+            byte < 0x20
+            or byte == AMPERSAND
+            or byte == LESS
+            or byte == GREATER
+            or byte == QUOTE
+            or byte == 0xEF
+        )
+    return found
+
+
+@inner
+def escaped_size(data: Octets, start: int, end: int) -> int:
+    """Return how many bytes a value has with its references, or ``FORBIDDEN`` where XML has no character for one of it."""
+    size = end - start
+    for at in range(start, end):
+        byte = data[at]
+        if byte >= 0x40 and byte != 0xEF:
+            continue
+        if byte == AMPERSAND or byte == RETURN:
+            size += 4
+        elif byte == LESS or byte == GREATER:
+            size += 3
+        elif byte == QUOTE:
+            size += 5
+        elif byte == LINE or byte == TAB:
+            size += 4 if byte == LINE else 3
+        elif byte < 0x20 or (
+            byte == 0xEF and at + 2 < end and data[at + 1] == 0xBF and data[at + 2] >= 0xBE
+        ):
+            return FORBIDDEN
+    return size
+
+
+@inner
+def put_element(
+    out: Octets, at: int, first: int, second: int, third: int, fourth: int, fifth: int
+) -> int:
+    """Write an ampersand and the characters of a reference that are not 0; return the place after them."""
+    out[at] = AMPERSAND
+    at += 1
+    for letter in (first, second, third, fourth, fifth):
+        if letter:
+            out[at] = letter
+            at += 1
+    return at
+
+
+@inner
+def write_escaped(data: Octets, start: int, end: int, out: Octets, at: int) -> int:
+    """Write a value with its references and return the place after it; there is room for it."""
+    for place in range(start, end):
+        byte = data[place]
+        if byte == AMPERSAND:
+            at = put_element(out, at, 0x61, 0x6D, 0x70, 0x3B, 0)  # amp;
+        elif byte == LESS:
+            at = put_element(out, at, 0x6C, 0x74, 0x3B, 0, 0)  # lt;
+        elif byte == GREATER:
+            at = put_element(out, at, 0x67, 0x74, 0x3B, 0, 0)  # gt;
+        elif byte == QUOTE:
+            at = put_element(out, at, 0x71, 0x75, 0x6F, 0x74, 0x3B)  # quot;
+        elif byte == RETURN:
+            at = put_element(out, at, 0x23, 0x31, 0x33, 0x3B, 0)  # #13;
+        elif byte == LINE:
+            at = put_element(out, at, 0x23, 0x31, 0x30, 0x3B, 0)  # #10;
+        elif byte == TAB:
+            at = put_element(out, at, 0x23, 0x39, 0x3B, 0, 0)  # #9;
+        else:
+            out[at] = byte
+            at += 1
+    return at
+
+
+@kernel(writes=("sizes",))
+def measure_elements(
+    kinds: Longs,
+    bounds: Longs,
+    data: Octets,
+    offsets: Longs,
+    states: Octets,
+    sizes: Longs,
+) -> int:
+    """Write how many bytes each row has; return 0, ``OUTSIDE`` for a value that is not within the data, or less for one with forbidden characters.
+
+    Piece p has the literals between bounds[4 * p] and bounds[4 * p + 4] (of other bytes), and in row r the state
+    states[p * rows + r] and the value data[offsets[p * (rows + 1) + r]:...]. A last literal ends each row.
+    """
+    rows, pieces = len(sizes), len(kinds)
+    last = bounds[pieces * LITERALS + 1] - bounds[pieces * LITERALS]
+    for block in range(0, rows, BLOCK):
+        stop = min(block + BLOCK, rows)
+        for row in range(block, stop):
+            sizes[row] = last
+        for piece in range(pieces):
+            own = piece * LITERALS
+            around = bounds[own + 2] - bounds[own]
+            null = bounds[own + 3] - bounds[own + 2]
+            other = bounds[own + 4] - bounds[own + 3]
+            for row in range(block, stop):
+                state = states[piece * rows + row]
+                if state == VALUE:
+                    start = offsets[piece * (rows + 1) + row]
+                    end = offsets[piece * (rows + 1) + row + 1]
+                    if start < 0 or end < start or end > len(data):
+                        return OUTSIDE
+                    size = end - start
+                    if kinds[piece] == ESCAPED:
+                        size = escaped_size(data, start, end)
+                        if size < 0:
+                            return FORBIDDEN - (piece * rows + row)
+                    sizes[row] += around + size
+                elif state == NULL_ELEMENT:
+                    sizes[row] += null
+                elif state == OTHER:
+                    sizes[row] += other
+    return 0
+
+
+@kernel(writes=("out",))
+def write_elements(
+    kinds: Longs,
+    bounds: Longs,
+    texts: Octets,
+    data: Octets,
+    offsets: Longs,
+    states: Octets,
+    sizes: Longs,
+    to: Longs,
+    out: Octets,
+) -> int:
+    """Write each row from ``to`` on, as ``measure_elements`` has measured it; return 0, or ``OUTSIDE`` where it has other bytes.
+
+    No byte beyond a row is written: rows may be anywhere in ``out``.
+    """
+    rows, pieces = len(sizes), len(kinds)
+    for row in range(rows):
+        at, limit = to[row], to[row] + sizes[row]
+        if at < 0 or limit > len(out):
+            return OUTSIDE
+        for piece in range(pieces):
+            own = piece * LITERALS
+            state = states[piece * rows + row]
+            if state == NOTHING:
+                continue
+            which = own  # before the value
+            if state == NULL_ELEMENT:
+                which = own + 2
+            elif state == OTHER:
+                which = own + 3
+            size = bounds[which + 1] - bounds[which]
+            if at + size > limit:
+                return OUTSIDE
+            copy_within(texts, bounds[which], size, out, at, limit)
+            at += size
+            if state != VALUE:
+                continue
+            start = offsets[piece * (rows + 1) + row]
+            end = offsets[piece * (rows + 1) + row + 1]
+            after = bounds[own + 2] - bounds[own + 1]
+            if kinds[piece] == ESCAPED:
+                if at + escaped_size(data, start, end) + after > limit:
+                    return OUTSIDE
+                at = write_escaped(data, start, end, out, at)
+            else:
+                if at + end - start + after > limit:
+                    return OUTSIDE
+                copy_within(data, start, end - start, out, at, limit)
+                at += end - start
+            copy_within(texts, bounds[own + 1], after, out, at, limit)
+            at += after
+        own = pieces * LITERALS
+        if at + bounds[own + 1] - bounds[own] != limit:
+            return OUTSIDE
+        copy_within(texts, bounds[own], bounds[own + 1] - bounds[own], out, at, limit)
+    return 0

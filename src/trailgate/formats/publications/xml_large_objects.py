@@ -1,0 +1,377 @@
+"""Large objects that come in messages of their own: their parts joined, and put into their rows as cells.
+
+A part names its row by rowNum, its column by colName; it belongs to a row of the transaction whose messages came last before it.
+That order is inferred: IBM's pages give the fields alone (event publishing §3). Where a bad message is left out between them, the part may be of
+its rows.
+
+Messages that wait for those after them: rows whose large objects may still come.
+
+Parts of large objects follow the message of their row, and no message states that a row's last one has come. So the messages from the
+first one of a transaction that has such rows on are held until a message of another transaction comes, or the input ends; and all of them are
+one unit, whether they were held or came together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.rows import octets
+from trailgate.errors import TrailgateError
+from trailgate.formats.publications.xml_envelopes import Envelopes, add_errors, whole_numbers
+from trailgate.formats.publications.xml_kernels import is_set
+from trailgate.formats.publications.xml_rows import Cells, Side
+from trailgate.formats.publications.xml_vocabulary import (
+    KINDS,
+    LARGE_OBJECT,
+    LARGE_OBJECTS,
+    OF_ROWS,
+    ROOT,
+    TYPES,
+)
+from trailgate.formats.xml.kernels.cells import MISSING
+from trailgate.formats.xml.kernels.names import SPARE
+from trailgate.messages.by_id import Later
+from trailgate.messages.messages import Complete, MessageBatch
+from trailgate.model.changes import DELETE
+
+_LARGE: Final = np.array([row.large for row in TYPES])
+_HINT: Final = "lob messages follow the message of their row"
+Errors = dict[int, TrailgateError]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What large objects need of rows: message, envelope, number, table, and whether such objects follow."""
+
+    message: Longs
+    around: Longs
+    number: Longs
+    table: list[tuple[str, str]]
+    which: Longs  # each row's table
+    large: Mask
+    letters: Octets
+    left_out: Longs | None  # how many bad messages are, before each message
+
+
+@dataclass(slots=True)
+class _Object:
+    """One value: the envelopes of its parts."""
+
+    parts: list[int] = field(default_factory=list)
+    ended: bool = False
+
+
+def with_large_objects(
+    text: Octets,
+    envelopes: Envelopes,
+    rows: Rows,
+    cells: Cells,
+    errors: Errors,
+    refuse: Callable[[int, str, str], None],
+) -> tuple[Octets, Cells]:
+    """Return the text and the cells with those of large objects; ``refuse`` takes a row, a problem and a hint."""
+    lobs = np.flatnonzero(envelopes.of(LARGE_OBJECT))
+    if not len(lobs) and not rows.large.any():
+        return text, cells
+    lobs = lobs[np.argsort(envelopes.message[lobs], kind="stable")]
+    found = _Gathered(text, envelopes, rows, errors).gathered(lobs)
+    _check_whole(found, envelopes, errors, refuse)
+    awaited = _awaited(rows, cells)
+    _check_awaited(awaited, found, rows, cells, refuse)
+    made = _Cells(text, envelopes, found)
+    dropped = np.array([cell for (row, name), cell in awaited.items() if (row, name) in found], int)
+    return made.text(), made.added(cells, dropped)
+
+
+class _Gathered:
+    """Puts parts to the rows that they name."""
+
+    def __init__(self, text: Octets, envelopes: Envelopes, rows: Rows, errors: Errors) -> None:
+        self.text, self.envelopes, self.rows, self.errors = text, envelopes, rows, errors
+        self.found: dict[tuple[int, str], _Object] = {}
+
+    def gathered(self, lobs: Longs) -> dict[tuple[int, str], _Object]:
+        """Return the objects by row and column; ``lobs`` are the envelopes of parts in the order of messages."""
+        envelopes = self.envelopes
+        numbers = whole_numbers(
+            self.text, envelopes.values["row"], envelopes.message, "rowNum", self.errors, least=1
+        )
+        names = envelopes.texts("column", lobs).to_pylist()
+        tables = zip(
+            envelopes.texts("schema", lobs).to_pylist(),
+            envelopes.texts("table", lobs).to_pylist(),
+            strict=True,
+        )
+        before = self._messages_of_rows()
+        for lob, name, table in zip(lobs.tolist(), names, tables, strict=True):
+            message = int(envelopes.message[lob])
+            if message not in self.errors:
+                self._put(lob, name, table, before(message).get(int(numbers[lob])))
+        return self.found
+
+    def _messages_of_rows(self) -> Callable[[int], dict[int, int]]:
+        """Return what gives, for ascending messages, the rows of the last transaction before by their numbers."""
+        waiting = self._rows_in_order()
+        transaction, known, last = -1, dict[int, int](), -1
+        ahead = next(waiting, None)
+        left_out = self.rows.left_out
+
+        def before(message: int) -> dict[int, int]:
+            nonlocal transaction, ahead, last
+            while ahead is not None and ahead[0] < message:
+                last, own, number, row = ahead
+                if own != transaction:
+                    known.clear()
+                    transaction = own
+                if row >= 0:
+                    known[number] = row
+                ahead = next(waiting, None)
+            whole = left_out is None or last < 0 or left_out[last] == left_out[message]
+            return known if whole else {}
+
+        return before
+
+    def _rows_in_order(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield message, transaction and number of rows with large objects, and of each message of rows row -1."""
+        envelopes, rows = self.envelopes, self.rows
+        of_rows = np.flatnonzero(envelopes.of(*OF_ROWS))
+        transaction, _ = envelopes.values.words(self.text, "commit")
+        large = np.flatnonzero(rows.large)
+        around = rows.around[large]
+        events = [
+            *zip(
+                envelopes.message[of_rows].tolist(),
+                [-1] * len(of_rows),
+                of_rows.tolist(),
+                strict=True,
+            ),
+            *zip(rows.message[large].tolist(), large.tolist(), around.tolist(), strict=True),
+        ]
+        for message, row, envelope in sorted(events):
+            number = int(rows.number[row]) if row >= 0 else 0
+            yield message, int(transaction[envelope]), number, row
+
+    def _put(self, lob: int, name: str, table: tuple[str, str], row: int | None) -> None:
+        message = int(self.envelopes.message[lob])
+        if row is None or self.rows.table[self.rows.which[row]] != table:
+            said = f"a part of large object {name} of {'.'.join(table)} has no row before it"
+            self._refuse(message, said, _HINT)
+            return
+        if self.rows.letters[row] == DELETE:
+            self._refuse(message, f"a part of large object {name} is for a deleteRow")
+            return
+        own = self.found.setdefault((row, name), _Object())
+        if own.ended:
+            self._refuse(message, f"a part of large object {name} follows its last part")
+            return
+        own.parts.append(lob)
+        own.ended = bool(self.envelopes.last[lob])
+
+    def _refuse(self, message: int, problem: str, hint: str = "") -> None:
+        add_errors(self.errors, np.array([message]), lambda _: (problem, hint))
+
+
+def _check_whole(
+    found: dict[tuple[int, str], _Object],
+    envelopes: Envelopes,
+    errors: Errors,
+    refuse: Callable[[int, str, str], None],
+) -> None:
+    """Refuse rows of objects whose parts are not all there, and these parts."""
+    if not found:
+        return
+    text = envelopes.text
+    total, size = (
+        whole_numbers(text, envelopes.values[name], envelopes.message, said, errors)
+        for name, said in (("total", "totalDataLen"), ("size", "dataLen"))
+    )
+    for (row, name), own in found.items():
+        there, wanted = int(size[own.parts].sum()), int(total[own.parts[0]])
+        if not own.ended:
+            said = f"the last part of large object {name} is missing: {there} of {wanted} are there"
+        elif (total[own.parts] != wanted).any() or there != wanted:
+            said = f"the parts of large object {name} have {there}, and totalDataLen is {wanted}"
+        else:
+            continue
+        refuse(row, said, "")
+        add_errors(errors, envelopes.message[own.parts], lambda _, said=said: (said, ""))  # type: ignore[misc]
+
+
+def _awaited(rows: Rows, cells: Cells) -> dict[tuple[int, str], int]:
+    """Return the cells, by row and column, that are empty and of a large type in rows with large objects."""
+    empty = (cells.after.lengths == 0) & (cells.types >= 0)
+    candidates = np.flatnonzero(empty)
+    candidates = candidates[
+        _LARGE[cells.types[candidates]] & rows.large[cells.operation[candidates]]
+    ]
+    return {
+        (row, cells.name(cell)): cell
+        for row, cell in zip(cells.operation[candidates].tolist(), candidates.tolist(), strict=True)
+    }
+
+
+def _check_awaited(
+    awaited: dict[tuple[int, str], int],
+    found: dict[tuple[int, str], _Object],
+    rows: Rows,
+    cells: Cells,
+    refuse: Callable[[int, str, str], None],
+) -> None:
+    """Refuse rows whose large objects did not come."""
+    for row, name in awaited:
+        if (row, name) not in found:
+            refuse(row, f"no lob message brings the large object {name}", _HINT)
+    given = {row for row, _ in found}
+    inline = set(cells.operation[_LARGE[cells.types] & (cells.types >= 0)].tolist())
+    for row in np.flatnonzero(rows.large).tolist():
+        if row not in given and row not in inline:
+            refuse(row, "no lob message brings a large object of the row (hasLOBCols)", _HINT)
+
+
+class _Cells:
+    """Makes cells of large objects."""
+
+    def __init__(
+        self, text: Octets, envelopes: Envelopes, found: dict[tuple[int, str], _Object]
+    ) -> None:
+        self.envelopes, self.found = envelopes, found
+        self.kept = text
+        self.made = bytearray()
+        self.places = [self._placed(own) for own in found.values()]
+
+    def _placed(self, own: _Object) -> tuple[int, int, int]:
+        """Return the type, start and length of an object's value."""
+        values = self.envelopes.values
+        kind, parts = -1, []
+        for part in own.parts:
+            for name in LARGE_OBJECTS:
+                size = int(values[name].lengths[part])
+                if size >= 0:
+                    kind = next(i for i, row in enumerate(TYPES) if row.name == name)
+                    parts.append((int(values[name].starts[part]), size))
+        if len(parts) == 1:
+            return kind, *parts[0]
+        start = len(self.kept) + len(self.made)
+        for at, size in parts:
+            self.made += self.kept[at : at + size].tobytes()
+        return kind, start, len(self.kept) + len(self.made) - start
+
+    def text(self) -> Octets:
+        """Return the text with the values that were joined."""
+        if not self.made:
+            return self.kept
+        return np.concatenate([self.kept, np.frombuffer(bytes(self.made) + bytes(SPARE), np.uint8)])
+
+    def added(self, cells: Cells, dropped: Longs) -> Cells:
+        """Return cells with these, without the values of those that were empty in their rows."""
+        if not self.found:
+            return cells
+        lengths = cells.after.lengths.copy()
+        lengths[dropped] = MISSING
+        types, starts, sizes = np.array(self.places, np.int64).T
+        rows = np.array([row for row, _ in self.found], np.int64)
+        names = [name for _, name in self.found]
+        operation = np.concatenate([cells.operation, rows])
+        order = np.argsort(operation, kind="stable")
+        none = Side.empty(len(rows))
+        after = cells.after.starts, lengths
+        mine = starts.astype(np.int32), sizes.astype(np.int32)
+        return Cells(
+            operation[order],
+            np.concatenate([cells.names, np.arange(len(names)) + len(cells.words)])[order],
+            [*cells.words, *names],
+            np.concatenate([cells.types, types])[order],
+            Side(*(np.concatenate(both)[order] for both in zip(cells.before, none, strict=True))),
+            Side(*(np.concatenate(both)[order] for both in zip(after, mine, strict=True))),
+            cells.rows,
+        )
+
+
+_FLAG: Final = octets(b"hasLOBCols")
+_HEAD: Final = 1 << 16  # bytes of a message in which its envelope is sought
+_OTHERS: Final = [kind for kind in KINDS if kind not in OF_ROWS]
+_COMMIT: Final = re.compile(rb"cmitLSN\s*=\s*[\"']([^\"']*)")
+_LAST: Final = re.compile(rb"isLast\s*=\s*[\"']\s*(?:1|true)\b")
+
+
+def _envelope(*kinds: str) -> re.Pattern[bytes]:
+    return re.compile(rb"<%b\b[^<]*<(?:%b)\b([^>]*)>" % (ROOT.encode(), "|".join(kinds).encode()))
+
+
+_OF_ROWS: Final = _envelope(*OF_ROWS)
+_OF_OTHERS: Final = _envelope(*_OTHERS)
+_ROWS: Final = re.compile(rb"<(?:%b)\b" % "|".join(OF_ROWS).encode())
+
+
+def complete(messages: MessageBatch) -> Complete:
+    """Return how many of the messages, in UTF-8, wait for no other one."""
+    count, commit = len(messages), None
+    data = octets(messages.data)
+    if not count or not is_set(data, int(messages.starts[0]), int(messages.ends[-1]), _FLAG):
+        return Complete(count)
+    awaiting = _awaiting(messages)
+    found = count
+    for number in reversed(range(count)):
+        envelope = _envelope_of(messages, number)
+        if envelope is None:
+            continue
+        own = _COMMIT.search(envelope)
+        if commit is not None and (
+            own is None or own[1] != commit or _LAST.search(envelope) is not None
+        ):
+            break
+        commit = b"" if own is None else own[1]
+        if awaiting[number]:
+            found = number
+    following = _commit(commit) if found < count and commit is not None else None
+    return Complete(found, Later(following, awaiting))
+
+
+def _commit(written: bytes) -> str | None:
+    """Return the commit LSN that is written so, if it is known without reading the document."""
+    known = written.isascii() and b"&" not in written
+    return written.decode().strip() or None if known else None
+
+
+def continues(messages: MessageBatch) -> bool:
+    """Return whether none of the messages, in UTF-8, has rows."""
+    return not any(_envelope_of(messages, number) is not None for number in range(len(messages)))
+
+
+def transactions_of(messages: MessageBatch, number: int) -> tuple[str, ...] | None:
+    """Return the commit LSN of a bad message in UTF-8: once, or not at all where it has no rows; None where it is not known."""
+    start, end = int(messages.starts[number]), int(messages.ends[number])
+    body = bytes(memoryview(messages.data)[start:end])
+    elements = len(_ROWS.findall(body))
+    if not elements:
+        return None if _OF_OTHERS.search(body[:_HEAD]) is None else ()
+    envelope = _OF_ROWS.search(body[:_HEAD]) if elements == 1 else None
+    commit = None if envelope is None else _COMMIT.search(envelope[1])
+    found = None if commit is None else _commit(commit[1])
+    return None if found is None else (found,)
+
+
+def _awaiting(messages: MessageBatch) -> Mask:
+    """Return the messages that have rows of which large objects may come."""
+    data = octets(messages.data)
+    found = np.zeros(len(messages), bool)
+    bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
+    for number, (start, end) in enumerate(bounds):
+        found[number] = (
+            is_set(data, start, end, _FLAG) and _envelope_of(messages, number) is not None
+        )
+    return found
+
+
+def _envelope_of(messages: MessageBatch, number: int) -> bytes | None:
+    """Return the attributes of a message's element of rows, None where it has none."""
+    start, end = int(messages.starts[number]), int(messages.ends[number])
+    whole = memoryview(messages.data)
+    envelope = _OF_ROWS.search(whole[start : min(end, start + _HEAD)])
+    return None if envelope is None else bytes(envelope[1])

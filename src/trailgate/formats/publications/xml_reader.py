@@ -1,0 +1,234 @@
+"""XML publications of a batch to rows: what the built-in rules find, checked and put together.
+
+XML publications to records and images, a batch at a time (event publishing §3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets
+from trailgate.errors import DecodeError, TrailgateError, Where, did_you_mean
+from trailgate.formats.publications.options import UTF_8, EventPublishingOptions
+from trailgate.formats.publications.xml_envelopes import (
+    Envelopes,
+    Values,
+    as_utf8,
+    envelopes_of,
+    whole_numbers,
+)
+from trailgate.formats.publications.xml_kernels import booleans
+from trailgate.formats.publications.xml_large_objects import Rows, with_large_objects
+from trailgate.formats.publications.xml_rows import (
+    Cells,
+    PublicationImageReader,
+    XmlPublicationRecords,
+    cells_of,
+)
+from trailgate.formats.publications.xml_schemas import Controls, said
+from trailgate.formats.publications.xml_vocabulary import OF_ROWS, OPERATIONS, RULES
+from trailgate.formats.xml.documents import Limits
+from trailgate.formats.xml.findings import Findings
+from trailgate.formats.xml.reader import RuleReader
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.parser import MessageFormat
+from trailgate.messages.properties import Lookup
+from trailgate.messages.records import BadMessagesError, MessageErrors
+from trailgate.model.changes import Image
+from trailgate.model.tables import Definitions, Table
+
+
+class PublicationReader:
+    """Reads batches of XML publications in UTF-8.
+
+    ``words`` are what the options call each operation type; schema messages are compared with ``definitions``.
+    """
+
+    def __init__(self, words: Mapping[str, str], definitions: Definitions | None = None) -> None:
+        limits = Limits(settable=False)
+        self._words = words
+        self.rules = RuleReader(RULES, limits)
+        self._controls = Controls(limits, definitions)
+
+    def records(self, messages: MessageBatch) -> XmlPublicationRecords:
+        """Return the rows of messages; raises BadMessagesError."""
+        findings, _ = self.rules.findings(messages)
+        errors: dict[int, TrailgateError] = {}
+        envelopes = envelopes_of(messages, findings, errors)
+        notes = self._controls.notes(messages, envelopes, errors)
+        found = _Found(messages, findings, envelopes, errors).records(self._words, notes)
+        if errors:
+            raise BadMessagesError(errors)
+        return found
+
+
+class _Found:
+    """Makes records of what the rules found."""
+
+    def __init__(
+        self,
+        messages: MessageBatch,
+        findings: Findings,
+        envelopes: Envelopes,
+        errors: dict[int, TrailgateError],
+    ) -> None:
+        self.messages, self.findings, self.envelopes = messages, findings, envelopes
+        self.errors = errors
+        self.numbers, self.letters = self._rows()
+        rows = np.flatnonzero(self.numbers >= 0)
+        self.message, self.around = findings.message[rows], findings.around[rows]
+        self.start, self.end = findings.start[rows], findings.end[rows]
+        whole = len(rows) == len(findings.message)
+        self.values = Values(findings.operations if whole else findings.operations.taken(rows))
+
+    def _rows(self) -> tuple[Longs, Octets]:
+        """Return the number of each element that is a row, -1 for others, and the operation type of each row."""
+        findings = self.findings
+        of_rows = self.envelopes.of(*OF_ROWS)
+        codes, words = Values(findings.operations).words(findings.text, "operation")
+        letters = np.array([ord(OPERATIONS.get(word, "?")) for word in words] or [0], np.uint8)
+        own: Octets = letters[codes]
+        rows = of_rows[findings.around] if len(of_rows) else np.zeros(len(own), bool)
+        unknown = np.flatnonzero(rows & (own == ord("?")))
+        for at in unknown.tolist():
+            word = words[int(codes[at])]
+            self._add(
+                int(findings.message[at]),
+                int(findings.start[at]),
+                f"{word} is not a kind of row",
+                did_you_mean(word, OPERATIONS),
+            )
+        rows = rows & (own != ord("?"))
+        return np.where(rows, np.cumsum(rows) - 1, -1), own[rows]
+
+    def _add(self, message: int, offset: int, problem: str, hint: str = "") -> None:
+        if message not in self.errors:
+            self.errors[message] = DecodeError(problem, where=Where(offset=offset), hint=hint)
+
+    def records(self, words: Mapping[str, str], notes: frozenset[str]) -> XmlPublicationRecords:
+        """Return the records; ``words`` are what the options call operation types."""
+        self._check_counts()
+        for name, written in (("schema", "srcOwner"), ("table", "srcName")):
+            for row in np.flatnonzero(self.values[name].lengths < 0).tolist():
+                self.refuse(row, f"the row has no attribute {written}")
+        text, cells = with_large_objects(
+            self.findings.text,
+            self.envelopes,
+            self._large_rows(),
+            self._cells(),
+            self.errors,
+            self.refuse,
+        )
+        return XmlPublicationRecords(
+            self.messages,
+            self.message,
+            self.start,
+            text,
+            self.envelopes,
+            self.around,
+            self.end,
+            self.letters,
+            words,
+            self.values,
+            cells,
+            notes,
+        )
+
+    def refuse(self, row: int, problem: str, hint: str = "") -> None:
+        """Add the error of a row."""
+        self._add(int(self.message[row]), int(self.start[row]), problem, hint)
+
+    def _check_counts(self) -> None:
+        """Refuse messages of rows without any, and rowOp messages with several."""
+        envelopes = self.envelopes
+        count = np.bincount(self.around, minlength=len(envelopes.message))
+        few = envelopes.of(*OF_ROWS) & (count == 0)
+        for message in envelopes.message[few].tolist():
+            self._add(message, 0, "the message has no row", "Expected: " + ", ".join(OPERATIONS))
+        many = envelopes.of(OF_ROWS[1]) & (count > 1)
+        for message in envelopes.message[many].tolist():
+            self._add(message, 0, f"a {OF_ROWS[1]} message has more than one row")
+
+    def _cells(self) -> Cells:
+        found, operation = self.findings.columns, self.findings.operation
+        if len(self.message) < len(self.numbers):
+            operation = self.numbers[operation]
+            kept = np.flatnonzero(operation >= 0)
+            found, operation = found.taken(kept), operation[kept]
+
+        def refuse(cells: Longs, problem: Callable[[int], tuple[str, str]]) -> None:
+            for cell in cells.tolist():
+                self.refuse(int(operation[cell]), *problem(cell))
+
+        return cells_of(self.findings.text, found, operation, self.letters, refuse)
+
+    def _large_rows(self) -> Rows:
+        text, large = self.findings.text, np.zeros(len(self.message), bool)
+        places = self.values["large"]
+        starts, lengths = places.starts.copy(), places.lengths.copy()
+        while (bad := booleans(text, starts, lengths, large)) >= 0:
+            self.refuse(bad, "hasLOBCols is not 0, 1, true or false")
+            lengths[bad] = -1
+        numbers, tables, which = (
+            np.zeros(len(large), np.int64),
+            list[tuple[str, str]](),
+            numbers_none,
+        )
+        if large.any():
+            numbers = whole_numbers(
+                text, self.values["row"], self.message, "rowNum", self.errors, least=1
+            )
+            tables, which = self._tables()
+        left_out = self.messages.left_out
+        return Rows(
+            self.message, self.around, numbers, tables, which, large, self.letters, left_out
+        )
+
+    def _tables(self) -> tuple[list[tuple[str, str]], Longs]:
+        text = self.findings.text
+        (a, owners), (b, names) = (self.values.words(text, n) for n in ("schema", "table"))
+        pairs = [(owner.strip(), name.strip()) for owner in (*owners, "") for name in (*names, "")]
+        return pairs, np.where(a < 0, len(owners), a) * (len(names) + 1) + np.where(
+            b < 0, len(names), b
+        )
+
+
+numbers_none: Longs = np.zeros(0, np.int64)
+
+
+class XmlPublications(MessageFormat[XmlPublicationRecords]):
+    """Reads XML publications by one set of options."""
+
+    def __init__(self, options: EventPublishingOptions) -> None:
+        self._page = page_of(options)
+        words = Lookup(
+            tuple((letter, word.decode()) for word, letter in options.optype_values.items())
+        )
+        self._reader = PublicationReader(words, options.definitions)
+        self._images = PublicationImageReader()
+
+    def records(self, messages: MessageBatch) -> XmlPublicationRecords:
+        """Return the rows of the messages; raises BadMessagesError."""
+        return self._reader.records(as_utf8(messages, self._page))
+
+    def images(
+        self,
+        records: XmlPublicationRecords,
+        table: Table,
+        kind: int,
+        rows: Longs,
+        errors: MessageErrors,
+    ) -> tuple[Image, Image]:
+        """Return before and after of rows of one type; what is wrong is added to the errors."""
+        return self._images.images(records, table, kind, rows, errors)
+
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end, from the notes of all its records."""
+        return said(notes)
+
+
+def page_of(options: EventPublishingOptions) -> str | None:
+    """Return the code page that is given for all documents, or None: each has its own, which is mostly UTF-8."""
+    return None if options.codepage == UTF_8 else options.codepage

@@ -1,0 +1,137 @@
+"""The words of XML publications: nine kinds of messages, three of rows, and the types of values (event publishing §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from trailgate.formats.xml.rules import Accessor, Part, Path, Rule, RuleType, Value, parse_path
+from trailgate.messages.properties import Lookup
+
+ROOT: Final = "msg"
+VERSION: Final = "1.0.0"
+TRANSACTION, ROW, LARGE_OBJECT = "trans", "rowOp", "lob"
+TABLE, ADDED_COLUMN = "subSchema", "addColumn"
+DEACTIVATED, LOADED, HEARTBEAT, ERROR = "subDeactivated", "loadDoneRcvd", "heartbeat", "errorRpt"
+OF_ROWS: Final = (TRANSACTION, ROW)
+DEFINING: Final = (TABLE, ADDED_COLUMN)
+CONTROLS: Final = (DEACTIVATED, LOADED, HEARTBEAT, ERROR)
+KINDS: Final = (*OF_ROWS, LARGE_OBJECT, *DEFINING, *CONTROLS)
+
+COLUMN: Final = "col"
+BEFORE, AFTER = "beforeVal", "afterVal"
+OPERATIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {"insertRow": "I", "updateRow": "U", "deleteRow": "D"}
+)
+# What parts of a large object are in; IBM's own reader takes dblob too (§3.1).
+LARGE_OBJECTS: Final = ("blob", "clob", "dbclob", "dblob")
+
+
+class ValueType(NamedTuple):
+    """A type element; ``binary``: its value is hexadecimal digits, ``padded``: a text of fixed length."""
+
+    name: str
+    text: bool = False
+    binary: bool = False
+    large: bool = False
+
+
+TYPES: Final = (
+    ValueType("smallint"),
+    ValueType("integer"),
+    ValueType("bigint"),
+    ValueType("float"),
+    ValueType("real"),
+    ValueType("double"),
+    ValueType("decimal"),
+    ValueType("decfloat"),
+    ValueType("date"),
+    ValueType("time"),
+    ValueType("timestamp"),
+    ValueType("char", text=True),
+    ValueType("varchar", text=True),
+    ValueType("longvarchar", text=True),
+    ValueType("bitchar", binary=True),
+    ValueType("bitvarchar", binary=True),
+    ValueType("bitlongvarchar", binary=True),
+    ValueType("graphic", text=True),
+    ValueType("vargraphic", text=True),
+    ValueType("longvargraphic", text=True),
+    ValueType("rowid", binary=True),
+    ValueType("blob", binary=True, large=True),
+    ValueType("clob", text=True, large=True),
+    ValueType("dbclob", text=True, large=True),
+    ValueType("dblob", text=True, large=True),
+    ValueType("xml", text=True),
+)
+TYPE_OF: Final[Mapping[str, ValueType]] = MappingProxyType({row.name: row for row in TYPES})
+
+
+def _exact(path: str) -> Path:
+    found = parse_path(path, value=True)
+    return Path(found.absolute, found.up, found.steps, Accessor(Part.EXACT_TEXT))
+
+
+def _rule(number: int, name: str, kind: RuleType, *, match: str, below: tuple[Rule, ...]) -> Rule:
+    paths = {RuleType.TRANSACTION: _MESSAGE, RuleType.OPERATION: _ROW, RuleType.COLUMN: _COLUMN}
+    values: list[tuple[str, Value]] = [
+        (own, path if isinstance(path, Path) else parse_path(path, value=True))
+        for own, path in paths[kind].items()
+    ]
+    found = parse_path(match, value=False)
+    return Rule(number, name, kind, found, Lookup(tuple(values)), below)
+
+
+# What is noted of each message, row and column, by our own words.
+_MESSAGE: Final[Mapping[str, str | Path]] = {
+    "kind": "name()",
+    "last": "@isLast",
+    "segment": "@segmentNum",
+    "commit": "@cmitLSN",
+    "time": "@cmitTime",
+    "owner": "@authID",
+    "plan": "@planName",
+    "correlation": "@correlationID",
+    "schema": "@srcOwner",
+    "table": "@srcName",
+    "row": "@rowNum",
+    "column": "@colName",
+    "total": "@totalDataLen",
+    "size": "@dataLen",
+    **{name: _exact(f"./{name}") for name in LARGE_OBJECTS},
+}
+_ROW: Final[Mapping[str, str | Path]] = {
+    "operation": "name()",
+    "schema": "@srcOwner",
+    "table": "@srcName",
+    "row": "@rowNum",
+    "large": "@hasLOBCols",
+}
+_COLUMN: Final[Mapping[str, str | Path]] = {
+    "element": "name()",
+    "name": "@name",
+    "type": "./*/name()",
+    "more": "./*[2]",
+    **{
+        f"{image}{name}": path if name else _exact(path)
+        for image, element in (("own", "./*"), ("before", f"./*/{BEFORE}"), ("after", f"./*/{AFTER}"))
+        for name, path in (
+            ("", element),
+            (".nil", f"{element}/@nil"),
+            (".invalid", f"{element}/@invalidData"),
+            (".raw", f"{element}/@rawData"),
+        )
+    },
+    "before.more": f"./*/{BEFORE}[2]",
+    "after.more": f"./*/{AFTER}[2]",
+}  # fmt: skip
+
+# The values of a cell, in the order that ``kernels.cells`` has them in.
+CELL_VALUES: Final = tuple(_COLUMN)
+
+_OF_COLUMNS: Final = _rule(2, COLUMN, RuleType.COLUMN, match="./*", below=())
+_OF_OPERATIONS: Final = _rule(
+    1, "row", RuleType.OPERATION, match="./*", below=(_OF_COLUMNS,)
+)  # fmt: skip
+RULES: Final = (_rule(0, ROOT, RuleType.TRANSACTION, match=f"/{ROOT}/*", below=(_OF_OPERATIONS,)),)

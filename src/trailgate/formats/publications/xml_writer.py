@@ -1,0 +1,723 @@
+"""The options of XML publications that are written.
+
+Operations of one table and type as the pieces of XML rows (event publishing §3).
+
+Messages beside those of rows: the schema of a table before its first row, and large objects after their rows.
+
+Operations to XML publications: the mirror of ``reading``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.rows import grouped
+from trailgate.columnar.temporal import ISO_T, format_times, marked
+from trailgate.errors import EncodeError, OptionError, Where
+from trailgate.formats.publications.xml_elements import (
+    NOTHING,
+    NULL,
+    OTHER,
+    VALUE,
+    ElementPiece,
+    MeasuredElements,
+    escaped,
+    measure,
+)
+from trailgate.formats.publications.xml_schemas import schema_of, type_of
+from trailgate.formats.publications.xml_vocabulary import (
+    AFTER,
+    BEFORE,
+    LARGE_OBJECT,
+    ROOT,
+    ROW,
+    TABLE,
+    TRANSACTION,
+    TYPE_OF,
+    VERSION,
+)
+from trailgate.messages.images import taken
+from trailgate.messages.publishing import (
+    EARLIER,
+    NO_MESSAGES,
+    Cut,
+    Messages,
+    PublishOptions,
+    cut_messages,
+)
+from trailgate.messages.publishing import ROW as ONE_ROW
+from trailgate.model.changes import (
+    BEGIN,
+    DELETE,
+    END,
+    INSERT,
+    KEY_UPDATE,
+    UPDATE,
+    WHOLE,
+    ChangeBatch,
+    ChangeBlock,
+    StateColumn,
+)
+from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.types import Family
+from trailgate.operations.values import Convert, formatter_for
+
+INLINE: Final = "inline"
+MESSAGES: Final = "messages"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XmlPublishOptions(PublishOptions):
+    """How XML publications are written.
+
+    ``database`` is the name of the source (dbName), ``queue`` that of the send queue in schema messages. With ``schemas`` a table's
+    schema message (subSchema) comes before its first row. ``lobs`` is where large objects are: ``inline`` in their rows, or in ``messages`` of their own.
+    """
+
+    database: str = ""
+    queue: str = ""
+    schemas: bool = False
+    lobs: str = INLINE
+
+    def __post_init__(self) -> None:
+        """Raise OptionError for a value that is not allowed."""
+        PublishOptions.__post_init__(self)  # super() does not work in classes with slots
+        if self.lobs not in (INLINE, MESSAGES):
+            raise OptionError(f"lobs is {self.lobs!r}, expected {INLINE} or {MESSAGES}")
+
+
+ROWS = {INSERT: b"insertRow", UPDATE: b"updateRow", KEY_UPDATE: b"updateRow", DELETE: b"deleteRow"}
+_MOST_EXPONENT = 6144  # of a DECFLOAT with 34 digits
+_NIL = b' xsi:nil="1"/>'
+_HINT = "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or publish in the format json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """How a column is written: its start and end tags, and what makes its values texts."""
+
+    column: Column
+    begin: bytes  # up to the name of the type's element
+    type: bytes
+    format: Convert
+
+    @property
+    def end(self) -> bytes:
+        """Return the end tags of the type's element and of the column."""
+        return b"</" + self.type + b"></col>"
+
+
+@dataclass(frozen=True, slots=True)
+class RowPieces:
+    """The pieces of rows, their end tag, and the large objects that are not in them."""
+
+    pieces: list[ElementPiece]
+    end: bytes
+    large: tuple[LargeColumn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LargeColumn:
+    """A column whose values have messages of their own: their texts, and the rows that have one."""
+
+    name: str
+    type: str
+    texts: pa.Array
+    rows: Mask
+
+
+def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPieces:
+    """Return the pieces of operations of one type; ``numbers`` are their rowNum, ``apart``: large objects are not in them.
+
+    Raises EncodeError for what the format cannot hold.
+    """
+    kind = int(block.op_type[0])
+    if kind not in ROWS:
+        problem = "a truncate cannot be published in this format"
+        raise refused(block, 0, problem, "Leave it out, or publish in the format json")
+    owner, _, name = block.table.name.rpartition(".")
+    if not owner:
+        problem = f"the table {block.table.name} has no schema, which a publication names"
+        raise refused(block, 0, problem)
+    names = (escaped(name), escaped(owner), escaped(name))
+    begin = b'<%b subName="%b" srcOwner="%b" srcName="%b" rowNum="' % (ROWS[kind], *names)
+    block, large = _without_large(block) if apart and kind != DELETE else (block, ())
+    pieces = [ElementPiece(numbers, (begin, b'"', b"", b""))]
+    if large:
+        flagged = np.logical_or.reduce([own.rows for own in large])
+        states = np.where(flagged, OTHER, NOTHING).astype(np.uint8)
+        pieces.append(ElementPiece(None, (b"", b"", b"", b' hasLOBCols="1"'), states))
+    make = _of_update if kind in (UPDATE, KEY_UPDATE) else _of_one
+    written = _written_pieces(block.table)
+    pieces.append(ElementPiece(None, (b"", b"", b"", b">"), np.full(len(block), OTHER, np.uint8)))
+    for i, column in enumerate(written):
+        pieces += make(block, i, column)
+    return RowPieces(pieces, b"</" + ROWS[kind] + b">", large)
+
+
+def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeColumn, ...]]:
+    """Return operations without the values after of large objects, and these."""
+    after, large = list(block.after), []
+    for i, column in enumerate(_written_pieces(block.table)):
+        own = after[i]
+        if not column.column.lob_type or own.values is None:
+            continue
+        states = _states(own, len(block))
+        rows: Mask = states == VALUE
+        if not rows.any():
+            continue
+        name = column.column.name
+        befores = rows & (_states(block.before[i], len(block)) != NOTHING)
+        if befores.any():
+            problem = f"large object {name} has a value before, and lob messages have none"
+            raise refused(block, int(np.argmax(befores)), problem, "Set lobs=inline")
+        large.append(LargeColumn(name, column.type.decode(), column.format(own.values), rows))
+        after[i] = StateColumn(own.values, own.is_missing(len(block)) | rows)
+    return replace(block, after=tuple(after)), tuple(large)
+
+
+def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[ElementPiece]:
+    """Yield the piece of a column of inserts or deletes, which have one image."""
+    own = (block.before if block.op_type[0] == DELETE else block.after)[i]
+    _check_key(block, i, own)
+    states = _states(own, len(block))
+    opened = column.begin + column.type
+    literals = (opened + b">", column.end, opened + _NIL + b"</col>", b"")
+    yield ElementPiece(_texts(own, column), literals, states, column.column.name)
+
+
+def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[ElementPiece]:
+    """Yield the pieces of a column of updates: before and after."""
+    before, after, rows = block.before[i], block.after[i], len(block)
+    _check_key(block, i, after)
+    old, new = _states(before, rows), _states(after, rows)
+    alone = (old != NOTHING) & (new == NOTHING)
+    if alone.any():
+        problem = f"column {column.column.name} has a value before and none after, and a publication has both"
+        raise refused(block, int(np.argmax(alone)), problem, _HINT)
+    opened = column.begin + column.type + b">"
+    old[(old == NOTHING) & (new != NOTHING)] = OTHER
+    first = _tag(BEFORE)
+    yield ElementPiece(
+        _texts(before, column),
+        (opened + b"<" + first + b">", b"</" + first + b">", opened + b"<" + first + _NIL, opened),
+        old,
+        column.column.name,
+    )
+    last = _tag(AFTER)
+    yield ElementPiece(
+        _texts(after, column),
+        (
+            b"<" + last + b">",
+            b"</" + last + b">" + column.end,
+            b"<" + last + _NIL + column.end,
+            b"",
+        ),
+        new,
+        column.column.name,
+    )
+
+
+def _tag(name: str) -> bytes:
+    return name.encode()
+
+
+def _states(column: StateColumn, rows: int) -> Octets:
+    if column.values is None:
+        return np.full(rows, NOTHING, np.uint8)
+    found = np.full(rows, VALUE, np.uint8)
+    if column.values.null_count:
+        found[column.values.is_null().to_numpy(zero_copy_only=False)] = NULL
+    if column.missing is not None:
+        found[column.missing] = NOTHING
+    return found
+
+
+def _texts(column: StateColumn, written: _Written) -> pa.Array | None:
+    return None if column.values is None else written.format(column.values)
+
+
+def _check_key(block: ChangeBlock, i: int, column: StateColumn) -> None:
+    if not block.table.columns[i].key:
+        return
+    missing: Mask = column.is_missing(len(block))
+    if missing.any():
+        name = block.table.columns[i].name
+        raise refused(block, int(np.argmax(missing)), f"key column {name} is missing", _HINT)
+
+
+@lru_cache(TABLES)
+def _written_pieces(table: Table) -> tuple[_Written, ...]:
+    return tuple(map(_column, table.columns))
+
+
+def _column(column: Column) -> _Written:
+    key = b' isKey="1"' if column.key else b""
+    begin = b'<col name="%b"%b><' % (escaped(column.name), key)
+    return _Written(column, begin, type_of(column).encode(), _formatter(column))
+
+
+def _formatter(column: Column) -> Convert:
+    """Return what makes a column's texts: lexical forms of XML schemas."""
+    plain = formatter_for(column)
+    if column.family is Family.DATETIME and not column.zoned:
+        return lambda values: marked(values, ISO_T)
+    if column.family is Family.NUMBER_TEXT:
+        return lambda values: _without_exponents(plain(values))
+    if column.family is Family.FLOAT:
+        return lambda values: _special(plain(values), values)
+    return plain
+
+
+def _without_exponents(texts: pa.Array) -> pa.Array:
+    """Return numbers as digits: the published schema has no exponents in decimal and decfloat."""
+    with_one = pc.fill_null(pc.match_substring_regex(texts, "^[-+]?[0-9.]+[eE]"), False)
+    if not pc.any(with_one, min_count=0).as_py():
+        return texts
+    rows = np.flatnonzero(np.asarray(with_one))
+    found = []
+    for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
+        number = Decimal(text)
+        if abs(number.adjusted()) > _MOST_EXPONENT:
+            problem = (
+                f"the number has an exponent above {_MOST_EXPONENT}, which no number of Db2 has"
+            )
+            raise EncodeError(problem, where=Where(record=row, raw=text.encode()))
+        found.append(f"{number:f}")
+    return pc.replace_with_mask(texts, with_one, pa.array(found, texts.type))
+
+
+def _special(texts: pa.Array, values: pa.Array) -> pa.Array:
+    """Return floats as XML schemas write them: INF, -INF and NaN."""
+    if pc.all(pc.is_finite(values), min_count=0).as_py() in (True, None):
+        return texts
+    for word, own in (("inf", "INF"), ("nan", "NaN")):
+        texts = pc.replace_substring(texts, word, own)
+    return texts
+
+
+def refused(block: ChangeBlock, row: int, problem: str, hint: str = "") -> EncodeError:
+    """Return the error of an operation."""
+    place = block.position[row].as_py()
+    return EncodeError(f"{problem} (operation at {place})", hint=hint).located(
+        table=block.table.name
+    )
+
+
+_LONGEST: Final = 6  # bytes of a reference
+_SERVER: Final = 'dbServerType="QDB2" dbRelease="" dbInstance="" capRelease=""'
+
+
+@dataclass(frozen=True, slots=True)
+class _Large:
+    """A large object: the order of its operation in the batch, and its messages."""
+
+    order: int
+    bodies: tuple[bytes, ...]
+
+
+class ExtraMessages:
+    """Makes these messages and puts them among those of rows; ``around`` makes a message of its element."""
+
+    def __init__(self, options: XmlPublishOptions, around: Callable[[bytes], bytes]) -> None:
+        self.options, self._around = options, around
+        self._described: dict[str, Table] = {}
+        self._large: list[_Large] = []
+        self._after_held: list[bytes] = []  # large objects of the message that is held
+
+    def add_large(self, block: ChangeBlock, columns: Sequence[LargeColumn], numbers: Longs) -> None:
+        """Take the large objects of operations, whose numbers in their transactions are given."""
+        common = _common(block.table)
+        for column in columns:
+            for row in np.flatnonzero(column.rows).tolist():
+                text = column.texts[row].as_py()
+                given = f'{common} rowNum="{int(numbers[row])}" colName="{_written_message(column.name)}"'
+                try:
+                    bodies = tuple(self._parts(given, column.type, text))
+                except EncodeError as error:
+                    raise error.located(table=block.table.name, field=column.name) from None
+                self._large.append(_Large(int(block.order[row]), bodies))
+
+    def _parts(self, given: str, kind: str, text: str) -> Iterator[bytes]:
+        """Yield the messages of a large object, each with as much of it as fits."""
+        binary = TYPE_OF[kind].binary
+        total = len(text) // 2 if binary else len(text.encode())
+        overhead = len(self._message(given, kind, "", total, total, last=True)) + 4
+        room = (
+            (self.options.max_message_bytes - overhead)
+            // (2 if binary else _LONGEST)
+            * (2 if binary else 1)
+        )
+        if room < 1:
+            problem = "a message of max_message_bytes has no room for a part of a large object"
+            raise EncodeError(problem, hint="Set max-message-bytes")
+        for begin in range(0, max(1, len(text)), room):
+            part = text[begin : begin + room]
+            size = len(part) // 2 if binary else len(part.encode())
+            last = begin + room >= len(text)
+            yield self._message(given, kind, part, size, total, last=last)
+
+    def _message(
+        self, given: str, kind: str, part: str, size: int, total: int, *, last: bool
+    ) -> bytes:
+        sizes = f'totalDataLen="{total}" dataLen="{size}"'
+        inner = f'<{LARGE_OBJECT} isLast="{int(last)}" {given} {sizes}><{kind}>'.encode()
+        return self._around(inner + escaped(part) + f"</{kind}></{LARGE_OBJECT}>".encode())
+
+    def among(
+        self, messages: Messages, blocks: Sequence[ChangeBlock], message: Longs, complete: int
+    ) -> Messages:
+        """Return messages with those that belong before and after them; ``message`` is that of each operation.
+
+        What belongs to a message that is not ``complete`` waits.
+        """
+        after: dict[int, list[bytes]] = {}
+        if self._after_held:
+            after[0], self._after_held = self._after_held, []
+        for own in sorted(self._large, key=lambda each: each.order):
+            after.setdefault(int(message[own.order]), []).extend(own.bodies)
+        self._large = []
+        before = self._schemas(blocks, message)
+        self._after_held = after.pop(complete, [])
+        early = before.pop(complete, [])
+        if not (after or before or early):
+            return messages
+        bodies: list[pa.Array] = []
+        orders: list[Longs] = []
+        for number in range(complete):
+            for own_bodies in (before.get(number), [None], after.get(number)):
+                for body in own_bodies or ():
+                    own = messages.bodies.slice(number, 1) if body is None else _one(body)
+                    bodies.append(own)
+                    orders.append(messages.order[number : number + 1])
+        for body in early:
+            bodies.append(_one(body))
+            orders.append(np.array([int(np.argmax(message == complete))]))
+        if not bodies:
+            return messages
+        return Messages(pa.concat_arrays(bodies), np.concatenate(orders))
+
+    def with_held(self, messages: Messages) -> Messages:
+        """Return the message that was held with the large objects of its rows."""
+        extra, self._after_held = self._after_held, []
+        bodies = pa.concat_arrays([messages.bodies, *map(_one, extra)])
+        return Messages(bodies, np.repeat(messages.order, len(bodies)))
+
+    def _schemas(self, blocks: Sequence[ChangeBlock], message: Longs) -> dict[int, list[bytes]]:
+        """Return the schemas that come before each message: of tables that were not described so before."""
+        found: dict[int, list[bytes]] = {}
+        if not self.options.schemas:
+            return found
+        for block in sorted(blocks, key=lambda each: int(each.order.min())):
+            table = block.table
+            if self._described.get(table.name) != table:
+                self._described[table.name] = table
+                own = self._schema(table)
+                found.setdefault(int(message[block.order.min()]), []).append(own)
+        return found
+
+    def _schema(self, table: Table) -> bytes:
+        queue = _written_message(self.options.queue)
+        inner = f'<{TABLE} {_common(table)} sendQName="{queue}" {_SERVER}>'.encode()
+        return self._around(inner + schema_of(table) + f"</{TABLE}>".encode())
+
+
+def _common(table: Table) -> str:
+    owner, _, name = table.name.rpartition(".")
+    return f'subName="{_written_message(name)}" srcOwner="{_written_message(owner)}" srcName="{_written_message(name)}"'
+
+
+def _written_message(text: str) -> str:
+    return escaped(text).decode()
+
+
+def _one(body: bytes) -> pa.Array:
+    return pa.array([body], pa.large_binary())
+
+
+NAMESPACE: Final = b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+_DIGITS: Final = 20  # of a segment's number
+_TIME: Final = 26
+
+
+@dataclass(frozen=True, slots=True)
+class _Envelope:
+    """The attributes of a message: columns of one slot a message."""
+
+    csn: pa.Array
+    time: pa.Array
+    owner: pa.Array
+    name: pa.Array
+
+    def slice(self, at: int) -> _Envelope:
+        """Return those of one message."""
+        return _Envelope(*(own.slice(at, 1) for own in self.columns))
+
+    @property
+    def columns(self) -> tuple[pa.Array, ...]:
+        """Return the columns."""
+        return self.csn, self.time, self.owner, self.name
+
+    def followed_by(self, other: _Envelope) -> _Envelope:
+        """Return the attributes of these messages and others."""
+        pairs = zip(self.columns, other.columns, strict=True)
+        return _Envelope(*(pa.concat_arrays(pair) for pair in pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A message that is not complete: its rows so far, attributes, and number in its transaction, from 0 on."""
+
+    rows: Octets
+    envelope: _Envelope
+    number: int
+
+
+class XmlWriter:
+    """Writes XML publications; the message of an open transaction is held until it is full or the transaction ends."""
+
+    def __init__(self, options: XmlPublishOptions) -> None:
+        self.options = options
+        self._single = options.content == ONE_ROW
+        self._held: _Open | None = None
+        self._count = 0  # rows of the open transaction
+        self._extra = ExtraMessages(options, self._around)
+
+    def write(self, batch: ChangeBatch) -> Messages:
+        """Return the messages that are complete with this batch; raises EncodeError for what the format cannot hold."""
+        if not batch.rows:
+            return NO_MESSAGES
+        return _Batch(self, batch).messages()
+
+    def finish(self) -> Messages:
+        """Return the message that was held; its transaction has not ended."""
+        if self._held is None:
+            return NO_MESSAGES
+        held, self._held = self._held, None
+        heads = self.heads(held.envelope, np.array([held.number]), np.zeros(1, bool))
+        body = _written(heads, [held.rows], self.tail)
+        bodies = pa.array([body], pa.large_binary())
+        return self._extra.with_held(Messages(bodies, np.array([EARLIER])))
+
+    @property
+    def tail(self) -> bytes:
+        """Return what ends a message of rows."""
+        return f"</{ROW if self._single else TRANSACTION}></{ROOT}>".encode()
+
+    def _around(self, inner: bytes) -> bytes:
+        """Return a message with an element in its root."""
+        return self._root() + inner + f"</{ROOT}>".encode()
+
+    def _root(self) -> bytes:
+        return b'<?xml version="1.0" encoding="UTF-8"?><%b %b version="%b" dbName="%b">' % (
+            ROOT.encode(), NAMESPACE, VERSION.encode(), escaped(self.options.database),
+        )  # fmt: skip
+
+    def heads(self, envelope: _Envelope, numbers: Longs, last: Mask) -> MeasuredElements:
+        """Return what begins messages; ``numbers`` are those in their transactions, ``last`` states which end them."""
+        count = len(numbers)
+        kind = (ROW if self._single else TRANSACTION).encode()
+        segment = (
+            ()
+            if self._single
+            else (_piece(pc.cast(pa.array(numbers + 1), pa.string()), b' segmentNum="'),)
+        )
+        pieces = (
+            _piece(pa.array(np.where(last, "1", "0")), self._root() + b"<" + kind + b' isLast="'),
+            *segment,
+            _piece(envelope.csn, b' cmitLSN="'),
+            _piece(envelope.time, b' cmitTime="'),
+            _piece(envelope.owner, b' authID="'),
+            _piece(envelope.name, b' planName="'),
+        )
+        return measure(pieces, b">", count)
+
+    def overhead(self, block: ChangeBlock) -> int:
+        """Return how many bytes a message of these operations has at most beside its rows."""
+        longest = sum(
+            pc.max(pc.binary_length(own)).as_py() or 0
+            for own in (block.csn, block.tx_id, block.tx_owner, block.tx_name)
+            if own is not None and len(own)
+        )
+        fixed = len(self._root()) + len(self.tail) + _DIGITS + _TIME + 100
+        return fixed + _LONGEST * longest
+
+
+class _Batch:
+    """The messages of one batch."""
+
+    def __init__(self, writer: XmlWriter, batch: ChangeBatch) -> None:
+        self.writer, self.batch = writer, batch
+        self.blocks = [block for own in batch.blocks for block in _of_one_type(own)]
+        self.marks = batch.tx_indicators()
+        self.begins: Mask = (self.marks == BEGIN) | (self.marks == WHOLE)
+        self.number = self._numbers()
+
+    def _numbers(self) -> Longs:
+        """Return each operation's number in its transaction, from 1 on."""
+        rows = np.arange(self.batch.rows)
+        begin = np.maximum.accumulate(np.where(self.begins, rows, -1))
+        found: Longs = np.where(begin >= 0, rows - begin, rows + self.writer._count) + 1  # noqa: SLF001  the batch's own writer
+        self.writer._count = 0 if self._ended() else int(found[-1])  # noqa: SLF001
+        return found
+
+    def _ended(self) -> bool:
+        return int(self.marks[-1]) in (END, WHOLE)
+
+    def messages(self) -> Messages:
+        """Return the messages that are complete, and hold the last one where its transaction continues."""
+        writer, options = self.writer, self.writer.options
+        measured = [self._measured(block) for block in self.blocks]
+        sizes = np.empty(self.batch.rows, np.int64)
+        for block, rows in zip(self.blocks, measured, strict=True):
+            sizes[block.order] = rows.sizes
+        held, writer._held = writer._held, None  # noqa: SLF001
+        overhead = max(map(writer.overhead, self.blocks))
+        cut = cut_messages(
+            sizes,
+            self.begins,
+            options,
+            held=-1 if held is None else len(held.rows) + overhead,
+            number=0 if held is None else held.number,
+            overhead=overhead,
+        )
+        return self._taken(cut, measured, sizes, held)
+
+    def _measured(self, block: ChangeBlock) -> MeasuredElements:
+        numbers = pc.cast(pa.array(self.number[block.order]), pa.string())
+        apart = self.writer.options.lobs == MESSAGES
+        own = row_pieces(block, numbers, apart=apart)
+        if own.large:
+            self.writer._extra.add_large(block, own.large, self.number[block.order])  # noqa: SLF001
+        try:
+            return measure(own.pieces, own.end, len(block))
+        except EncodeError as error:
+            place = block.position[error.where.record or 0].as_py()
+            error.problem = f"{error.problem} (operation at {place})"
+            raise error.located(table=block.table.name) from None
+
+    def _taken(
+        self, cut: Cut, measured: list[MeasuredElements], sizes: Longs, held: _Open | None
+    ) -> Messages:
+        writer, before = self.writer, held is not None
+        first = np.append(
+            np.zeros(int(before), np.int64), cut.first
+        )  # of each message, in the batch
+        ends = np.append(first[1:], len(sizes))
+        numbers = np.append([held.number] if held else np.zeros(0, np.int64), cut.segment).astype(
+            np.int64
+        )
+        envelope = self._envelope(cut.first)
+        if held is not None:
+            envelope = held.envelope.followed_by(envelope)
+        old = np.zeros(len(first), np.int64)
+        old[: int(before)] = len(held.rows) if held else 0
+        whole = writer._single or self._ended()  # noqa: SLF001
+        heads = writer.heads(envelope, numbers, self._last(ends, before=before))
+        tail = np.frombuffer(writer.tail, np.uint8)
+        total = np.concatenate([[0], np.cumsum(sizes)])
+        own = heads.sizes + old + total[ends] - total[first] + len(tail)
+        bounds = np.concatenate([[0], np.cumsum(own)])
+        out = np.empty(int(bounds[-1]), np.uint8)
+        begin = bounds[:-1] + heads.sizes
+        heads.write(bounds[:-1], out)
+        if held is not None:
+            out[begin[0] : begin[0] + len(held.rows)] = held.rows
+        message = np.repeat(np.arange(len(first)), ends - first)
+        to = begin[message] + old[message] + total[:-1] - total[first][message]
+        for block, rows in zip(self.blocks, measured, strict=True):
+            rows.write(to[block.order], out)
+        out[(bounds[1:, None] - len(tail)) + np.arange(len(tail))] = tail
+        order = first.copy()
+        order[: int(before)] = EARLIER
+        complete = len(first) if whole else len(first) - 1
+        if not whole:
+            rows_end = int(bounds[-1]) - len(tail)
+            kept = out[int(begin[-1]) : rows_end].copy()
+            writer._held = _Open(kept, envelope.slice(len(first) - 1), int(numbers[-1]))  # noqa: SLF001
+        bodies = _bodies(out, bounds[: complete + 1])
+        return writer._extra.among(  # noqa: SLF001
+            Messages(bodies, order[:complete]), self.blocks, message, complete
+        )
+
+    def _last(self, ends: Longs, *, before: bool) -> Mask:
+        """Return which messages end their transaction."""
+        found = np.zeros(len(ends), bool)
+        some = ends > 0
+        found[some] = np.isin(self.marks[ends[some] - 1], (END, WHOLE))
+        if before and ends[0] == 0:
+            found[0] = bool(self.begins[0])  # another one begins
+        return found
+
+    def _envelope(self, first: Longs) -> _Envelope:
+        """Return the attributes of messages by their first operations."""
+        place = np.empty(self.batch.rows, np.int64)
+        place[np.concatenate([block.order for block in self.blocks])] = np.arange(self.batch.rows)
+        which = pa.array(place[first])
+
+        def picked(own: Callable[[ChangeBlock], pa.Array]) -> pa.Array:
+            return pa.concat_arrays([own(block) for block in self.blocks]).take(which)
+
+        times = np.concatenate([block.op_ts for block in self.blocks])[place[first]]
+        return _Envelope(
+            picked(_positions),
+            format_times(times, ISO_T),
+            picked(lambda block: _optional(block.tx_owner, block)),
+            picked(lambda block: _optional(block.tx_name, block)),
+        )
+
+
+def _of_one_type(block: ChangeBlock) -> Iterator[ChangeBlock]:
+    """Yield the operations of a block by type."""
+    if not len(block):
+        return
+    if (block.op_type == block.op_type[0]).all():
+        yield block
+        return
+    for _, rows in grouped(block.op_type.astype(np.int64)):
+        yield taken(block, rows)
+
+
+def _positions(block: ChangeBlock) -> pa.Array:
+    """Return the log positions of commits: commit sequence numbers, or the ids of transactions.
+
+    Raises EncodeError for an operation that has neither: nothing would tell its transaction from the next one.
+    """
+    found = block.csn if not block.csn.null_count else pc.coalesce(block.csn, block.tx_id)
+    if found.null_count:
+        row = int(np.argmax(found.is_null().to_numpy(zero_copy_only=False)))
+        problem = "the operation has no transaction id and no commit sequence number"
+        raise refused(block, row, problem, "A publication has one of them")
+    return found
+
+
+def _optional(own: pa.Array | None, block: ChangeBlock) -> pa.Array:
+    return pa.nulls(len(block), pa.string()) if own is None else own
+
+
+def _piece(values: pa.Array, before: bytes) -> ElementPiece:
+    """Return the piece of an attribute; it is not there where it is null."""
+    return ElementPiece(values, (before, b'"', b"", b""))
+
+
+def _written(heads: MeasuredElements, rows: list[Octets], tail: bytes) -> bytes:
+    """Return one message."""
+    head = np.empty(int(heads.sizes[0]), np.uint8)
+    heads.write(np.zeros(1, np.int64), head)
+    return b"".join([head.tobytes(), *(own.tobytes() for own in rows), tail])
+
+
+def _bodies(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:
+    offsets = pa.py_buffer(np.ascontiguousarray(bounds, np.int64))
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(bounds) - 1, [None, offsets, pa.py_buffer(data)]
+    )

@@ -1,0 +1,1 @@
+"""XML messages by rules (capture properties §7)."""

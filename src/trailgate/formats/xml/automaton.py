@@ -1,0 +1,474 @@
+"""Rules compiled to tables that the scanner follows: states over element names, and what is done in each.
+
+The path of a rule's match is joined to those of the rules above it: a pattern of steps from the document. A state is
+the set of patterns' steps that an element has reached. Predicates of a tag choose among states once its attributes are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Offsets
+from trailgate.formats.xml.kernels.names import (
+    ACTION,
+    ANCHORS,
+    BY_ATTRIBUTE,
+    BY_POSITION,
+    CHOICE,
+    COLUMNS,
+    DOCUMENT,
+    FIELD,
+    HEADS,
+    KIND,
+    OPERATIONS,
+    OUTER,
+    PHASES,
+    PREDICATE,
+    What,
+)
+from trailgate.formats.xml.rules import ANY, Part, Path, Predicate, Rule, RuleType, Step
+from trailgate.messages.properties import ValueSource
+
+_MOST_STATES: Final = 4096
+_MOST_CELLS: Final = 1 << 22  # states by names
+_MOST_PREDICATES: Final = 8  # of one tag: its states are as many as their subsets
+KINDS: Final = 4
+
+Pattern = tuple[Step, ...]
+State = frozenset[tuple[int, int]]  # patterns, and how many of its steps are done
+Condition = tuple[str, str, tuple[Predicate, ...]]
+
+
+class NotForScannerError(Exception):
+    """Rules that only the general way applies; the text names the construct."""
+
+
+class Phase(IntEnum):
+    """When an action is done: at a start tag in this order, or at the end tag."""
+
+    OPEN = 0
+    START = 1
+    ATTRIBUTE = 2
+    END = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """A value that is found from an element around the rule's: in the slot ``theirs`` of the anchor that ``pointer`` of a record names."""
+
+    kind: int
+    rule: int
+    name: str
+    pointer: int
+    theirs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Automaton:
+    """The tables of rules; ``kernels.layout`` describes their rows.
+
+    ``slots`` are the properties that records of each kind have places for, and the fields of these; ``widths`` are how many fields
+    each kind has.
+    ``nests`` states that matches may lie within others, so that records do not come in the order of operations.
+    """
+
+    elements: tuple[str, ...]
+    attributes: tuple[str, ...]
+    step: Offsets
+    choices: Longs
+    outcomes: Longs
+    predicates: Longs
+    bounds: Longs
+    actions: Longs
+    literals: bytes
+    slots: tuple[Mapping[str, int], ...]
+    widths: tuple[int, ...]
+    anchored: tuple[Anchored, ...]
+    instances: int
+    counters: int
+    nests: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Placed:
+    """A rule with the pattern of its elements, and its record of each kind."""
+
+    pattern: Pattern
+    instances: dict[int, int]
+
+
+def compile_rules(rules: Sequence[Rule]) -> Automaton:
+    """Return the tables of rules; raises NotForScannerError for what the scanner does not follow."""
+    actions = _Actions()
+    for rule in rules:
+        actions.add(rule, _Placed((), {}))
+    return _Tables(actions).automaton(nests=_may_nest(rules))
+
+
+def _may_nest(rules: Sequence[Rule]) -> bool:
+    """Return whether operations may begin within others that their rules list before them."""
+    makers = [rule for rule in rules if rule.type is not RuleType.COLUMN]
+    over = [rule for rule in makers if any(r.type is RuleType.OPERATION for r in rule.subrules)]
+    if over and len(makers) > 1:
+        return True
+    anywhere = any(step.anywhere for rule in over for step in _steps(rule))
+    return anywhere or any(_may_nest(rule.subrules) for rule in over)
+
+
+def _steps(rule: Rule) -> Pattern:
+    return () if rule.match is None else rule.match.steps
+
+
+@dataclass(slots=True)
+class _Actions:
+    """The actions of rules, by the pattern of the elements that they are done at."""
+
+    rows: dict[Pattern, list[tuple[Phase, tuple[int, ...]]]] = field(default_factory=dict)
+    slots: list[dict[object, int]] = field(default_factory=lambda: [{} for _ in range(KINDS)])
+    kinds: list[int] = field(default_factory=list)  # of each instance
+    anchors: dict[Pattern, int] = field(default_factory=dict)
+    pointers: list[int] = field(default_factory=lambda: [0] * KINDS)
+    anchored: list[Anchored] = field(default_factory=list)
+    attributes: dict[str, int] = field(default_factory=dict)
+    literals: bytearray = field(default_factory=bytearray)
+
+    def add(self, rule: Rule, above: _Placed) -> None:
+        """Add the actions of a rule and of those below it."""
+        own = _steps(rule)
+        if rule.match is not None and rule.match.up:
+            raise NotForScannerError("a match that begins with ..")
+        placed = _Placed(above.pattern + own, {})
+        self._check(own)
+        if not placed.pattern and {OPERATIONS, COLUMNS} & set(_kinds(rule)):
+            raise NotForScannerError("an operation or column of the whole message")
+        for kind in _kinds(rule):
+            placed.instances[kind] = instance = self._instance(kind)
+            owner = above.instances.get(OPERATIONS if kind == COLUMNS else OUTER, -1)
+            level = self._level(above.pattern, own) if owner >= 0 else 0
+            opens = rule.type is RuleType.TRANSACTION
+            row = (What.RECORD, instance, level, owner, kind, rule.number, int(opens))
+            self._act(placed.pattern, Phase.OPEN, row)
+            if kind == OPERATIONS:
+                self._act(placed.pattern, Phase.END, (What.CLOSE, instance, 0, 0, kind))
+        for name, source in rule.values.items():
+            if isinstance(source, Path):
+                self._value(rule, placed, name, source)
+            elif name.endswith("value"):
+                self._literal(placed, name, source)
+        for subrule in rule.subrules:
+            self.add(subrule, placed)
+
+    def _instance(self, kind: int) -> int:
+        self.kinds.append(kind)
+        return len(self.kinds) - 1
+
+    def _act(self, pattern: Pattern, phase: Phase, row: tuple[int, ...]) -> None:
+        self.rows.setdefault(pattern, []).append((phase, row))
+
+    def _check(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            if step.name.prefix or any(p.attribute.prefix for p in step.predicates):
+                raise NotForScannerError("a prefix")
+            if any(p.part is Part.TEXT for p in step.predicates):
+                raise NotForScannerError("a predicate of a text")
+
+    @staticmethod
+    def _level(over: Pattern, steps: Pattern) -> int:
+        """Return where the element of ``over`` is, seen from one that steps lead to from it.
+
+        That is so many levels up, or a fixed depth as -1 - depth.
+        """
+        if not any(step.anywhere for step in steps):
+            return len(steps)
+        if not any(step.anywhere for step in over):
+            return -1 - len(over)
+        raise NotForScannerError("// below //")
+
+    def _literal(self, placed: _Placed, name: str, source: ValueSource) -> None:
+        data = source.name.encode()
+        for kind, instance in placed.instances.items():
+            slot = self._slot(kind, name)
+            row = (What.LITERAL, instance, 0, slot, kind, len(self.literals), len(data))
+            self._act(placed.pattern, Phase.START, row)
+        self.literals += data
+
+    def _slot(self, kind: int, name: object) -> int:
+        return self.slots[kind].setdefault(name, len(self.slots[kind]))
+
+    def _value(self, rule: Rule, placed: _Placed, name: str, path: Path) -> None:
+        """Add what finds a value: for the rule's own records, or for the anchor that a path begins at."""
+        self._check(path.steps)
+        over, pattern = placed.pattern, placed.pattern
+        for kind in placed.instances:
+            self._slot(kind, name)
+        if path.absolute:
+            over = ()
+        elif path.up > len(pattern):
+            return  # above the document there is nothing
+        elif path.up:
+            over = pattern[: len(pattern) - path.up]
+            if any(step.anywhere for step in pattern[len(over) :]):
+                raise NotForScannerError(".. above //")
+        level = self._level(over, path.steps)
+        if not (path.absolute or path.up):
+            for kind, instance in placed.instances.items():
+                self._found(
+                    over + path.steps, path, (instance, level, self._slot(kind, name), kind)
+                )
+            return
+        anchor = self._anchor(over)
+        slot = self._slot(ANCHORS, (rule.number, name))
+        self._found(over + path.steps, path, (anchor, level, slot, ANCHORS))
+        for kind, instance in placed.instances.items():
+            mine = {a.name for a in self.anchored if (a.rule, a.kind) == (rule.number, kind)}
+            pointer = len(mine)
+            self.pointers[kind] = max(self.pointers[kind], pointer + 1)
+            self.anchored.append(Anchored(kind, rule.number, name, pointer, slot))
+            up = DOCUMENT if path.absolute else path.up
+            row = (What.POINT, instance, 0, pointer, kind, anchor, up)
+            self._act(pattern, Phase.START, row)
+
+    def _anchor(self, pattern: Pattern) -> int:
+        if pattern not in self.anchors:
+            self.anchors[pattern] = anchor = self._instance(ANCHORS)
+            self._act(pattern, Phase.OPEN, (What.RECORD, anchor, 0, -1, ANCHORS, -1))
+        return self.anchors[pattern]
+
+    def _found(self, pattern: Pattern, path: Path, place: tuple[int, int, int, int]) -> None:
+        """Add the action that stores what a path's accessor gives; ``place`` is instance, level, slot and kind."""
+        part = None if path.accessor is None else path.accessor.part
+        if part is Part.ATTRIBUTE:
+            assert path.accessor is not None
+            if path.accessor.attribute.prefix:
+                raise NotForScannerError("a prefix")
+            letter = self.attribute(path.accessor.attribute.local)
+            self._act(pattern, Phase.ATTRIBUTE, (letter, *place))
+        elif part in _ENDING:
+            if any(step.anywhere for step in path.steps):
+                raise NotForScannerError("text below //")
+            self._act(pattern, Phase.END, (_ENDING[part], *place))
+        else:
+            self._act(pattern, Phase.START, (_STARTING[part], *place))
+
+    def field(self, kind: int, slot: int) -> int:
+        """Return the field of a record that a slot begins at."""
+        return HEADS[kind] + self.pointers[kind] + 2 * slot
+
+    def placed(self, phase: Phase, row: tuple[int, ...]) -> tuple[int, ...]:
+        """Return an action with the field of a record for its slot or pointer."""
+        what, slot, kind = row[0], row[FIELD], row[KIND]
+        if phase is not Phase.ATTRIBUTE:
+            if what in {What.RECORD, What.CLOSE}:
+                return row
+            if what == What.POINT:
+                return *row[:FIELD], HEADS[kind] + slot, *row[FIELD + 1 :]
+        return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
+
+    def attribute(self, name: str) -> int:
+        """Return the number of an attribute's name, from 1."""
+        return self.attributes.setdefault(name, len(self.attributes) + 1)
+
+
+_ENDING: Final[dict[Part | None, What]] = {
+    Part.TEXT: What.TEXT,
+    Part.EXACT_TEXT: What.EXACT_TEXT,
+    Part.CONTENT: What.CONTENT,
+}
+_STARTING: Final[dict[Part | None, What]] = {
+    None: What.EXISTS,
+    Part.NAME: What.NAME,
+    Part.POSITION: What.POSITION,
+}
+
+
+def _kinds(rule: Rule) -> Iterator[int]:
+    """Yield the kinds of records that a rule's match has."""
+    if rule.type is RuleType.COLUMN:
+        yield COLUMNS
+    elif rule.type is RuleType.OPERATION and not rule.groups:
+        yield OPERATIONS
+    if (
+        any(subrule.type is RuleType.OPERATION for subrule in rule.subrules)
+        or rule.type is RuleType.TRANSACTION
+    ):
+        yield OUTER
+
+
+class _Tables:
+    """Makes states of the patterns that actions have."""
+
+    def __init__(self, actions: _Actions) -> None:
+        self.actions = actions
+        self.patterns = list(actions.rows)
+        self.literals = bytearray(actions.literals)
+        self.elements = sorted({name for steps in self.patterns for name in _names(steps)})
+        self.letters = {name: i for i, name in enumerate(self.elements, 1)}
+        self.states: dict[State, int] = {}
+        self.choices: list[tuple[int, ...]] = []
+        self.outcomes: list[int] = []
+        self.predicates: list[tuple[int, ...]] = []
+        self.counters: dict[Condition, int] = {}
+
+    def automaton(self, *, nests: bool) -> Automaton:
+        """Return the tables of all states that can be reached."""
+        self._state(frozenset((pattern, 0) for pattern in range(len(self.patterns))))
+        rows: list[list[int]] = []
+        while len(rows) < len(self.states):
+            rows.append(self._row(list(self.states)[len(rows)]))
+            if len(self.states) * (len(self.elements) + 1) > _MOST_CELLS:
+                raise NotForScannerError("too many names")
+        bounds, actions = self._acts()
+        own = self.actions
+        kinds = range(KINDS)
+        return Automaton(
+            elements=tuple(self.elements),
+            attributes=tuple(own.attributes),
+            step=np.array(rows, np.int32).reshape(-1),
+            choices=_table(self.choices, CHOICE),
+            outcomes=np.array(self.outcomes or [0], np.int64),
+            predicates=_table(self.predicates, PREDICATE),
+            bounds=bounds,
+            actions=_table(actions, ACTION),
+            literals=bytes(self.literals),
+            slots=tuple(
+                {str(name): own.field(kind, slot) for name, slot in own.slots[kind].items()}
+                for kind in kinds
+            ),
+            widths=tuple(own.field(kind, len(own.slots[kind])) for kind in kinds),
+            anchored=tuple(
+                replace(
+                    each,
+                    pointer=HEADS[each.kind] + each.pointer,
+                    theirs=own.field(ANCHORS, each.theirs),
+                )
+                for each in own.anchored
+            ),
+            instances=len(own.kinds),
+            counters=len(self.counters),
+            nests=nests,
+        )
+
+    def _state(self, state: State) -> int:
+        if len(self.states) >= _MOST_STATES:
+            raise NotForScannerError("too many states")
+        return self.states.setdefault(state, len(self.states))
+
+    def _row(self, state: State) -> list[int]:
+        """Return the states after an element of each name; 0 is every other name."""
+        next_steps = [self.patterns[p][i : i + 1] for p, i in state]
+        names = {name for steps in next_steps for name in _names(steps)}
+        row = [self._after(state, None)] * (len(self.elements) + 1)
+        for name in sorted(names):
+            row[self.letters[name]] = self._after(state, name)
+        return row
+
+    def _after(self, state: State, name: str | None) -> int:
+        """Return the state after an element of a name, or -1 - the choice that predicates make."""
+        sure: set[tuple[int, int]] = set()
+        chosen: list[tuple[tuple[int, int] | None, list[Condition]]] = []
+        for pattern, done in sorted(state):
+            if done == len(self.patterns[pattern]):
+                continue
+            step = self.patterns[pattern][done]
+            if step.anywhere:
+                sure.add((pattern, done))
+            if step.name.local not in {ANY.local, name}:
+                continue
+            conditions, reached = _conditions(step, name)
+            if conditions:
+                chosen.append(((pattern, done + 1) if reached else None, conditions))
+            elif reached:
+                sure.add((pattern, done + 1))
+        if not chosen:
+            return self._state(frozenset(sure))
+        return self._choice(frozenset(sure), chosen)
+
+    def _choice(
+        self, sure: State, chosen: Sequence[tuple[tuple[int, int] | None, list[Condition]]]
+    ) -> int:
+        keys = list(dict.fromkeys(key for _, conditions in chosen for key in conditions))
+        if len(keys) > _MOST_PREDICATES:
+            raise NotForScannerError("too many predicates of one element")
+        needed = dict.fromkeys(keys, 0)
+        for _, conditions in chosen:
+            bits = 0
+            for key in conditions:
+                needed[key] = bits if key[0] else 0
+                bits |= 1 << keys.index(key)
+        first, outcome = len(self.predicates), len(self.outcomes)
+        self.predicates += [self._predicate(key, needed[key]) for key in keys]
+        self.outcomes += [0] * (1 << len(keys))
+        for mask in range(1 << len(keys)):
+            hold = {key for bit, key in enumerate(keys) if mask >> bit & 1}
+            more = {
+                to for to, conditions in chosen if to is not None and hold.issuperset(conditions)
+            }
+            self.outcomes[outcome + mask] = self._state(sure | more)
+        self.choices.append((first, len(keys), outcome))
+        return -len(self.choices)
+
+    def _predicate(self, key: Condition, needed: int) -> tuple[int, ...]:
+        counted, value, _ = key
+        if counted:
+            counter = self.counters.setdefault(key, len(self.counters))
+            return BY_POSITION, counter, int(value), needed
+        name, _, text = value.partition("=")
+        data = text.encode()
+        start = len(self.literals)
+        self.literals += data
+        return BY_ATTRIBUTE, self.actions.attribute(name), start, start + len(data)
+
+    def _acts(self) -> tuple[Longs, list[tuple[int, ...]]]:
+        """Return the bounds of each state's actions, by phase, and the actions."""
+        bounds, rows = [0], []
+        for state in self.states:
+            ended = sorted(p for p, done in state if done == len(self.patterns[p]))
+            mine = [each for p in ended for each in self.actions.rows[self.patterns[p]]]
+            for phase in Phase:
+                own = [row for when, row in mine if when is phase]
+                if phase is Phase.OPEN:
+                    own.sort(key=lambda row: row[5])
+                elif phase is Phase.END:
+                    own.sort(key=lambda row: row[0])
+                rows += [self.actions.placed(phase, row) for row in own]
+                bounds.append(len(rows))
+        assert len(Phase) == PHASES
+        return np.array(bounds, np.int64), rows
+
+
+def _names(steps: Iterable[Step]) -> Iterator[str]:
+    """Yield the names that steps compare elements with."""
+    for step in steps:
+        if step.name != ANY:
+            yield step.name.local
+        yield from (p.value for p in step.predicates if p.part is Part.NAME)
+
+
+def _conditions(step: Step, name: str | None) -> tuple[list[Condition], bool]:
+    """Return what a tag of this name must meet, and whether a step can lead there.
+
+    Where its name is another than a predicate's, positions before that are counted all the same.
+    """
+    found: list[Condition] = []
+    for number, predicate in enumerate(step.predicates, 1):
+        if predicate.part is Part.NAME:
+            if predicate.value != name:
+                return ([] if not any(key[0] for key in found) else found), False
+        elif predicate.part is Part.POSITION:
+            found.append((str(step.name), predicate.value, step.predicates[:number]))
+        else:
+            found.append(("", f"{predicate.attribute}={predicate.value}", ()))
+    return found, True
+
+
+def _table(rows: Sequence[tuple[int, ...]], width: int) -> Longs:
+    """Return rows as one array, each of the same width; an empty table has a row of zeros."""
+    table = np.zeros((max(1, len(rows)), width), np.int64)
+    for number, row in enumerate(rows):
+        table[number, : len(row)] = row
+    return table.reshape(-1)

@@ -1,0 +1,231 @@
+"""Which rules match in a run, and which of their paths find values: what never does is named at its end, and so are messages without operations.
+
+Batches pass this on as notes, one text a fact, which any process can put together.
+
+What the rules find in one document: each match, where it is, the values it gives, and the rules without a match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Mask
+from trailgate.errors import nearest
+from trailgate.formats.xml.documents import Document, Element, names_in, parse_document
+from trailgate.formats.xml.findings import Findings
+from trailgate.formats.xml.kernels.cells import note_rules
+from trailgate.formats.xml.kernels.names import ABSENT_CELL
+from trailgate.formats.xml.matching import Match, Matcher, RuleMatcher
+from trailgate.formats.xml.options import XmlOptions
+from trailgate.formats.xml.rules import ANY, Part, Path, Rule, Value
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.properties import ValueSource
+from trailgate.messages.property_rows import SourceKind
+
+MOST_NAMES: Final = 1000  # that a batch passes on
+_MATCHED, _NAME, _EMPTY, _FOUND = "matched ", "name ", "empty", "found "
+_OWN: Final = (_MATCHED, _NAME, _EMPTY, _FOUND)
+_VALUES: Final = ("value", "before.value", "after.value", "txowner", "txname")
+
+
+class Coverage:
+    """Takes down which of some rules match."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = rules
+        self.every = [f"{_MATCHED}{rule.name}" for top in rules for rule in top.all()]
+        self.names = [rule.name for top in rules for rule in top.all()]
+        self.paths = {
+            rule.name: tuple(name for name in _VALUES if isinstance(rule.values.get(name), Path))
+            for top in rules
+            for rule in top.all()
+        }
+        self.noted = frozenset(self.every)
+        self.whole = sum(map(len, self.paths.values())) + len(self.noted)
+
+    def seen(
+        self, messages: MessageBatch, findings: Findings, names: Iterable[str]
+    ) -> frozenset[str]:
+        """Return the notes of a batch."""
+        seen = np.zeros(len(self.every), bool)
+        for found in (findings.outer, findings.operations, findings.columns):
+            note_rules(found.records, found.width, seen)
+        with_any = np.zeros(len(messages), bool)
+        with_any[findings.message] = True
+        notes = self._notes(seen) | self._found(findings)
+        if len(notes) < self.whole:
+            notes |= {f"{_NAME}{name}" for name in sorted(names)[:MOST_NAMES]}
+        return notes if with_any.all() else notes | {_EMPTY}
+
+    def _notes(self, seen: Mask) -> frozenset[str]:
+        if seen.all():
+            return self.noted
+        return frozenset(self.every[number] for number in np.flatnonzero(seen).tolist())
+
+    def _found(self, findings: Findings) -> frozenset[str]:
+        """Return the notes of the paths that find a value, or an element without content."""
+        notes = set()
+        for found in (findings.outer, findings.operations, findings.columns):
+            for name in found.fields.keys() & set(_VALUES):
+                lengths = found.records[found.fields[name] + 1 :: found.width]
+                rules = np.bincount(found.records[:: found.width][lengths != ABSENT_CELL])
+                own = {self.names[number] for number in np.flatnonzero(rules).tolist()}
+                notes |= {f"{_FOUND}{rule} {name}" for rule in own if name in self.paths[rule]}
+        return frozenset(notes)
+
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end; nothing of rules where no message could be read."""
+        if not any(note.startswith(_OWN) for note in notes):
+            return notes
+        names = {note.removeprefix(_NAME) for note in notes if note.startswith(_NAME)}
+        said = {note for note in notes if not note.startswith(_OWN)}
+        if _EMPTY in notes:
+            said.add("the rules find no operation in some messages; trailgate explain shows why")
+        for rule in self._unmatched(self.rules, notes):
+            there = _there(like(rule.match, names))
+            said.add(f"the rule {rule.name} never matched: {rule.match or '.'}{there}")
+        for top in self.rules:
+            for rule in top.all():
+                if f"{_MATCHED}{rule.name}" in notes:
+                    said.update(self._without_values(rule, notes, names))
+        return frozenset(said)
+
+    def _without_values(self, rule: Rule, notes: frozenset[str], names: set[str]) -> Iterator[str]:
+        """Yield what is noted of paths that never find a value. One image alone may be there: then only names are noted that others are like."""
+        paths = self.paths[rule.name]
+        missed = [name for name in paths if f"{_FOUND}{rule.name} {name}" not in notes]
+        for name in missed:
+            path = rule.values[name]
+            assert isinstance(path, Path)
+            near = like(path, names)
+            if near or len(missed) == len(paths):
+                yield f"{rule.name}.{name} never found anything: {path}{_there(near)}"
+
+    def _unmatched(self, rules: Iterable[Rule], notes: frozenset[str]) -> Iterator[Rule]:
+        """Yield the rules that never matched where the rule above them did."""
+        for rule in rules:
+            if f"{_MATCHED}{rule.name}" in notes:
+                yield from self._unmatched(rule.subrules, notes)
+            else:
+                yield rule
+
+
+def _there(near: tuple[str, ...]) -> str:
+    return f"; the messages have {', '.join(near)}" if near else ""
+
+
+def like(path: Path | None, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are most like those of a path which did not occur."""
+    known = set(names)
+    if path is None:
+        return ()
+    wanted = {step.name.local for step in path.steps}
+    if path.accessor is not None and path.accessor.part is Part.ATTRIBUTE:
+        wanted.add(path.accessor.attribute.local)
+    wanted -= known | {ANY.local}
+    return tuple(sorted({near for name in wanted if (near := nearest(name, known))}))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundValue:
+    """A property of a rule: where its value comes from, and the value or None."""
+
+    name: str
+    source: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A rule's match: the element's path and line, the values, and the matches below it."""
+
+    rule: str
+    type: str
+    element: str
+    line: int
+    values: tuple[FoundValue, ...]
+    below: tuple[Explained, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A rule that has no match where the rule above it has one, its path, and names in the document that are like those of the path."""
+
+    rule: str
+    match: str
+    like: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What the rules find in a document, and those that find nothing."""
+
+    matches: tuple[Explained, ...]
+    unmatched: tuple[Unmatched, ...]
+
+
+def explain(options: XmlOptions, body: bytes) -> Explanation:
+    """Return what the rules find in a message; raises DecodeError for a broken one."""
+    document = parse_document(body, options.limits, options.encoding)
+    found = RuleMatcher(options.rules, Matcher(options.namespaces)).matches(document)
+    seen = {match.rule.number for match in _all(found)}
+    names = names_in(document.top)
+    missed = [rule for rule in _reached(options.rules, seen) if rule.number not in seen]
+    return Explanation(
+        tuple(_explained(match, document) for match in found),
+        tuple(
+            Unmatched(rule.name, str(rule.match or "."), like(rule.match, names)) for rule in missed
+        ),
+    )
+
+
+def _reached(rules: Iterable[Rule], seen: set[int]) -> Iterator[Rule]:
+    """Yield the rules whose parent has a match."""
+    for rule in rules:
+        yield rule
+        if rule.number in seen:
+            yield from _reached(rule.subrules, seen)
+
+
+def _all(matches: Iterable[Match]) -> Iterator[Match]:
+    for match in matches:
+        yield match
+        yield from _all(match.below)
+
+
+def _explained(match: Match, document: Document) -> Explained:
+    values = (_value(name, source, match) for name, source in match.rule.values.items())
+    below = sorted(match.below, key=lambda each: each.order)
+    return Explained(
+        match.rule.name,
+        match.rule.type.value,
+        _path(match.element),
+        document.data.count(b"\n", 0, match.element.start) + 1,
+        tuple(values),
+        tuple(_explained(each, document) for each in below),
+    )
+
+
+def _value(name: str, source: Value, match: Match) -> FoundValue:
+    if isinstance(source, ValueSource):
+        literal = source.kind is SourceKind.LITERAL
+        return FoundValue(name, str(source), source.name if literal else None)
+    value = match.values.get(name)
+    if source.accessor is None and value is not None:
+        value = "found"
+    return FoundValue(name, str(source), value)
+
+
+def _path(element: Element) -> str:
+    """Return an element's path, with its number where others beside it have its name."""
+    steps = []
+    while element.parent is not None:
+        alike = [each for each in element.parent.children if each.name == element.name]
+        number = f"[{alike.index(element) + 1}]" if len(alike) > 1 else ""
+        steps.append(element.name + number)
+        element = element.parent
+    return "/" + "/".join(reversed(steps))

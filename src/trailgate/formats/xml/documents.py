@@ -1,0 +1,533 @@
+"""The encoding of a document: that of its mark, else the one that is given for all, else the declared one.
+
+A message that is sent as text is converted to UTF-8, and may still declare what it was before. Where bytes are UTF-8 and another encoding
+is declared, it is not known which one is right; that is an error.
+
+XML documents as trees of elements, with the place of each; what is not well-formed or not safe is refused.
+
+Nothing outside a document is ever read, and no entity is expanded but the five of XML: a document type
+(DOCTYPE) is refused before anything in it has an effect.
+
+Documents that are too long for memory, read in portions: their encoding, and what is wrong with them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, NamedTuple, NoReturn
+from xml.parsers import expat
+
+from trailgate.errors import DecodeError, Where
+
+DECLARED: Final = "auto"  # instead of an encoding that is given for all
+UTF8: Final = frozenset({"utf-8", "utf8", "utf-8-sig"})
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # it begins as that of UTF-16 does
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    ("<?".encode("utf-32-le"), "utf-32-le"),
+    ("<?".encode("utf-32-be"), "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    ("<?".encode("utf-16-le"), "utf-16-le"),
+    ("<?".encode("utf-16-be"), "utf-16-be"),
+)
+_DECLARATION: Final = re.compile(
+    rb"<\?xml\s[^>]*?encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)')"
+)
+# Codecs of Python that documents may not have: in some of them a backslash is not a character, and in UTF-7 plain ASCII may be tags.
+_REFUSED: Final = frozenset(
+    {"charmap", "idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
+)
+_ALL_MARKS: Final = tuple(mark for mark, _ in _MARKS)
+_BEGIN: Final = "<?xml"
+_ASCII: Final = 0x7F
+_HINT: Final = (
+    "Was it converted, and its declaration not? xml.encoding is the encoding whatever is declared; "
+    "of publications event_publishing.codepage is"
+)
+
+
+def encoding_of(head: bytes, given: str = DECLARED) -> str:
+    """Return the encoding of a document that begins so; ``given`` is the one of all that have no mark."""
+    encoding = next((name for mark, name in _MARKS if head.startswith(mark)), None)
+    if encoding is not None:
+        return encoding
+    return (declared_in(head) or "utf-8") if given == DECLARED else given
+
+
+def declared_in(head: bytes) -> str | None:
+    """Return the encoding that a document declares, None where it declares none."""
+    found = _DECLARATION.match(head)
+    return None if found is None else (found[1] or found[2]).decode()
+
+
+@lru_cache(64)
+def is_known(encoding: str) -> bool:
+    """Return whether documents may have an encoding."""
+    try:
+        " ".encode(encoding).decode(encoding)
+        name = codecs.lookup(encoding).name
+    except (LookupError, UnicodeError):
+        return False
+    return name.replace("_", "-") not in _REFUSED
+
+
+def decoded(body: bytes, given: str = DECLARED) -> tuple[str, str]:
+    """Return a document's encoding and text; raises DecodeError."""
+    encoding = known_encoding(body, given)
+    doubt = Doubt(encoding, body, given)
+    try:
+        text = body.decode(encoding)
+    except UnicodeDecodeError as error:
+        raw = body[max(0, error.start - 8) : error.end + 8]
+        found = not_text(encoding, error.start, raw)
+        lines = body[: error.start].decode(encoding, "replace").split("\n")
+        raise found.located(line=len(lines), column=len(lines[-1]) + 1) from None
+    doubt.add(body, last=True)
+    return encoding, text
+
+
+def known_encoding(head: bytes, given: str = DECLARED) -> str:
+    """Return the encoding of a document that begins so; raises DecodeError for one that is not known."""
+    encoding = encoding_of(head, given)
+    if not is_known(encoding):
+        raise DecodeError(f"the encoding {encoding} is not known")
+    return encoding
+
+
+def not_text(encoding: str, offset: int, raw: bytes) -> DecodeError:
+    """Return the error of bytes that are not of a document's encoding."""
+    where = Where(offset=offset, raw=raw)
+    return DecodeError(f"the message is not {encoding} text", where=where)
+
+
+class Doubt:
+    """Whether a document that declares another encoding is UTF-8 all the same: portion by portion."""
+
+    def __init__(self, encoding: str, head: bytes, given: str = DECLARED) -> None:
+        self.encoding, self.first = encoding, b""
+        self.decoder = None
+        if given != DECLARED or head.startswith(_ALL_MARKS) or encoding.lower() in UTF8:
+            return
+        self.decoder = codecs.getincrementaldecoder("utf-8")()
+        if not _has_ascii(encoding):
+            raise self._error()
+
+    def add(self, portion: bytes, *, last: bool) -> None:
+        """Look at the next portion; raises DecodeError where the whole document can be both."""
+        if self.decoder is None:
+            return
+        if not self.first and not portion.isascii():
+            at = next(at for at, byte in enumerate(portion) if byte > _ASCII)
+            self.first = portion[max(0, at - 8) : at + 8]
+        try:
+            self.decoder.decode(portion, last)
+        except UnicodeDecodeError:
+            self.decoder = None
+            return
+        if last and self.first:
+            raise self._error()
+
+    def _error(self) -> DecodeError:
+        problem = f"the message declares {self.encoding}, and its bytes are UTF-8 text"
+        return DecodeError(problem, where=Where(raw=self.first or None), hint=_HINT)
+
+
+@lru_cache(64)
+def _has_ascii(encoding: str) -> bool:
+    """Return whether a declaration that is read as ASCII can be of an encoding."""
+    try:
+        return _BEGIN.encode(encoding) == _BEGIN.encode()
+    except UnicodeError:
+        return False
+
+
+BETWEEN: Final = " "  # what expat puts between namespace, name and prefix; it is in none of them
+_TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
+_SHOWN: Final = 30  # characters of a line on either side of a fault
+BLANKS: Final = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a part of a document may be; ``depth`` in elements, ``attributes`` of one element.
+
+    ``settable`` states that properties set them, which errors name then.
+    """
+
+    depth: int = 256
+    attributes: int = 10_000
+    settable: bool = True
+
+    def hint(self, name: str) -> str:
+        """Return which property sets a limit, empty where none does."""
+        return f"xml.{name} sets the limit" if self.settable else ""
+
+
+@dataclass(slots=True, eq=False)
+class Attribute:
+    """An attribute; ``name`` is without prefix."""
+
+    name: str
+    namespace: str
+    prefix: str
+    value: str
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element; ``start`` and ``end`` are its bytes in the document as UTF-8.
+
+    ``position`` counts the elements of its parent from 1. ``pieces`` are its own texts, with whether each
+    is of a CDATA section. The document itself is an element without a name.
+    """
+
+    name: str
+    namespace: str = ""
+    parent: Element | None = None
+    position: int = 0
+    start: int = 0
+    inner: int = 0
+    end: int = 0
+    attributes: list[Attribute] = field(default_factory=list)
+    children: list[Element] = field(default_factory=list)
+    pieces: list[tuple[str, bool]] = field(default_factory=list)
+
+    def below(self) -> Iterator[Element]:
+        """Yield all elements below this one, in the document's order."""
+        left = self.children[::-1]  # of any depth: xml.maxdepth may be high
+        while left:
+            element = left.pop()
+            yield element
+            left += element.children[::-1]
+
+    def exact_text(self) -> str:
+        """Return the element's own text as it is."""
+        return "".join(text for text, _ in self.pieces)
+
+    def text(self) -> str | None:
+        """Return the element's own text without blanks around it, or None where it has none.
+
+        Blanks of a CDATA section are part of the text.
+        """
+        if not self.pieces:
+            return None
+        first, last = 0, len(self.pieces) - 1
+        texts = [text for text, _ in self.pieces]
+        while first <= last and not self.pieces[first][1]:
+            texts[first] = texts[first].lstrip(BLANKS)
+            if texts[first]:
+                break
+            first += 1
+        while last >= first and not self.pieces[last][1]:
+            texts[last] = texts[last].rstrip(BLANKS)
+            if texts[last]:
+                break
+            last -= 1
+        return "".join(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document: its bytes as UTF-8, its tree, and how many bytes of a mark were before it."""
+
+    data: bytes
+    top: Element
+    shift: int = 0
+
+    def content(self, element: Element) -> str | None:
+        """Return what is between an element's tags, as it is written; None in an empty element."""
+        end = self.data.rfind(b"</", element.inner, element.end)
+        return self.data[element.inner : end].decode() if element.inner < end else None
+
+
+def names_in(top: Element) -> set[str]:
+    """Return the names of all elements and attributes below an element."""
+    names = set()
+    for element in top.below():
+        names.add(element.name)
+        names.update(attribute.name for attribute in element.attributes)
+    return names
+
+
+def parse_document(body: bytes, limits: Limits | None = None, encoding: str = DECLARED) -> Document:
+    """Return a message's document; ``encoding`` is the one of all that have no mark.
+
+    Raises DecodeError, with line, column and the text around, for one that is not well-formed, has a document
+    type, or is beyond the limits.
+    """
+    data = _as_utf8(body, encoding)
+    shift = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
+    return Document(data, _Builder(data, limits or Limits(), shift).build(), shift)
+
+
+def _as_utf8(body: bytes, encoding: str) -> bytes:
+    """Return a document as UTF-8, from the encoding of its mark, the one that is given, or that of its declaration."""
+    found, text = decoded(body, encoding)
+    return body if found == "utf-8" else text.encode()
+
+
+def too_deep(limits: Limits) -> tuple[str, str]:
+    """Return the problem of elements that are nested too deep, and a hint."""
+    return f"elements are nested deeper than {limits.depth}", limits.hint("maxdepth")
+
+
+def too_many_attributes(limits: Limits) -> tuple[str, str]:
+    """Return the problem of an element with too many attributes, and a hint."""
+    problem = f"an element has more than {limits.attributes} attributes"
+    return problem, limits.hint("maxattributes")
+
+
+def with_document_type() -> tuple[str, str]:
+    """Return the problem of a message with a document type, and a hint."""
+    hint = "Documents with a document type are not read: it can define entities and name files"
+    return "the message has a document type (DOCTYPE)", hint
+
+
+def fault(
+    problem: str,
+    data: bytes,
+    place: tuple[int, int, int],
+    hint: str = "",
+    *,
+    start: int = 0,
+    shift: int = 0,
+) -> DecodeError:
+    """Return the error of a place, with the text around: a line from 1, characters of it from 0, and a byte.
+
+    ``data`` is of the document from the byte ``start`` on; ``shift`` bytes of a mark were before the document.
+    """
+    line, column, at = place
+    at = max(at, 0)  # expat has no place in an empty document
+    here = at - start
+    begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
+    before = data[max(begin, here - 4 * _SHOWN) : here].decode(errors="ignore")
+    rest = data[here : here + 4 * _SHOWN].split(b"\n", 1)[0].decode(errors="ignore")
+    around = (before[-_SHOWN:] + rest[:_SHOWN]).strip()
+    text = f"{problem}, at {around!r}" if around else problem
+    return DecodeError(
+        text, where=Where(line=line, column=column + 1, offset=at + shift), hint=hint
+    )
+
+
+class _Builder:
+    """Builds the tree of a document from expat's events."""
+
+    def __init__(self, data: bytes, limits: Limits, shift: int) -> None:
+        self.data, self.limits, self.shift = data, limits, shift
+        self.parser = expat.ParserCreate("utf-8", BETWEEN)
+        self.parser.namespace_prefixes = True
+        self.parser.ordered_attributes = True
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+        self.parser.StartCdataSectionHandler = self._open_section
+        self.parser.EndCdataSectionHandler = self._close_section
+        self.parser.StartDoctypeDeclHandler = self._refuse_type
+        self.top = self.here = Element("")
+        self.depth = 0
+        self.in_section = False
+
+    def build(self) -> Element:
+        """Return the document, an element without a name above the root."""
+        try:
+            self.parser.Parse(self.data, True)
+        except expat.ExpatError as error:
+            text = expat.ErrorString(error.code)
+            place = error.lineno, error.offset, self.parser.ErrorByteIndex
+            raise fault(text, self.data, place, shift=self.shift) from None
+        return self.top
+
+    def _start(self, name: str, attributes: list[str]) -> None:
+        self.depth += 1
+        if self.depth > self.limits.depth:
+            self._refuse_here(*too_deep(self.limits))
+        if len(attributes) > 2 * self.limits.attributes:
+            self._refuse_here(*too_many_attributes(self.limits))
+        namespace, local, _ = _names(name)
+        parent = self.here
+        position = len(parent.children) + 1
+        at = self.parser.CurrentByteIndex
+        tag = _TAG.match(self.data, at)
+        inner = at if tag is None else tag.end()
+        element = Element(local, namespace, parent, position, start=at, inner=inner)
+        for at in range(0, len(attributes), 2):
+            space, own, prefix = _names(attributes[at])
+            element.attributes.append(Attribute(own, space, prefix, attributes[at + 1]))
+        parent.children.append(element)
+        self.here = element
+
+    def _end(self, _: str) -> None:
+        element = self.here
+        element.end = (
+            self.parser.CurrentByteIndex
+        )  # where the end tag begins, or an empty element ends
+        if element.end > element.inner or not self.data.endswith(b"/>", 0, element.inner):
+            element.end = self.data.find(b">", element.end) + 1
+        assert element.parent is not None
+        self.here = element.parent
+        self.depth -= 1
+
+    def _text(self, text: str) -> None:
+        if self.in_section:
+            self.here.pieces[-1] = (self.here.pieces[-1][0] + text, True)
+        else:
+            self.here.pieces.append((text, False))
+
+    def _open_section(self) -> None:
+        self.here.pieces.append(("", True))
+        self.in_section = True
+
+    def _close_section(self) -> None:
+        self.in_section = False
+
+    def _refuse_type(self, *_: object) -> None:
+        self._refuse_here(*with_document_type())
+
+    def _refuse_here(self, problem: str, hint: str = "") -> NoReturn:
+        at = self.parser
+        place = at.CurrentLineNumber, at.CurrentColumnNumber, at.CurrentByteIndex
+        raise fault(problem, self.data, place, hint, shift=self.shift)
+
+
+def _names(name: str) -> tuple[str, str, str]:
+    """Return the namespace, local name and prefix of a name as expat gives it."""
+    namespace, _, rest = name.partition(BETWEEN)
+    if not rest:
+        return "", namespace, ""
+    local, _, prefix = rest.partition(BETWEEN)
+    return namespace, local, prefix
+
+
+_HEAD: Final = 1024  # bytes that an encoding is known from
+_KEPT: Final = 1 << 16  # bytes before a portion, for the text around a fault
+
+
+class _Window(NamedTuple):
+    """Bytes of a document, and where they begin in it."""
+
+    data: bytes
+    start: int
+
+
+def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
+    """Yield a document as UTF-8, in portions of whole characters; raises DecodeError for bytes that are not of its encoding.
+
+    ``given`` is the encoding of all documents that have no mark.
+
+    A mark of UTF-8 is kept, those of other encodings are not.
+    """
+    head, rest = b"", iter(chunks)
+    for chunk in rest:
+        head += chunk
+        if len(head) >= _HEAD:
+            break
+    encoding = known_encoding(head, given)
+    if encoding == "utf-8-sig":
+        encoding = "utf-8"
+    decoder, doubt = codecs.getincrementaldecoder(encoding)(), Doubt(encoding, head, given)
+    done, place = 0, (1, 1)
+    for chunk, last in with_last(_chained(head, rest)):
+        pending = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(chunk, last)
+        except UnicodeDecodeError as error:
+            raw = error.object[max(0, error.start - 8) : error.end + 8]
+            found = not_text(encoding, done - pending + error.start, raw)
+            good = error.object[: error.start].decode(encoding, "replace")
+            line, column = _after(place, good)
+            raise found.located(line=line, column=column) from None
+        doubt.add(chunk, last=last)
+        done, place = done + len(chunk), _after(place, text)
+        if text:  # none where a portion ends inside a character
+            yield text.encode()
+
+
+def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
+    """Return the line and column after a text that begins at a place; a mark has none."""
+    line, column = place
+    if place == (1, 1):
+        text = text.removeprefix("\ufeff")
+    lines = text.split("\n")
+    return line + len(lines) - 1, len(lines[-1]) + (column if len(lines) == 1 else 1)
+
+
+def _chained(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield head
+    yield from rest
+
+
+def with_last(portions: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Yield portions and whether they are the last; at least one."""
+    before = b""
+    first = True
+    for portion in portions:
+        if not first:
+            yield before, False
+        before, first = portion, False
+    yield before, True
+
+
+def check_document(chunks: Iterable[bytes], limits: Limits, encoding: str = DECLARED) -> None:
+    """Raise the DecodeError that ``parse_document`` would for a whole document; only some of it is held in memory."""
+    _Checker(limits).check(utf8_of(chunks, encoding))
+
+
+class _Checker:
+    """Gives a document to expat, and keeps what is open and the last bytes."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.parser = expat.ParserCreate("utf-8", BETWEEN)
+        self.parser.ordered_attributes = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.StartDoctypeDeclHandler = self._refuse_type
+        self.depth = 0
+        self.window = _Window(b"", 0)
+        self.shift = 0  # bytes of a mark, which expat does not get
+
+    def check(self, portions: Iterable[bytes]) -> None:
+        """Raise DecodeError for what is wrong."""
+        for portion, last in with_last(portions):
+            data, start = self.window
+            added = portion
+            if not data and portion.startswith(codecs.BOM_UTF8):
+                self.shift = len(codecs.BOM_UTF8)
+                added = portion[self.shift :]
+            kept = data[-_KEPT:]
+            self.window = _Window(kept + added, start + len(data) - len(kept))
+            try:
+                self.parser.Parse(added, last)
+            except expat.ExpatError as error:
+                text = expat.ErrorString(error.code)
+                place = error.lineno, error.offset, self.parser.ErrorByteIndex
+                raise self._fault(text, place) from None
+
+    def _start(self, _: str, attributes: list[str]) -> None:
+        self.depth += 1
+        if self.depth > self.limits.depth:
+            raise self._here(*too_deep(self.limits))
+        if len(attributes) > 2 * self.limits.attributes:
+            raise self._here(*too_many_attributes(self.limits))
+
+    def _end(self, _: str) -> None:
+        self.depth -= 1
+
+    def _refuse_type(self, *_: object) -> None:
+        raise self._here(*with_document_type())
+
+    def _here(self, problem: str, hint: str) -> DecodeError:
+        at = self.parser
+        place = at.CurrentLineNumber, at.CurrentColumnNumber, at.CurrentByteIndex
+        return self._fault(problem, place, hint)
+
+    def _fault(self, problem: str, place: tuple[int, int, int], hint: str = "") -> DecodeError:
+        data, start = self.window
+        return fault(problem, data, place, hint, start=start, shift=self.shift)

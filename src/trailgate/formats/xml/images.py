@@ -1,0 +1,373 @@
+"""The column that each cell names or numbers, and what is wrong with those that have none.
+
+The cells of operations put into columns: where each value is, and what the columns are made of.
+
+The before and after images of operations, from the columns that rules found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.gather import unfit
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.errors import DecodeError, TrailgateError, did_you_mean
+from trailgate.formats.xml.findings import Findings, Found
+from trailgate.formats.xml.kernels import cells as kernels
+from trailgate.formats.xml.kernels.names import ABSENT_CELL
+from trailgate.formats.xml.options import XmlOptions
+from trailgate.formats.xml.records import XmlRecords
+from trailgate.formats.xml.rules import Rule
+from trailgate.messages.properties import ValueSource
+from trailgate.messages.records import MessageErrors, RecordGroup, Records, errors_by_row
+from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Image, StateColumn
+from trailgate.model.tables import Table
+from trailgate.operations.values import Convert, bytes_unchecked, parser_for
+
+UNNAMED: Final = -1  # a column that has an error
+
+
+def columns_by_name(table: Table) -> dict[str, int]:
+    """Return the number of each column by its name, without case."""
+    return {column.name.casefold(): i for i, column in enumerate(table.columns)}
+
+
+class CellColumns:
+    """The cells of a group of operations and their columns; errors are added to the group's.
+
+    It is for rules that number columns, and for cells that ``place_cells`` refuses.
+    """
+
+    def __init__(self, group: RecordGroup[XmlRecords]) -> None:
+        self.group, self.table = group, group.table
+        findings = group.records.findings
+        place = np.full(len(findings.message), -1)
+        place[group.rows] = np.arange(len(group.rows))
+        cells, row = (np.empty(len(findings.operation), np.int64) for _ in range(2))
+        count = kernels.find_cells(place, findings.operation, cells, row)
+        self.cells, self.row = cells[:count], row[:count]
+        self.column = self._found()
+
+    def of_all(self) -> Longs:
+        """Return the column of every cell of the batch, -1 for those of other operations."""
+        found = np.full(len(self.group.records.findings.operation), UNNAMED)
+        found[self.cells] = self.column
+        return found
+
+    def refuse_again(self, plan: Longs, sides: tuple[int, int]) -> None:
+        """Add an error where an operation has a column of an image twice."""
+        rows = self.group.records.findings.columns.rows[self.cells]
+        own = plan.reshape(-1, kernels.PLAN)[rows[:, 0]]
+        which = np.arange(len(rows))
+        for side in range(*sides):
+            value, null, missing, absent = own[:, side * kernels.SIDE :][:, : kernels.SIDE].T
+            lengths = (
+                np.where(at >= 0, rows[which, at + 1], ABSENT_CELL) for at in (value, null, missing)
+            )
+            found, is_null, is_missing = lengths
+            given = (found != ABSENT_CELL) | (is_null >= 0) | (absent != kernels.MISSING)
+            given &= (value != kernels.NO_FIELD) & (is_missing < 0)
+            kept = np.flatnonzero(given & (self.column >= 0))
+            place = self.column[kept] * max(1, len(self.group.rows)) + self.row[kept]
+            again = np.setdiff1d(np.arange(len(place)), np.unique(place, return_index=True)[1])
+            self._refuse(kept[again], self._twice)
+
+    def _twice(self, cell: int) -> tuple[str, str]:
+        column = self.table.columns[int(self.column[cell])].name
+        return f"column {column} is found twice", "Do two rules match it?"
+
+    def _found(self) -> Longs:
+        """Return the column of each cell; add an error where it has none, or two that differ."""
+        names, found = self.group.records.column_words("name")
+        numbers, digits = self.group.records.column_words("index")
+        codes, indexes = names[self.cells], numbers[self.cells]
+        column = self._by_name(codes, found)
+        if digits:
+            column = self._by_index(column, codes, found, indexes, digits)
+        neither = np.flatnonzero((codes < 0) & (indexes < 0))
+        self._refuse(neither, lambda _: ("a column has neither a name nor an index", ""))
+        return column
+
+    def _by_name(self, codes: Longs, found: Sequence[str]) -> Longs:
+        """Return the column that each cell names; add an error where the table has none of the name."""
+        known = columns_by_name(self.table)
+        numbers = [known.get(name.casefold(), UNNAMED) for name in found]
+        column: Longs = np.array([*numbers, UNNAMED])[codes]  # the last one is that of no name
+
+        def problem(cell: int) -> tuple[str, str]:
+            name = found[codes[cell]]
+            hint = did_you_mean(name, [each.name for each in self.table.columns])
+            return f"the table has no column {name!r}", hint
+
+        self._refuse(np.flatnonzero((column < 0) & (codes >= 0)), problem)
+        return column
+
+    def _by_index(
+        self,
+        column: Longs,
+        codes: Longs,
+        names: Sequence[str],
+        indexes: Longs,
+        found: Sequence[str],
+    ) -> Longs:
+        """Return the column that each cell names or numbers; add an error where name and number differ."""
+        width = len(self.table.columns)
+        numbers = [
+            int(t) if t.isascii() and t.isdecimal() and int(t) < width else UNNAMED for t in found
+        ]
+        own = np.array([*numbers, UNNAMED])[indexes]
+        numbered, named = indexes >= 0, codes >= 0
+        self._refuse(
+            np.flatnonzero(numbered & (own < 0)),
+            lambda cell: (
+                f"the table has no column {found[indexes[cell]]!r} of 0 to {width - 1}",
+                "The first column has the index 0",
+            ),
+        )
+        differ = numbered & named & (own >= 0) & (column >= 0) & (own != column)
+
+        def problem(cell: int) -> tuple[str, str]:
+            other = self.table.columns[int(own[cell])].name
+            return f"column {found[indexes[cell]]} is {other}, not {names[codes[cell]]}", ""
+
+        self._refuse(np.flatnonzero(differ), problem)
+        return np.where(numbered & ~named, own, column)
+
+    def _refuse(self, cells: Longs, problem: Callable[[int], tuple[str, str]]) -> None:
+        """Add errors for cells, by number among those of the group."""
+        for cell in cells.tolist():
+            text, hint = problem(cell)
+            self._refuse_row(int(self.row[cell]), text, hint)
+
+    def _refuse_row(self, at: int, problem: str, hint: str) -> None:
+        group = self.group
+
+        def error(row: int) -> TrailgateError:
+            return group.records.error(row, problem, hint, table=self.table.name)
+
+        group.add(group.rows[[at]], error)
+
+
+R = TypeVar("R", bound=Records)
+
+
+class Placed(NamedTuple):
+    """Where the value of each image, column and row is; a length may be NULL or MISSING."""
+
+    starts: Offsets
+    lengths: Offsets
+
+
+class CellConverter(NamedTuple):
+    """A column's number, what makes its values of text, and how many bytes text may have that is a value as it is (-1: all text is converted)."""
+
+    column: int
+    convert: Convert
+    taken: int = -1
+
+
+class CellGroup(RecordGroup[R]):
+    """Operations of one table and type, whose images are made of cells."""
+
+    def check_keys(self, placed: Placed, side: int) -> None:
+        """Add an error for each operation without the value of a key in an image."""
+        rows, width = len(self.rows), len(self.table.columns)
+        for i, column in enumerate(self.table.columns):
+            if column.key:
+                begin = (side * width + i) * rows
+                missing = placed.lengths[begin : begin + rows] == kernels.MISSING
+                if missing.any():
+                    self.refuse_rows(
+                        np.flatnonzero(missing), f"key column {column.name} is missing", column.name
+                    )
+
+    def columns(self, placed: Placed, text: Octets, converters: Sequence[CellConverter]) -> Image:
+        """Return the columns of images in three states, one image after the other: all are gathered together from one text."""
+        rows, count = len(self.rows), len(converters)
+        bits = (rows + 7) // 8
+        offsets, valid = np.empty(count * (rows + 1), np.int32), np.empty(count * bits, np.uint8)
+        missing, totals = np.empty(count * rows, bool), np.empty(count * kernels.TOTALS, np.int64)
+        size = kernels.measure_cells(
+            len(text), rows, SPARE, *placed, offsets, valid, missing, totals
+        )
+        if size < 0:
+            raise unfit(size, len(text))
+        out = np.empty(size, np.uint8)
+        kernels.copy_cells(text, rows, *placed, offsets, totals, out)
+        buffers = pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(out)
+        found = []
+        for i, own in enumerate(totals.reshape(count, -1).tolist()):
+            length, nulls, gone, begin, longest = own
+            if gone == rows:
+                found.append(ABSENT)
+                continue
+            parts = [
+                buffers[0].slice(i * bits, bits) if nulls else None,
+                buffers[1].slice(4 * i * (rows + 1), 4 * (rows + 1)),
+                buffers[2].slice(begin, length),
+            ]
+            values = pa.Array.from_buffers(pa.string(), rows, parts, nulls)
+            mask = missing[i * rows : (i + 1) * rows] if gone else None
+            if longest <= converters[i].taken:
+                found.append(StateColumn(values, mask))
+            else:
+                found.append(self._column(values, mask, converters[i]))
+        return tuple(found)
+
+    def _column(
+        self, text: pa.Array, missing: Mask | None, converter: CellConverter
+    ) -> StateColumn:
+        try:
+            return StateColumn(converter.convert(text), missing)
+        except DecodeError as error:
+            errors = errors_by_row(converter.convert, text, error)
+        for at, found in errors.items():
+            self._add(at, found, self.table.columns[converter.column].name)
+        return ABSENT
+
+    def _add(self, at: int, error: DecodeError, name: str) -> None:
+        row = int(self.rows[at])
+
+        def placed(row: int) -> TrailgateError:
+            found = self.records.error(row, error.problem, error.hint)
+            found.where = replace(found.where, raw=error.where.raw)
+            return found.located(table=self.table.name, field=name)
+
+        self.add(np.array([row]), placed)
+
+    def refuse_rows(self, rows: Longs, problem: str, name: str | None, hint: str = "") -> None:
+        """Add errors for rows, by number among those of the group; ``name`` is the column's."""
+
+        def error(row: int) -> TrailgateError:
+            return self.records.error(row, problem, hint, table=self.table.name, field=name)
+
+        self.add(self.rows[rows], error)
+
+
+_NO_WORDS: Final = np.zeros(0, np.int64)
+_BEFORE, _AFTER = "before.", "after."
+_SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # the images that others than updates have
+
+
+class XmlImageReader:
+    """Reads images by one set of options; what a table's columns decide is made once and kept."""
+
+    def __init__(self, options: XmlOptions) -> None:
+        self._rules = options.all_rules()
+        self._indexed = any("index" in rule.values for rule in self._rules)
+        self._converters: dict[str, tuple[CellConverter, ...]] = {}
+        self._fields: Mapping[str, int] = {}
+        self._plans: dict[tuple[str, int], Longs] = {}
+
+    def images(
+        self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
+    ) -> tuple[Image, Image]:
+        """Return before and after of operations; what is wrong is added to the errors."""
+        absent = (ABSENT,) * len(table.columns)
+        if kind == TRUNCATE:
+            return absent, absent
+        first, last = _SIDES.get(kind, (0, 2))
+        group = _XmlGroup(records, table, rows, errors)
+        plan = self._plan(records.findings.columns, table, kind)
+        placed = group.placed(plan, (first, last), indexed=self._indexed)
+        group.check_keys(placed, 0 if kind == DELETE else last - first - 1)
+        columns = group.columns(
+            placed, records.findings.text, self._converters_of(table) * (last - first)
+        )
+        before = columns[: len(absent)] if first == 0 else absent
+        after = columns[-len(absent) :] if last > 1 else absent
+        return before, after
+
+    def _converters_of(self, table: Table) -> tuple[CellConverter, ...]:
+        if table.name not in self._converters:
+            self._converters[table.name] = tuple(
+                CellConverter(i, parser_for(column), bytes_unchecked(column))
+                for i, column in enumerate(table.columns)
+            )
+        return self._converters[table.name]
+
+    def _plan(self, found: Found, table: Table, kind: int) -> Longs:
+        """Return what each rule gives, as ``place_cells`` takes it."""
+        if self._fields is not found.fields:
+            self._fields, self._plans = found.fields, {}
+        plan = self._plans.get((table.name, kind))
+        if plan is None:
+            known = columns_by_name(table)
+            rows = [_planned(rule, found.fields, known, kind) for rule in self._rules]
+            plan = np.array(rows, np.int64).reshape(-1)
+            self._plans[table.name, kind] = plan
+        return plan
+
+
+class _XmlGroup(CellGroup[XmlRecords]):
+    """Operations of one table and type."""
+
+    @property
+    def findings(self) -> Findings:
+        """Return what was found in the batch."""
+        return self.records.findings
+
+    def placed(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> Placed:
+        """Return the places of the cells of some images; add errors for those that have none."""
+        size = (sides[1] - sides[0]) * len(self.rows) * len(self.table.columns)
+        starts, lengths = np.zeros(size, np.int32), np.full(size, kernels.MISSING, np.int32)
+        found = self.findings.columns
+        cells: CellColumns | None = None
+        if indexed:
+            columns = np.arange(len(self.table.columns))
+            cells = CellColumns(self)
+            words = cells.of_all()
+            plan = plan.copy()
+            plan[kernels.COLUMN :: kernels.PLAN] = UNNAMED
+        else:
+            words, names = self.records.cell_words("name") or (_NO_WORDS, [])
+            known = columns_by_name(self.table)
+            columns = np.array([known.get(name.casefold(), UNNAMED) for name in names], np.int64)
+        refused = kernels.place_cells(
+            self.rows, self.records.cell_bounds(), found.records, found.width, plan, words,
+            columns, *sides, starts, lengths,
+        )  # fmt: skip
+        if refused:
+            cells = CellColumns(self) if cells is None else cells
+            cells.refuse_again(plan, sides)
+        return Placed(starts, lengths)
+
+
+def _planned(
+    rule: Rule, fields: Mapping[str, int], columns: Mapping[str, int], kind: int
+) -> list[int]:
+    """Return what a rule gives operations of a type, as ``place_cells`` takes it.
+
+    What has no prefix is of the before image of deletes, and of the after image of others; conditions without one are of both.
+    Where ``before.value``, or ``after.value`` of an update, finds no element, the column is missing: others are NULL (decision 0047).
+    """
+
+    def field(names: Sequence[str]) -> int:
+        own = next((name for name in names if name in rule.values), "")
+        return fields.get(own, kernels.NO_FIELD)
+
+    found = []
+    for image in (_BEFORE, _AFTER):
+        shared = "value" in rule.values and (image == _BEFORE) == (kind == DELETE)
+        own = image + "value" in rule.values or (not shared and image + "isnull" in rule.values)
+        value = kernels.NO_FIELD
+        if own or shared:
+            value = fields.get(image + "value" if own else "value", kernels.NEVER_FOUND)
+        conditions = ((image + what, what) for what in ("isnull", "ismissing"))
+        optional = own and (image == _BEFORE or kind == UPDATE)
+        found += [
+            value,
+            *(field(names) for names in conditions),
+            kernels.MISSING if optional else kernels.NULL,
+        ]
+    name = rule.values.get("name")
+    written = (
+        columns.get(name.name.casefold(), UNNAMED) if isinstance(name, ValueSource) else UNNAMED
+    )
+    return [*found, written]

@@ -1,0 +1,152 @@
+"""A long message cut where a transaction ends: the same tokens and tables as the scan, but no values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.formats.xml.kernels.names import (
+    CUT,
+    CUT_AT,
+    CUT_BEGUN,
+    CUT_DEPTH,
+    CUT_INSIDE,
+    CUT_SCOPED,
+    CUT_WRITTEN,
+    DECODED,
+    DONE,
+    ELEMENT,
+    FRAME,
+    FULL,
+    INFO,
+    INNER,
+    LITERALS,
+    NAME_SIZE,
+    NEEDS_MORE,
+    OPENED,
+    PHASES,
+    REFUSED,
+    STATE,
+    TAG_START,
+)
+from trailgate.formats.xml.kernels.scan import (
+    after_end_tag,
+    after_marked,
+    open_frame,
+    start_tag,
+    without_prefixes,
+)
+from trailgate.formats.xml.kernels.tags import (
+    after_blanks,
+    child_number,
+    chosen_state,
+    instruction_end,
+)
+from trailgate.formats.xml.kernels.texts import text_end
+
+
+@kernel(
+    writes=(
+        "text", "table", "keys", "info", "pool", "used", "frames", "counters", "attributes",
+        "pieces", "scopes", "now", "cuts",
+    )
+)  # fmt: skip
+def cut(
+    text: Octets,
+    end: int,
+    last: bool,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+    step: Offsets,
+    letters: int,
+    choices: Longs,
+    outcomes: Longs,
+    predicates: Longs,
+    bounds: Longs,
+    frames: Longs,
+    counters: Longs,
+    counted: int,
+    attributes: Longs,
+    pieces: Longs,
+    scopes: Longs,
+    now: Longs,
+    cuts: Longs,
+) -> int:
+    """Write where elements end that a rule begins at, with the elements around them; return ``DONE`` at the document's end.
+
+    ``now`` has where the token begins that is not read, and what is open there. With ``NEEDS_MORE`` that is for more text to come; ``last``
+    states that there is none. ``REFUSED`` is a token that is not taken, maybe because it is not whole. ``FULL`` is for ``cuts`` to be
+    emptied: it has room for a cut at any depth. After the text are as many bytes to work in.
+    """
+    literals, side = used[LITERALS], used[DECODED]
+    at, depth, scoped = now[CUT_AT], now[CUT_DEPTH], now[CUT_SCOPED]
+    while True:
+        now[CUT_AT], now[CUT_DEPTH], now[CUT_SCOPED] = at, depth, scoped
+        start = at
+        at, _ = text_end(text, at, end)
+        if at < 0 or (depth == 0 and after_blanks(text, start, at) < at):
+            return REFUSED
+        if at + 1 >= end:
+            if not last:
+                return NEEDS_MORE
+            return DONE if depth == 0 and now[CUT_BEGUN] and at >= end else REFUSED
+        tag, byte, closed = at, text[at + 1], 0
+        if byte == 0x2F:
+            at = after_end_tag(text, at, end, depth, frames, keys, info, pool)
+            closed = 1
+        elif byte == 0x21:
+            at, _ = after_marked(text, at, end, depth, frames, pieces, 0)
+        elif byte == 0x3F:
+            at = instruction_end(text, at, end, table, keys, info, pool, used)
+        else:
+            if depth == 0 and now[CUT_BEGUN]:
+                return REFUSED
+            at, name, count, closed, scoped = start_tag(
+                text, at, end, depth, table, keys, info, pool, used, frames, attributes,
+                scopes, scoped,
+            )  # fmt: skip
+            if at >= 0:
+                now[CUT_BEGUN] = 1
+                child_number(frames, depth)
+                above = np.int64(frames[depth * FRAME + STATE])
+                state = np.int64(step[above * letters + info[name * INFO + ELEMENT]])
+                if state < 0:
+                    state = chosen_state(
+                        text, -1 - state, depth, count, choices, outcomes, predicates, attributes,
+                        info, counters, counted, literals, side,
+                    )  # fmt: skip
+                depth += 1
+                open_frame(depth, name, state, at, bounds, frames, counters, counted)
+                frames[depth * FRAME + TAG_START] = tag
+                if now[CUT_INSIDE] == 0 and bounds[state * PHASES + 1] > bounds[state * PHASES]:
+                    now[CUT_INSIDE] = depth
+        if at < 0:
+            return at
+        if closed:
+            scoped = without_prefixes(scopes, scoped, depth, info)
+            depth -= 1
+            if now[CUT_INSIDE] == depth + 1:
+                now[CUT_INSIDE] = 0
+                write_cut(at, depth, frames, now, cuts)
+            if now[CUT_WRITTEN] + CUT + len(frames) // FRAME * OPENED > len(cuts):
+                now[CUT_AT], now[CUT_DEPTH], now[CUT_SCOPED] = at, depth, scoped
+                return FULL
+
+
+@inner
+def write_cut(at: int, depth: int, frames: Longs, now: Longs, cuts: Longs) -> None:
+    """Write a place to cut at, and the start tags of the elements that are open there."""
+    place = now[CUT_WRITTEN]
+    cuts[place], cuts[place + 1] = at, depth
+    place += CUT
+    for level in range(1, depth + 1):
+        frame = level * FRAME
+        cuts[place] = frames[frame + TAG_START]
+        cuts[place + 1] = frames[frame + INNER]
+        cuts[place + 2] = frames[frame + NAME_SIZE]
+        place += OPENED
+    now[CUT_WRITTEN] = place

@@ -1,0 +1,325 @@
+"""How the scanner's tables are laid out: each is one array of rows of numbers, and these are the places in a row.
+
+Names of elements and attributes as numbers: each is checked once, then known by its first and last eight bytes.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.columnar.kernels.compiled import inner
+from trailgate.columnar.kernels.words import load8
+
+SPARE: Final = 64  # bytes of zeros after the messages: they are looked at in words
+
+# Kinds of records.
+OUTER: Final = 0
+OPERATIONS: Final = 1
+COLUMNS: Final = 2
+ANCHORS: Final = 3  # elements around a rule's that its paths begin at
+
+# A kind of records, in ``shape``: where it begins in ``records``, how many fit, how many the messages before have, and this one
+# with them; how many numbers a record has, a multiple of ``LINE``.
+SHAPE: Final = 5
+BASE: Final = 0
+ROOM: Final = 1
+KEPT: Final = 2
+COUNT: Final = 3
+WIDTH: Final = 4
+LINE: Final = 8
+
+# The length of a value that a record does not have: its path finds no element, or one without content.
+ABSENT_CELL: Final = -1
+EMPTY: Final = -2
+
+# Fields of a record; those of columns have the first two alone. After them are its pointers to anchors, then start and length of each slot.
+RULE: Final = 0
+OWNER: Final = 1
+MESSAGE: Final = 2
+TRANSACTION: Final = 3
+START: Final = 4
+END: Final = 5
+HEADS: Final = (6, 6, 2, 6)  # how many fields are before the pointers, by kind
+
+# An instance of a rule: where its record is in ``records``, and the record's number.
+PLACED: Final = 2
+PLACE: Final = 0
+NUMBER: Final = 1
+
+# An action: what it does (or the number of an attribute's name), the instance and level of its record, the field of the slot or pointer,
+# the record's kind, and two more.
+ACTION: Final = 7
+PHASES: Final = 4
+INSTANCE: Final = 1
+LEVEL: Final = 2
+FIELD: Final = 3
+KIND: Final = 4
+FIRST: Final = 5
+SECOND: Final = 6
+DOCUMENT: Final = -1  # a level: the document itself
+
+
+class What(IntEnum):
+    """What an action does."""
+
+    RECORD = 0  # opens a record; FIELD is the instance of its owner, FIRST the rule, SECOND whether it is a transaction's
+    EXISTS = 1
+    NAME = 2
+    POSITION = 3
+    LITERAL = 4  # FIRST: where it is among the literals, SECOND: its length
+    POINT = 5  # FIRST: the instance of the anchor, SECOND: its level
+    TEXT = 6
+    CONTENT = 7
+    EXACT_TEXT = 8
+    CLOSE = 9
+
+
+# A choice: its first predicate, how many it has, and its first outcome. A predicate: by what, and three numbers.
+CHOICE: Final = 3
+PREDICATE: Final = 4
+BY_ATTRIBUTE: Final = 0  # the attribute's number, and the bounds of the literal
+BY_POSITION: Final = (
+    1  # the counter, the number wanted, and the bits of predicates that must hold before
+)
+
+# A name, in ``info``.
+INFO: Final = 8
+SIZE: Final = 0
+POOLED: Final = 1  # where its bytes are
+PREFIX: Final = 2  # the name of its prefix, -1 where there is none
+LOCAL: Final = 3
+ELEMENT: Final = 4  # the number of an element's name in the rules, else 0
+ATTRIBUTE: Final = 5
+SEEN: Final = 6  # the last tag that had it as an attribute, 0 for elements alone, -1 before
+BOUND: Final = 7  # how many declarations of it as a prefix are open
+
+# Names that are always there.
+XML: Final = 0
+XMLNS: Final = 1
+
+# What ``used`` counts: names, bytes of names, tags with attributes, and where room for decoded values begins.
+NAMES: Final = 0
+POOL: Final = 1
+SERIAL: Final = 2
+DECODED: Final = 3
+LITERALS: Final = 4
+USED: Final = 5
+
+# An open element, in ``frames``.
+FRAME: Final = 11
+STATE: Final = 1
+TEXT: Final = 2
+TEXT_START: Final = 3
+TEXT_END: Final = 4
+LAST: Final = 5  # of its pieces of text
+INNER: Final = 6  # where its start tag ends
+CHILDREN: Final = 7
+FIRST_PIECE: Final = 8
+NAME_SIZE: Final = 9
+TAG_START: Final = 10  # of messages that are cut
+
+# States of an element's text.
+NOTHING: Final = 0
+PLAIN: Final = 1
+SECTION: Final = 2
+PIECES: Final = 3
+UNREAD: Final = 4  # no rule needs it, nor where the element ends
+
+# A piece of text that is decoded; NEXT is -1 for the last.
+PIECE: Final = 4
+PIECE_START: Final = 0
+PIECE_END: Final = 1
+IN_SECTION: Final = 2
+NEXT: Final = 3
+
+# An attribute of the tag that is read.
+ATTRIBUTES: Final = 4
+VALUE_START: Final = 1
+VALUE_END: Final = 2
+TO_DECODE: Final = 3
+
+# How a scan ends. All but DONE are returned with the message that was not read.
+DONE: Final = 0
+REFUSED: Final = -1
+FULL: Final = -2
+MANY_NAMES: Final = -3
+UNKNOWN_DECLARATION: Final = -4
+NEEDS_MORE: Final = -5  # of a message that is cut: its text ends within a token
+
+# Where the cutting of a message is: the token that comes next, how many elements and prefixes are open, the depth of the element that
+# is not cut, whether the root has begun, and how much of ``cuts`` is written.
+NOW: Final = 6
+CUT_AT: Final = 0
+CUT_DEPTH: Final = 1
+CUT_SCOPED: Final = 2
+CUT_INSIDE: Final = 3
+CUT_BEGUN: Final = 4
+CUT_WRITTEN: Final = 5
+
+# A place to cut at, and how many elements are open there; then of each where its start tag is, and the size of its name.
+CUT: Final = 2
+OPENED: Final = 3
+
+
+NO_NAME: Final = -1
+NO_ROOM: Final = -2
+EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@inner
+def find_name(
+    text: Octets, at: int, size: int, table: Offsets, keys: Words, info: Longs, pool: Octets
+) -> int:
+    """Return the number of a name of one byte or more, or -1 - its free place in the table."""
+    first, last = load8(text, at), np.uint64(0)
+    if size < 8:
+        first &= EVERY >> np.uint64(64 - 8 * size)
+    else:
+        last = load8(text, at + size - 8)
+    mixed = first ^ (last * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(size)
+    place = np.int64((mixed * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(40)) & (len(table) - 1)
+    while True:
+        number = np.int64(table[place]) - 1
+        if number < 0:
+            return -1 - place
+        if (
+            keys[2 * number] == first
+            and keys[2 * number + 1] == last
+            and info[number * INFO + SIZE] == size
+        ):
+            alike = True
+            pooled = info[number * INFO + POOLED]
+            for byte in range(8, size - 8):
+                alike &= text[at + byte] == pool[pooled + byte]
+            if alike:
+                return number
+        place = (place + 1) & (len(table) - 1)
+
+
+@inner
+def insert_name(
+    text: Octets,
+    at: int,
+    size: int,
+    place: int,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+) -> int:
+    """Add a name at its free place of the table and return its number, or ``NO_ROOM``."""
+    number, pooled = used[NAMES], used[POOL]
+    if (number + 1) * INFO > len(info) or pooled + size > len(pool):
+        return NO_ROOM
+    first, last = load8(text, at), np.uint64(0)
+    if size < 8:
+        first &= EVERY >> np.uint64(64 - 8 * size)
+    else:
+        last = load8(text, at + size - 8)
+    keys[2 * number], keys[2 * number + 1] = first, last
+    for byte in range(size):
+        pool[pooled + byte] = text[at + byte]
+    row = number * INFO
+    info[row + SIZE], info[row + POOLED] = size, pooled
+    info[row + PREFIX], info[row + LOCAL] = -1, -1
+    info[row + ELEMENT], info[row + ATTRIBUTE] = 0, 0
+    info[row + SEEN], info[row + BOUND] = -1, 0
+    table[place] = number + 1
+    used[NAMES], used[POOL] = number + 1, pooled + size
+    return number
+
+
+@inner
+def add_name(
+    text: Octets,
+    at: int,
+    size: int,
+    place: int,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+) -> int:
+    """Check a name that is new, add it and its parts; return its number, ``NO_NAME`` or ``NO_ROOM``."""
+    colon = checked_name(text, at, at + size)
+    if colon < 0:
+        return NO_NAME
+    number = insert_name(text, at, size, place, table, keys, info, pool, used)
+    if number < 0 or colon == 0:
+        return number
+    prefix = find_name(text, at, colon, table, keys, info, pool)
+    if prefix < 0:
+        prefix = insert_name(text, at, colon, -1 - prefix, table, keys, info, pool, used)
+    start, rest = at + colon + 1, size - colon - 1
+    local = find_name(text, start, rest, table, keys, info, pool)
+    if local < 0:
+        local = insert_name(text, start, rest, -1 - local, table, keys, info, pool, used)
+    if prefix < 0 or local < 0:
+        return NO_ROOM
+    info[number * INFO + PREFIX], info[number * INFO + LOCAL] = prefix, local
+    info[number * INFO + ELEMENT] = info[local * INFO + ELEMENT]
+    if prefix != XMLNS:
+        info[number * INFO + ATTRIBUTE] = info[local * INFO + ATTRIBUTE]
+    return number
+
+
+@inner
+def checked_name(text: Octets, at: int, end: int) -> int:
+    """Return the length of a name's prefix, 0 without one, or -1 for what is not a name with one colon at most."""
+    start, colon = at, 0
+    begins = True
+    while at < end:
+        point, size = code_point(text, at)
+        if point == 0x3A:
+            if begins or colon:
+                return -1
+            colon = at - start
+            begins = True
+        elif begins:
+            if not starts_name(point):
+                return -1
+            begins = False
+        elif not (starts_name(point) or continues_name(point)):
+            return -1
+        at += size
+    return -1 if begins else colon
+
+
+@inner
+def code_point(text: Octets, at: int) -> tuple[int, int]:
+    """Return a character of valid UTF-8 and how many bytes it has."""
+    first = np.int64(text[at])
+    if first < 0x80:
+        return first, 1
+    second = np.int64(text[at + 1]) & 63
+    if first < 0xE0:
+        return (first & 31) << 6 | second, 2
+    third = np.int64(text[at + 2]) & 63
+    if first < 0xF0:
+        return (first & 15) << 12 | second << 6 | third, 3
+    return (first & 7) << 18 | second << 12 | third << 6 | (np.int64(text[at + 3]) & 63), 4
+
+
+@inner
+def starts_name(point: int) -> bool:
+    """Return whether a character other than a colon may begin a name, as XML 1.0 had it in its fourth edition or has it now."""
+    if point < 0x80:
+        return 97 <= point <= 122 or 65 <= point <= 90 or point == 95
+    return (
+        (0xC0 <= point <= 0x131 and point != 0xD7 and point != 0xF7)
+        or 0x391 <= point <= 0x3A1
+        or 0x410 <= point <= 0x44F
+        or 0x4E00 <= point <= 0x9FA5
+    )
+
+
+@inner
+def continues_name(point: int) -> bool:
+    """Return whether a character that does not begin a name may be in one."""
+    return 48 <= point <= 57 or point == 45 or point == 46 or point == 0xB7

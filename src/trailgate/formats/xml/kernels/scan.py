@@ -1,0 +1,424 @@
+"""One pass over a batch of XML messages: each is checked, and what the rules' tables name is noted.
+
+No value is copied but those with references, line ends or several pieces. A message that is not taken leaves nothing: it is for the
+general way, which reads it or reports what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import control_marks64, high_marks64, load8
+from trailgate.formats.xml.kernels.names import (
+    BOUND,
+    CHILDREN,
+    COUNT,
+    DECODED,
+    DONE,
+    ELEMENT,
+    EVERY,
+    FIRST_PIECE,
+    FRAME,
+    FULL,
+    INFO,
+    INNER,
+    KEPT,
+    LITERALS,
+    NAME_SIZE,
+    NOTHING,
+    PHASES,
+    PIECES,
+    POOLED,
+    PREFIX,
+    REFUSED,
+    SEEN,
+    SERIAL,
+    SHAPE,
+    SIZE,
+    STATE,
+    TEXT,
+    UNKNOWN_DECLARATION,
+    UNREAD,
+    XML,
+    XMLNS,
+    find_name,
+    insert_name,
+)
+from trailgate.formats.xml.kernels.records import end_element, start_element, store_attributes
+from trailgate.formats.xml.kernels.tags import (
+    after_blanks,
+    bind_prefixes,
+    child_number,
+    chosen_state,
+    comment_end,
+    instruction_end,
+    name_at,
+    name_end,
+    read_attributes,
+    section_end,
+)
+from trailgate.formats.xml.kernels.texts import is_blank, note_text, text_end
+
+SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
+DECLARATION_BEGINS: Final = np.uint64(0x6C6D783F3C)  # "<?xml"
+FIVE: Final = np.uint64(0xFFFFFFFFFF)
+MARK: Final = np.uint64(0xBFBBEF)
+THREE: Final = np.uint64(0xFFFFFF)
+WINDOW: Final = 64
+
+
+@kernel()
+def survey(text: Octets, start: int, end: int) -> int:
+    """Return 1 for bytes that have controls which XML forbids, plus 2 where not all are ASCII; 64 bytes follow them."""
+    controls = high = np.uint64(0)
+    rest = (end - start) % WINDOW
+    for at in range(start, end - rest, WINDOW):
+        controls |= control_marks64(text, at)
+        high |= high_marks64(text, at)
+    if rest:
+        within = EVERY >> np.uint64(WINDOW - rest)
+        controls |= control_marks64(text, end - rest) & within
+        high |= high_marks64(text, end - rest) & within
+    return (1 if controls else 0) + (2 if high else 0)
+
+
+@kernel(writes=("table", "keys", "info", "pool", "used"))
+def intern(
+    text: Octets,
+    start: int,
+    end: int,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+) -> int:
+    """Return the number of a word, which is added unchecked where it is new, or ``NO_ROOM``."""
+    number = find_name(text, start, end - start, table, keys, info, pool)
+    if number >= 0:
+        return number
+    return insert_name(text, start, end - start, -1 - number, table, keys, info, pool, used)
+
+
+@kernel(
+    writes=(
+        "text", "table", "keys", "info", "pool", "used", "frames", "instances", "counters",
+        "attributes", "pieces", "scopes", "records", "shape",
+    )
+)  # fmt: skip
+def scan(
+    text: Octets,
+    starts: Longs,
+    ends: Longs,
+    first: int,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+    step: Offsets,
+    letters: int,
+    choices: Longs,
+    outcomes: Longs,
+    predicates: Longs,
+    bounds: Longs,
+    actions: Longs,
+    frames: Longs,
+    instances: Longs,
+    width: int,
+    counters: Longs,
+    counted: int,
+    attributes: Longs,
+    pieces: Longs,
+    scopes: Longs,
+    records: Offsets,
+    shape: Longs,
+) -> tuple[int, int]:
+    """Note what is found in the messages from ``first`` on; return the message that is not taken and why, else their number and ``DONE``.
+
+    ``width`` is how many instances the rules have, ``counted`` how many counters, ``letters`` how many states a state
+    leads to.
+    """
+    for message in range(first, len(starts)):
+        for kind in range(len(shape) // SHAPE):
+            shape[kind * SHAPE + COUNT] = shape[kind * SHAPE + KEPT]
+        begin, end = starts[message], ends[message]
+        literals, side = used[LITERALS], used[DECODED]
+        depth, begun, piece_count, scoped = 0, False, 0, 0
+        mark = mark_size(text, begin, end)
+        at = after_declaration(text, begin + mark, end, table, keys, info, pool)
+        if at < 0:
+            return message, at
+        open_frame(0, 0, 0, at, bounds, frames, counters, counted)
+        side = start_element(
+            text, 0, 0, message, mark, 0, 0, bounds, actions, frames, instances, width,
+            records, shape, literals, side,
+        )  # fmt: skip
+        if side < 0:
+            return message, FULL
+        while True:
+            start = at
+            at, decode = text_end(text, at, end)
+            if at < 0:
+                return message, REFUSED
+            if depth == 0:
+                if after_blanks(text, start, at) < at:
+                    return message, REFUSED
+                if at >= end:
+                    break
+            elif at > start and frames[depth * FRAME + TEXT] != UNREAD:
+                piece_count = note_text(
+                    frames, depth * FRAME, pieces, piece_count, start, at, decode, 0
+                )
+                if piece_count < 0:
+                    return message, REFUSED
+            if at + 1 >= end:
+                return message, REFUSED
+            tag = at
+            byte = text[at + 1]
+            closed = 0
+            if byte == 0x2F:
+                at = after_end_tag(text, at, end, depth, frames, keys, info, pool)
+                if at < 0:
+                    return message, at
+                closed = 1
+            elif byte == 0x21:
+                at, piece_count = after_marked(text, at, end, depth, frames, pieces, piece_count)
+                if at < 0:
+                    return message, at
+            elif byte == 0x3F:
+                at = instruction_end(text, at, end, table, keys, info, pool, used)
+                if at < 0:
+                    return message, at
+            else:
+                if depth == 0 and begun:
+                    return message, REFUSED
+                begun = True
+                at, name, count, closed, scoped = start_tag(
+                    text, at, end, depth, table, keys, info, pool, used, frames, attributes,
+                    scopes, scoped,
+                )  # fmt: skip
+                if at < 0:
+                    return message, at
+                child_number(frames, depth)
+                above = np.int64(frames[depth * FRAME + STATE])
+                state = np.int64(step[above * letters + info[name * INFO + ELEMENT]])
+                if state < 0:
+                    if 2 * (at - tag) + side > len(text):
+                        return message, FULL
+                    state = chosen_state(
+                        text, -1 - state, depth, count, choices, outcomes, predicates, attributes,
+                        info, counters, counted, literals, side,
+                    )  # fmt: skip
+                depth += 1
+                open_frame(depth, name, state, at, bounds, frames, counters, counted)
+                if bounds[state * PHASES + PHASES] > bounds[state * PHASES]:
+                    start, size = local_name(tag + 1, name, info)
+                    side = start_element(
+                        text, state, depth, message, tag - begin, start, size, bounds, actions,
+                        frames, instances, width, records, shape, literals, side,
+                    )  # fmt: skip
+                    if side < 0:
+                        return message, FULL
+                    if count:
+                        side = store_attributes(
+                            text, state, depth, count, bounds, actions, attributes, info,
+                            instances, width, records, side,
+                        )  # fmt: skip
+                        if side < 0:
+                            return message, FULL
+                tag = at
+            if closed:
+                frame = depth * FRAME
+                side = end_element(
+                    text, frames[frame + STATE], depth, tag, at - begin, bounds, actions,
+                    frames, pieces, instances, width, records, side,
+                )  # fmt: skip
+                if side < 0:
+                    return message, FULL
+                if frames[frame + TEXT] == PIECES:
+                    piece_count = frames[frame + FIRST_PIECE]
+                scoped = without_prefixes(scopes, scoped, depth, info)
+                depth -= 1
+        if not begun:
+            return message, REFUSED
+        for kind in range(len(shape) // SHAPE):
+            shape[kind * SHAPE + KEPT] = shape[kind * SHAPE + COUNT]
+        used[DECODED] = side
+    return len(starts), DONE
+
+
+@inner
+def mark_size(text: Octets, begin: int, end: int) -> int:
+    """Return how many bytes of a message are a byte-order mark."""
+    return 3 if end - begin >= 3 and load8(text, begin) & THREE == MARK else 0
+
+
+@inner
+def after_declaration(
+    text: Octets, start: int, end: int, table: Offsets, keys: Words, info: Longs, pool: Octets
+) -> int:
+    """Return where an XML declaration ends that begins at a place, that place where none does, or why the message is not taken."""
+    at = start
+    if end - at < 6 or load8(text, at) & FIVE != DECLARATION_BEGINS or not is_blank(text[at + 5]):
+        return at
+    at += 6
+    while at + 1 < end and not (text[at] == 0x3F and text[at + 1] == 0x3E):
+        at += 1
+    if at + 1 >= end:
+        return REFUSED
+    at += 2
+    known = find_name(text, start, at - start, table, keys, info, pool) >= 0
+    return at if known else UNKNOWN_DECLARATION
+
+
+@inner
+def open_frame(
+    depth: int,
+    name: int,
+    state: int,
+    at: int,
+    bounds: Longs,
+    frames: Longs,
+    counters: Longs,
+    counted: int,
+) -> None:
+    """Write the frame of an element whose start tag ends at a place."""
+    frame = depth * FRAME
+    frames[frame], frames[frame + STATE] = name, state
+    needed = bounds[state * PHASES + 4] > bounds[state * PHASES + 3]
+    frames[frame + TEXT] = NOTHING if needed else UNREAD
+    frames[frame + CHILDREN] = 0
+    frames[frame + INNER] = at
+    for counter in range(depth * counted, (depth + 1) * counted):
+        counters[counter] = 0
+
+
+@inner
+def local_name(at: int, name: int, info: Longs) -> tuple[int, int]:
+    """Return where a name at a place has its part without prefix, and the size of that."""
+    prefix, size = info[name * INFO + PREFIX], info[name * INFO + SIZE]
+    if prefix < 0:
+        return at, size
+    skipped = info[prefix * INFO + SIZE] + 1
+    return at + skipped, size - skipped
+
+
+@inner
+def start_tag(
+    text: Octets,
+    at: int,
+    end: int,
+    depth: int,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+    frames: Longs,
+    attributes: Longs,
+    scopes: Longs,
+    scoped: int,
+) -> tuple[int, int, int, int, int]:
+    """Read a start tag; return where it ends, its name, its number of attributes, whether it is closed, and how many prefixes are bound.
+
+    Instead of the place it returns why the message is not taken.
+    """
+    place = name_end(text, at + 1, end)
+    name = name_at(text, at + 1, place, table, keys, info, pool, used)
+    if name < 0:
+        return name, 0, 0, 0, 0
+    if place >= end or (depth + 2) * FRAME > len(frames):
+        return REFUSED, 0, 0, 0, 0
+    info[name * INFO + SEEN] = max(info[name * INFO + SEEN], 0)
+    frames[(depth + 1) * FRAME + NAME_SIZE] = place - at - 1
+    at, count, closed = place + 1, 0, 0
+    if text[place] != 0x3E:
+        used[SERIAL] += 1
+        at, count, closed, prefixed = read_attributes(
+            text, place, end, used[SERIAL], table, keys, info, pool, used, attributes
+        )
+        if at < 0:
+            return at, 0, 0, 0, 0
+        if prefixed:
+            scoped = bind_prefixes(text, count, depth + 1, attributes, info, scopes, scoped)
+            if scoped < 0:
+                return REFUSED, 0, 0, 0, 0
+    if not is_bound(info[name * INFO + PREFIX], info):
+        return REFUSED, 0, 0, 0, 0
+    return at, name, count, closed, scoped
+
+
+@inner
+def is_bound(prefix: int, info: Longs) -> bool:
+    """Return whether an element may have a prefix, -1 for none."""
+    return prefix < 0 or prefix == XML or (prefix != XMLNS and info[prefix * INFO + BOUND] > 0)
+
+
+@inner
+def without_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
+    """Remove the prefixes that an element declares; return how many are left."""
+    while scoped and scopes[2 * scoped - 2] == depth:
+        scoped -= 1
+        info[scopes[2 * scoped + 1] * INFO + BOUND] -= 1
+    return scoped
+
+
+@inner
+def after_marked(
+    text: Octets, at: int, end: int, depth: int, frames: Longs, pieces: Longs, count: int
+) -> tuple[int, int]:
+    """Return where a CDATA section or a comment ends, or ``REFUSED``, and how many pieces of text are in use."""
+    if load8(text, at + 1) != SECTION_BEGINS or depth == 0:
+        if text[at + 2] == 0x2D and text[at + 3] == 0x2D:
+            return comment_end(text, at, end), count
+        return REFUSED, 0
+    start = at + 9
+    at, decode = section_end(text, start, end)
+    if at < 0:
+        return REFUSED, 0
+    if frames[depth * FRAME + TEXT] != UNREAD:
+        count = note_text(frames, depth * FRAME, pieces, count, start, at, decode, 1)
+        if count < 0:
+            return REFUSED, 0
+    return at + 3, count
+
+
+@inner
+def after_end_tag(
+    text: Octets,
+    at: int,
+    end: int,
+    depth: int,
+    frames: Longs,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+) -> int:
+    """Return where an end tag ends, or ``REFUSED``: the bytes of the open element's name are compared as words."""
+    if depth == 0:
+        return REFUSED
+    name, size = frames[depth * FRAME], frames[depth * FRAME + NAME_SIZE]
+    at += 2
+    first, last = load8(text, at), np.uint64(0)
+    if size < 8:
+        first &= EVERY >> np.uint64(64 - 8 * size)
+    else:
+        last = load8(text, at + size - 8)
+    alike = keys[2 * name] == first and keys[2 * name + 1] == last
+    if size > 16:
+        pooled = info[name * INFO + POOLED]
+        for byte in range(8, size - 8):
+            alike = alike and text[at + byte] == pool[pooled + byte]
+    at += size
+    if not alike or at >= end:
+        return REFUSED
+    if text[at] != 0x3E:
+        at = after_blanks(text, at, end)
+        if at >= end or text[at] != 0x3E:
+            return REFUSED
+    return at + 1

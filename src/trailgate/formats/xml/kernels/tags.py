@@ -1,0 +1,310 @@
+"""Start tags, and what is written between tags that is not text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.columnar.kernels.compiled import inner
+from trailgate.columnar.kernels.words import first_mark, name_end_marks
+from trailgate.formats.xml.kernels.names import (
+    ATTRIBUTE,
+    ATTRIBUTES,
+    BOUND,
+    BY_ATTRIBUTE,
+    CHILDREN,
+    CHOICE,
+    FRAME,
+    INFO,
+    LOCAL,
+    MANY_NAMES,
+    NO_ROOM,
+    PREDICATE,
+    PREFIX,
+    REFUSED,
+    SEEN,
+    TO_DECODE,
+    VALUE_END,
+    VALUE_START,
+    XML,
+    XMLNS,
+    add_name,
+    find_name,
+)
+from trailgate.formats.xml.kernels.texts import OF_ATTRIBUTE, decoded, is_blank, value_end
+
+
+@inner
+def name_end(text: Octets, at: int, end: int) -> int:
+    """Return where a name ends."""
+    while at < end:
+        marks = name_end_marks(text, at)
+        if marks:
+            return min(at + first_mark(marks), end)
+        at += 16
+    return end
+
+
+@inner
+def name_at(
+    text: Octets,
+    at: int,
+    end: int,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+) -> int:
+    """Return the number of the name between two places, ``REFUSED`` or ``MANY_NAMES``."""
+    if end <= at:
+        return REFUSED
+    number = find_name(text, at, end - at, table, keys, info, pool)
+    if number < 0:
+        number = add_name(text, at, end - at, -1 - number, table, keys, info, pool, used)
+        if number < 0:
+            return MANY_NAMES if number == NO_ROOM else REFUSED
+    return number
+
+
+@inner
+def after_blanks(text: Octets, at: int, end: int) -> int:
+    """Return the place of the first byte that is not white space."""
+    while at < end and is_blank(text[at]):
+        at += 1
+    return at
+
+
+@inner
+def read_attributes(
+    text: Octets,
+    at: int,
+    end: int,
+    serial: int,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+    attributes: Longs,
+) -> tuple[int, int, int, bool]:
+    """Write the places of a tag's attributes; return where the tag ends, how many they are, whether the element is empty, and whether prefixes matter.
+
+    Returns ``REFUSED`` or ``MANY_NAMES`` instead of the place.
+    """
+    count, prefixed = 0, False
+    while True:
+        blank = at
+        at = after_blanks(text, at, end)
+        if at + 1 >= end:
+            # An end of the message within a tag, but for its last byte.
+            closing = at < end and text[at] == 0x3E
+            return at + 1 if closing else REFUSED, count, 0, prefixed
+        if text[at] == 0x3E:
+            return at + 1, count, 0, prefixed
+        if text[at] == 0x2F:
+            return at + 2 if text[at + 1] == 0x3E else REFUSED, count, 1, prefixed
+        if blank == at or (count + 1) * ATTRIBUTES > len(attributes):
+            return REFUSED, 0, 0, False
+        ends = name_end(text, at, end)
+        number = name_at(text, at, ends, table, keys, info, pool, used)
+        if number < 0:
+            return number, 0, 0, False
+        if info[number * INFO + SEEN] == serial:
+            return REFUSED, 0, 0, False
+        info[number * INFO + SEEN] = serial
+        at = after_blanks(text, ends, end)
+        if at >= end or text[at] != 0x3D:
+            return REFUSED, 0, 0, False
+        at = after_blanks(text, at + 1, end)
+        if at >= end or (text[at] != 0x22 and text[at] != 0x27):
+            return REFUSED, 0, 0, False
+        start = at + 1
+        at, decode = value_end(text, start, end)
+        if at < 0:
+            return REFUSED, 0, 0, False
+        row = count * ATTRIBUTES
+        attributes[row] = number
+        attributes[row + VALUE_START], attributes[row + VALUE_END] = start, at
+        attributes[row + TO_DECODE] = decode
+        prefixed |= info[number * INFO + PREFIX] >= 0 or number == XMLNS
+        count += 1
+        at += 1
+
+
+@inner
+def bind_prefixes(
+    text: Octets,
+    count: int,
+    depth: int,
+    attributes: Longs,
+    info: Longs,
+    scopes: Longs,
+    scoped: int,
+) -> int:
+    """Check the prefixes of a tag's attributes and open those declared; return how many are open, or ``REFUSED``.
+
+    What may be against the rules of namespaces is for the general way: reserved names, and names that could be alike.
+    """
+    for each in range(count):
+        row = each * ATTRIBUTES
+        number = attributes[row]
+        prefix = info[number * INFO + PREFIX]
+        if number != XMLNS and prefix != XMLNS:
+            continue
+        start, end = attributes[row + VALUE_START], attributes[row + VALUE_END]
+        if attributes[row + TO_DECODE] or end - start == 29 or end - start == 36:
+            return REFUSED
+        for place in range(start, end):
+            if text[place] <= 0x20:
+                return REFUSED
+        if prefix == XMLNS:
+            local = info[number * INFO + LOCAL]
+            if start == end or local == XML or local == XMLNS or (scoped + 1) * 2 > len(scopes):
+                return REFUSED
+            info[local * INFO + BOUND] += 1
+            scopes[2 * scoped], scopes[2 * scoped + 1] = depth, local
+            scoped += 1
+    for each in range(count):
+        number = attributes[each * ATTRIBUTES]
+        prefix = info[number * INFO + PREFIX]
+        if prefix < 0 or prefix == XMLNS:
+            continue
+        if prefix != XML and info[prefix * INFO + BOUND] == 0:
+            return REFUSED
+        for other in range(each):
+            before = attributes[other * ATTRIBUTES]
+            if (
+                info[before * INFO + PREFIX] >= 0
+                and info[before * INFO + LOCAL] == info[number * INFO + LOCAL]
+            ):
+                return REFUSED
+    return scoped
+
+
+@inner
+def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int:
+    """Return which attribute of a tag has a name in the rules, or -1; one without a prefix comes first."""
+    found = -1
+    for each in range(count):
+        number = attributes[each * ATTRIBUTES]
+        if info[number * INFO + ATTRIBUTE] == letter:
+            if info[number * INFO + PREFIX] < 0:
+                return each
+            if found < 0:
+                found = each
+    return found
+
+
+@inner
+def chosen_state(
+    text: Octets,
+    choice: int,
+    depth: int,
+    count: int,
+    choices: Longs,
+    outcomes: Longs,
+    predicates: Longs,
+    attributes: Longs,
+    info: Longs,
+    counters: Longs,
+    width: int,
+    literals: int,
+    side: int,
+) -> int:
+    """Return the state that the predicates of a tag choose."""
+    row = choice * CHOICE
+    first = choices[row]
+    hold = 0
+    for bit in range(choices[row + 1]):
+        own = (first + bit) * PREDICATE
+        if predicates[own] == BY_ATTRIBUTE:
+            each = attribute_of(predicates[own + 1], count, attributes, info)
+            if each < 0:
+                continue
+            start = attributes[each * ATTRIBUTES + VALUE_START]
+            end = attributes[each * ATTRIBUTES + VALUE_END]
+            if attributes[each * ATTRIBUTES + TO_DECODE]:
+                end = decoded(text, start, end, OF_ATTRIBUTE, side)
+                start = side
+            wanted = literals + predicates[own + 2]
+            size = predicates[own + 3] - predicates[own + 2]
+            alike = end - start == size
+            if alike:
+                for place in range(size):
+                    alike &= text[start + place] == text[wanted + place]
+            if alike:
+                hold |= 1 << bit
+        else:
+            needed = predicates[own + 3]
+            if hold & needed == needed:
+                counter = depth * width + predicates[own + 1]
+                counters[counter] += 1
+                if counters[counter] == predicates[own + 2]:
+                    hold |= 1 << bit
+    return outcomes[choices[row + 2] + hold]
+
+
+@inner
+def comment_end(text: Octets, at: int, end: int) -> int:
+    """Return where the comment ends that begins at a ``<!--``, or ``REFUSED``."""
+    place = at + 4
+    while place + 2 < end and not (text[place] == 0x2D and text[place + 1] == 0x2D):
+        place += 1
+    if place + 2 >= end or text[place + 2] != 0x3E:
+        return REFUSED
+    return place + 3
+
+
+@inner
+def instruction_end(
+    text: Octets,
+    at: int,
+    end: int,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+) -> int:
+    """Return where the processing instruction ends that begins at a ``<?``, or ``REFUSED``."""
+    place = at + 2
+    while place < end and not is_blank(text[place]) and text[place] != 0x3F:
+        place += 1
+    number = name_at(text, at + 2, place, table, keys, info, pool, used)
+    if number < 0:
+        return number
+    if info[number * INFO + PREFIX] >= 0 or (
+        place - at == 5
+        and text[at + 2] | 32 == 0x78
+        and text[at + 3] | 32 == 0x6D
+        and text[at + 4] | 32 == 0x6C
+    ):
+        return REFUSED
+    if place < end and text[place] == 0x3F and (place + 1 >= end or text[place + 1] != 0x3E):
+        return REFUSED
+    while place + 1 < end and not (text[place] == 0x3F and text[place + 1] == 0x3E):
+        place += 1
+    return place + 2 if place + 1 < end else REFUSED
+
+
+@inner
+def section_end(text: Octets, at: int, end: int) -> tuple[int, int]:
+    """Return where the text of a CDATA section ends, and whether it has something to decode; or ``REFUSED``."""
+    decode = 0
+    while at + 2 < end:
+        byte = text[at]
+        if byte == 0x5D and text[at + 1] == 0x5D and text[at + 2] == 0x3E:
+            return at, decode
+        if byte == 0x0D:
+            decode = 1
+        at += 1
+    return REFUSED, 0
+
+
+@inner
+def child_number(frames: Longs, depth: int) -> int:
+    """Count an element among those of its parent and return its number."""
+    place = depth * FRAME + CHILDREN
+    frames[place] += 1
+    return np.int64(frames[place])

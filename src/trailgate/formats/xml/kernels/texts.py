@@ -1,0 +1,310 @@
+"""Text of elements and attributes: where it ends, its references, and its pieces joined."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.kernels.compiled import inner
+from trailgate.columnar.kernels.words import first_mark, load8, text_marks, value_marks
+from trailgate.formats.xml.kernels.names import (
+    FIRST_PIECE,
+    FULL,
+    IN_SECTION,
+    LAST,
+    NEXT,
+    NOTHING,
+    PIECE,
+    PIECE_END,
+    PIECE_START,
+    PIECES,
+    PLAIN,
+    REFUSED,
+    SECTION,
+    TEXT,
+    TEXT_END,
+    TEXT_START,
+)
+
+AMPERSAND: Final = 0x26
+CARRIAGE: Final = 0x0D
+LINE: Final = 0x0A
+BRACKET: Final = 0x5D
+LOWER: Final = np.uint64(0xFFFFFFFF)
+UPPER: Final = np.uint64(32)
+ONE: Final = np.uint64(1)
+
+# How text is decoded.
+OF_ELEMENT: Final = 0
+OF_SECTION: Final = 1  # CDATA
+OF_ATTRIBUTE: Final = 2
+
+AMP: Final = np.uint64(0x3B706D61)  # "amp;"
+LT: Final = np.uint64(0x3B746C)
+GT: Final = np.uint64(0x3B7467)
+APOS: Final = np.uint64(0x3B736F7061)
+QUOT: Final = np.uint64(0x3B746F7571)
+
+
+@inner
+def is_blank(byte: int) -> bool:
+    """Return whether a byte is white space of XML."""
+    return byte == 0x20 or byte == 0x0A or byte == 0x09 or byte == 0x0D
+
+
+@inner
+def text_end(text: Octets, at: int, end: int) -> tuple[int, int]:
+    """Return where text ends, at a ``<`` or the end, and whether it has something to decode; or ``REFUSED``."""
+    begin, decode = at, 0
+    while at < end:
+        marks = text_marks(text, at)
+        tags, others = marks & LOWER, marks >> UPPER
+        if tags:
+            others &= (tags & (np.uint64(0) - tags)) - ONE
+        if not others:
+            if tags:
+                return min(at + first_mark(tags), end), decode
+            at += 32
+            continue
+        at += first_mark(others)
+        if at >= end:
+            break
+        byte = text[at]
+        if byte == AMPERSAND:
+            size, _ = reference(text, at, end)
+            if size == 0:
+                return REFUSED, 0
+            decode = 1
+            at += size
+        elif byte == CARRIAGE:
+            decode = 1
+            at += 1
+        elif at - begin >= 2 and text[at - 1] == BRACKET and text[at - 2] == BRACKET:
+            return REFUSED, 0
+        else:
+            at += 1
+    return end, decode
+
+
+@inner
+def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
+    """Return where an attribute's value ends, of which ``at - 1`` is the quote, and whether it has something to decode; or ``REFUSED``."""
+    quote, decode = text[at - 1], 0
+    while at < end:
+        marks = value_marks(text, at, quote)
+        quotes, others = marks & LOWER, marks >> UPPER
+        if quotes:
+            others &= (quotes & (np.uint64(0) - quotes)) - ONE
+        if not others:
+            if quotes:
+                at += first_mark(quotes)
+                break
+            at += 32
+            continue
+        at += first_mark(others)
+        if at >= end:
+            break
+        decode = 1
+        if text[at] == AMPERSAND:
+            size, _ = reference(text, at, end)
+            if size == 0:
+                return REFUSED, 0
+            at += size
+        elif text[at] == 0x3C:
+            return REFUSED, 0
+        else:
+            at += 1
+    return (at, decode) if at < end else (REFUSED, 0)
+
+
+@inner
+def reference(text: Octets, at: int, end: int) -> tuple[int, int]:
+    """Return the length and the character of the reference that begins at a ``&``; length 0 for what is not one."""
+    if at + 3 >= end:
+        return 0, 0
+    if text[at + 1] == 0x23:
+        return number_reference(text, at, end)
+    word = load8(text, at + 1)
+    size, point = 0, 0
+    if word & np.uint64(0xFFFFFF) == LT:
+        size, point = 4, 0x3C
+    elif word & np.uint64(0xFFFFFF) == GT:
+        size, point = 4, 0x3E
+    elif word & np.uint64(0xFFFFFFFF) == AMP:
+        size, point = 5, 0x26
+    elif word & np.uint64(0xFFFFFFFFFF) == APOS:
+        size, point = 6, 0x27
+    elif word & np.uint64(0xFFFFFFFFFF) == QUOT:
+        size, point = 6, 0x22
+    if at + size > end:
+        return 0, 0
+    return size, point
+
+
+@inner
+def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
+    """Return what ``reference`` does of a number; one of more than 8 digits is for the general way."""
+    hexadecimal = text[at + 2] == 0x78
+    first = at + 3 if hexadecimal else at + 2
+    place, point = first, 0
+    while place < end and place - first < 9:
+        digit = np.int64(text[place])
+        if 48 <= digit <= 57:
+            digit -= 48
+        elif hexadecimal and 97 <= (digit | 32) <= 102:
+            digit = (digit | 32) - 87
+        else:
+            break
+        point = point * (16 if hexadecimal else 10) + digit
+        place += 1
+    if place == first or place >= end or text[place] != 0x3B:
+        return 0, 0
+    if not (
+        point == 9
+        or point == 10
+        or point == 13
+        or 0x20 <= point <= 0xD7FF
+        or 0xE000 <= point <= 0xFFFD
+        or 0x10000 <= point <= 0x10FFFF
+    ):
+        return 0, 0
+    return place + 1 - at, point
+
+
+@inner
+def decoded(text: Octets, at: int, end: int, how: int, to: int) -> int:
+    """Write text with its references and line ends replaced, and return where it ends. It is never longer than before."""
+    while at < end:
+        byte = text[at]
+        if byte == AMPERSAND and how != OF_SECTION:
+            size, point = reference(text, at, end)
+            to = put_character(text, point, to)
+            at += size
+            continue
+        if byte == CARRIAGE:
+            if at + 1 < end and text[at + 1] == LINE:
+                at += 1
+            byte = np.uint8(LINE)
+        if how == OF_ATTRIBUTE and byte < 0x20:
+            byte = np.uint8(0x20)
+        text[to] = byte
+        at += 1
+        to += 1
+    return to
+
+
+@inner
+def put_character(text: Octets, point: int, to: int) -> int:
+    """Write a character as UTF-8 and return where it ends."""
+    if point < 0x80:
+        text[to] = point
+        return to + 1
+    if point < 0x800:
+        text[to] = 0xC0 | point >> 6
+        text[to + 1] = 0x80 | point & 63
+        return to + 2
+    if point < 0x10000:
+        text[to] = 0xE0 | point >> 12
+        text[to + 1] = 0x80 | point >> 6 & 63
+        text[to + 2] = 0x80 | point & 63
+        return to + 3
+    text[to] = 0xF0 | point >> 18
+    text[to + 1] = 0x80 | point >> 12 & 63
+    text[to + 2] = 0x80 | point >> 6 & 63
+    text[to + 3] = 0x80 | point & 63
+    return to + 4
+
+
+@inner
+def put_number(text: Octets, number: int, to: int) -> int:
+    """Write a number's digits and return where they end."""
+    size, rest = 1, number // 10
+    while rest:
+        size += 1
+        rest //= 10
+    for place in range(size):
+        text[to + size - 1 - place] = 48 + number % 10
+        number //= 10
+    return to + size
+
+
+@inner
+def note_text(
+    frames: Longs,
+    frame: int,
+    pieces: Longs,
+    count: int,
+    start: int,
+    end: int,
+    decode: int,
+    section: int,
+) -> int:
+    """Note a piece of an open element's text; return how many pieces are in use, or ``FULL``.
+
+    A single one with nothing to decode is only a place.
+    """
+    if frames[frame + TEXT] == NOTHING and not decode:
+        frames[frame + TEXT] = SECTION if section else PLAIN
+        frames[frame + TEXT_START], frames[frame + TEXT_END] = start, end
+        return count
+    if (count + 2) * PIECE > len(pieces):
+        return FULL
+    if frames[frame + TEXT] == PLAIN or frames[frame + TEXT] == SECTION:
+        first, last = frames[frame + TEXT_START], frames[frame + TEXT_END]
+        in_section = 1 if frames[frame + TEXT] == SECTION else 0
+        frames[frame + TEXT] = NOTHING
+        count = add_piece(frames, frame, pieces, count, first, last, in_section)
+    return add_piece(frames, frame, pieces, count, start, end, section)
+
+
+@inner
+def add_piece(
+    frames: Longs, frame: int, pieces: Longs, count: int, start: int, end: int, section: int
+) -> int:
+    """Add a piece to the list of an open element and return how many are in use."""
+    row = count * PIECE
+    pieces[row + PIECE_START], pieces[row + PIECE_END] = start, end
+    pieces[row + IN_SECTION], pieces[row + NEXT] = section, -1
+    if frames[frame + TEXT] == PIECES:
+        pieces[frames[frame + LAST] * PIECE + NEXT] = count
+    else:
+        frames[frame + FIRST_PIECE] = count
+    frames[frame + LAST] = count
+    frames[frame + TEXT] = PIECES
+    return count + 1
+
+
+@inner
+def joined_pieces(
+    text: Octets, frames: Longs, frame: int, pieces: Longs, to: int
+) -> tuple[int, int, int]:
+    """Decode an element's pieces; return where they end, and the bounds without blanks around, or ``FULL``.
+
+    Blanks of CDATA sections are kept.
+    """
+    start = to
+    blanks_end, blanks_start = np.int64(-1), to
+    piece = frames[frame + FIRST_PIECE]
+    while piece >= 0:
+        row = piece * PIECE
+        first, last = pieces[row + PIECE_START], pieces[row + PIECE_END]
+        if to + last - first > len(text):
+            return FULL, 0, 0
+        section = pieces[row + IN_SECTION]
+        if section and blanks_end < 0:
+            blanks_end = to
+        to = decoded(text, first, last, OF_SECTION if section else OF_ELEMENT, to)
+        if section:
+            blanks_start = to
+        piece = pieces[row + NEXT]
+    if blanks_end < 0:
+        blanks_end = to
+    end = to
+    while start < blanks_end and is_blank(text[start]):
+        start += 1
+    blanks_start = max(blanks_start, start)
+    while end > blanks_start and is_blank(text[end - 1]):
+        end -= 1
+    return to, start, end

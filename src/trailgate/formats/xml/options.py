@@ -1,0 +1,256 @@
+"""The tables of XML messages: the ``xml.*`` properties that define them.
+
+The options of XML messages: the ``xml.*`` properties and the rules that they name, typed and checked together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from trailgate.columnar.temporal import DateFormat
+from trailgate.formats.xml.documents import DECLARED, Limits, is_known
+from trailgate.formats.xml.rules import GENERATED, Path, Rule, RuleType, Value, read_rules
+from trailgate.messages.properties import (
+    TIME,
+    DefinitionFiles,
+    Lookup,
+    MetadataOptions,
+    Properties,
+    PropertyReader,
+    ValueSource,
+    with_userdefs,
+)
+from trailgate.messages.property_rows import SourceKind
+from trailgate.model.tables import Definitions
+
+PARSER: Final = "xml"
+
+
+def xml_definitions(properties: Properties, files: DefinitionFiles) -> Definitions:
+    """Return the tables that XML properties define; raises OptionError where they define none."""
+    read = PropertyReader(properties, PARSER)
+    entry = properties.get("xml.sourcedefs")
+    tables = read.userdefs()
+    if entry is None and not tables:
+        raise properties.error("xml.sourcedefs or xml.userdefs.tables is required")
+    return with_userdefs(read, files, "" if entry is None else entry.value, tables)
+
+
+_LETTERS: Final = {"optype": "IUDT", "txind": "BMEW"}
+_MESSAGE_ID: Final = ValueSource(SourceKind.MESSAGE_ID)
+_WORDS: Final = {"txid": "*txid", "timestamp": "*ts"}
+_POSITIONS: Final = {"seqid": SourceKind.SEQ_ID, "txid": SourceKind.TX_ID}
+Chain = tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XmlOptions(MetadataOptions):
+    """How XML messages are read; see ``docs/properties.md`` for each property.
+
+    ``namespaces`` are those of the prefixes that the rules' paths may have; ``encoding`` is that of all messages without a mark.
+    """
+
+    rules: tuple[Rule, ...]
+    namespaces: Lookup[str, str] = field(default_factory=Lookup)
+    limits: Limits = field(default_factory=Limits)
+    encoding: str = DECLARED
+
+    @property
+    def spans_messages(self) -> bool:
+        """Return whether a transaction may span messages: rules read an indicator."""
+        return any("txind" in rule.values for rule in self.all_rules())
+
+    @property
+    def message_id_values(self) -> frozenset[str]:
+        """Return the names of the values that are ``$jmsid`` in a rule."""
+        pairs = [pair for rule in self.all_rules() for pair in rule.values.pairs]
+        return frozenset(name for name, value in pairs if value == _MESSAGE_ID)
+
+    def all_rules(self) -> tuple[Rule, ...]:
+        """Return all rules in the order of their numbers."""
+        return tuple(rule for top in self.rules for rule in top.all())
+
+
+def xml_setup(properties: Properties, files: DefinitionFiles) -> tuple[XmlOptions, Definitions]:
+    """Return the options with their rules, and the tables of the files and properties."""
+    return xml_options(properties), xml_definitions(properties, files)
+
+
+def xml_options(properties: Properties) -> XmlOptions:
+    """Return the options of the XML parser; raises OptionError that names line and property."""
+    read = PropertyReader(properties, "xml")
+    message_id = read.message_id()
+    rules = read_rules(properties)
+    if message_id == TIME:
+        rules = tuple(map(_by_position, rules))
+    chains = tuple(_chains(rules, ()))
+    sources = _Sources(properties, chains)
+    for chain in chains:
+        sources.check_operation(chain)
+    namespaces = _namespaces(properties)
+    _check_prefixes(properties, rules, namespaces)
+    txid = sources.common("txid", ValueSource(SourceKind.TX_ID), mixes=True)
+    if txid.kind is SourceKind.TX_ID and sources.read("seqid"):
+        txid = ValueSource(SourceKind.SEQ_ID)
+    return XmlOptions(
+        rules=rules,
+        namespaces=namespaces,
+        encoding=_encoding(read),
+        limits=Limits(_count(read, "maxdepth"), _count(read, "maxattributes")),
+        seqid=sources.common("seqid", ValueSource(SourceKind.SEQ_ID)),
+        timestamp=sources.common("timestamp", ValueSource(SourceKind.TIMESTAMP), mixes=True),
+        timestamp_format=sources.time_format(),
+        txid=txid,
+        txowner=sources.optional("txowner"),
+        txname=sources.optional("txname"),
+        optype=_field("optype"),
+        optype_values=_letters("optype"),
+        schemaandtable=_field("schemaandtable"),
+        schema=None,
+        table=(),
+        txind=_field("txind") if sources.read("txind") or _has_bounds(rules) else None,
+        txind_values=_letters("txind"),
+        message_id=message_id,
+    )
+
+
+def _by_position(rule: Rule) -> Rule:
+    """Return a rule whose ids are generated where they are ``$jmsid``, and its subrules."""
+    pairs = (
+        (name, ValueSource(_POSITIONS[name]) if value == _MESSAGE_ID else value)
+        for name, value in rule.values.pairs
+    )
+    subrules = tuple(map(_by_position, rule.subrules))
+    return replace(rule, values=Lookup(tuple(pairs)), subrules=subrules)
+
+
+def _field(name: str) -> ValueSource:
+    return ValueSource(SourceKind.FIELD, name)
+
+
+def _letters(name: str) -> Lookup[bytes, str]:
+    return Lookup(tuple((letter.encode(), letter) for letter in _LETTERS[name]))
+
+
+def _has_bounds(rules: tuple[Rule, ...]) -> bool:
+    """Return whether rules find transactions, of which a message may have several."""
+    return any(rule.type is RuleType.TRANSACTION and rule.match is not None for rule in rules)
+
+
+def _chains(rules: tuple[Rule, ...], above: Chain) -> Iterator[Chain]:
+    """Yield each rule that makes operations, after the rules that it is below."""
+    for rule in rules:
+        chain = (*above, rule)
+        if rule.type is RuleType.OPERATION and not rule.groups:
+            yield chain
+        yield from _chains(rule.subrules, chain)
+
+
+class _Sources:
+    """Where the metadata of all operations comes from."""
+
+    def __init__(self, properties: Properties, chains: tuple[Chain, ...]) -> None:
+        self.properties, self.chains = properties, chains
+
+    def given(self, chain: Chain, name: str) -> list[tuple[Rule, Value]]:
+        """Return the rules of a chain that give a value, the nearest first."""
+        return [(rule, rule.values[name]) for rule in reversed(chain) if name in rule.values]
+
+    def read(self, name: str) -> bool:
+        """Return whether a value is read from messages."""
+        return any(
+            not _generated(value) for chain in self.chains for _, value in self.given(chain, name)
+        )
+
+    def common(self, name: str, generated: ValueSource, *, mixes: bool = False) -> ValueSource:
+        """Return the source of a value that all operations have; where it ``mixes`` rules may generate it for some.
+
+        Raises OptionError where it is read for some operations, and the rules of others do not give it.
+        """
+        if not self.read(name):
+            return generated
+        for chain in self.chains:
+            found = self.given(chain, name)
+            if not found or (not mixes and any(_generated(value) for _, value in found)):
+                hint = f"Give {name} in all rules, or in none: it is generated then"
+                if mixes:
+                    hint += f". Where it is to be generated for these alone, give {_WORDS[name]}"
+                problem = f"operations of {chain[-1].name} have no {name} from the message, and others have"
+                raise self.properties.error(problem, hint=hint)
+        return _field(name)
+
+    def optional(self, name: str) -> ValueSource | None:
+        """Return the source of a value that operations may have."""
+        return _field(name) if self.read(name) else None
+
+    def time_format(self) -> DateFormat | None:
+        """Return the format of all timestamps, None for the default one or where rules differ."""
+        given = {
+            rule.timestamp_format
+            for chain in self.chains
+            for rule, _ in self.given(chain, "timestamp")
+        }
+        return given.pop() if len(given) == 1 else None
+
+    def check_operation(self, chain: Chain) -> None:
+        """Raise OptionError where rules do not give an operation's table or type."""
+        rule = chain[-1]
+        hint = "It can also be given in the operation rule above"
+        if not self.given(chain, "optype"):
+            raise self.properties.error(f"{rule.name}.optype is required", hint=hint)
+        if not self.given(chain, "schemaandtable") and not self.given(chain, "table"):
+            problem = f"{rule.name}.schemaandtable, or .schema and .table, is required"
+            raise self.properties.error(problem, hint=hint)
+        for column in rule.subrules:
+            if column.type is RuleType.COLUMN:
+                self._check_column(column)
+
+    def _check_column(self, rule: Rule) -> None:
+        if "name" not in rule.values and "index" not in rule.values:
+            raise self.properties.error(f"{rule.name}.name or .index is required")
+        if not {"value", "before.value", "after.value"} & set(rule.values):
+            problem = f"{rule.name}.value, .before.value or .after.value is required"
+            raise self.properties.error(problem)
+
+
+def _generated(value: Value) -> bool:
+    return isinstance(value, ValueSource) and value.kind in GENERATED
+
+
+def _namespaces(properties: Properties) -> Lookup[str, str]:
+    start = "xml.namespaces."
+    found = (entry for entry in properties.entries if entry.name.startswith(start))
+    return Lookup(tuple((entry.written[len(start) :], entry.value) for entry in found))
+
+
+def _check_prefixes(
+    properties: Properties, rules: tuple[Rule, ...], namespaces: Lookup[str, str]
+) -> None:
+    """Raise OptionError for a prefix in a path whose namespace is not declared."""
+    for top in rules:
+        for rule in top.all():
+            paths = [value for value in rule.values.values() if isinstance(value, Path)]
+            for path in (*paths, *([] if rule.match is None else [rule.match])):
+                for prefix in path.prefixes():
+                    if prefix and prefix not in namespaces:
+                        hint = f"Declare it as xml.namespaces.{prefix}=URI, or leave the prefix out: then namespaces do not matter"
+                        problem = (
+                            f"the prefix {prefix} in {path} of rule {rule.name} is not declared"
+                        )
+                        raise properties.error(problem, None, hint)
+
+
+def _count(read: PropertyReader, name: str) -> int:
+    text = read.text(name)
+    if not text.isdecimal() or not 0 < int(text) <= 1 << 24:
+        raise read.error(f"expected a number, found {text!r}", name)
+    return int(text)
+
+
+def _encoding(read: PropertyReader) -> str:
+    text = read.text("encoding")
+    if text != DECLARED and not is_known(text):
+        raise read.error(f"the encoding {text} is not known", "encoding")
+    return text

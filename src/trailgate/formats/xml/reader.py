@@ -1,0 +1,138 @@
+"""What rules find in batches of messages, by the compiled scanner or by the general way.
+
+XML messages to records and images, a batch at a time (capture properties §7).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs
+from trailgate.columnar.kernels.compiled import INTERPRETED
+from trailgate.errors import DecodeError, TrailgateError
+from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
+from trailgate.formats.xml.coverage import MOST_NAMES, Coverage
+from trailgate.formats.xml.documents import DECLARED, Limits, names_in, parse_document
+from trailgate.formats.xml.findings import Findings, joined
+from trailgate.formats.xml.images import XmlImageReader
+from trailgate.formats.xml.matching import Collector, Matcher, RuleMatcher
+from trailgate.formats.xml.options import XmlOptions
+from trailgate.formats.xml.records import RuleValues, XmlRecords
+from trailgate.formats.xml.rules import Rule
+from trailgate.formats.xml.scanner import Scanned, Scanner, batch_of, utf8_numbers
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.parser import MessageFormat
+from trailgate.messages.records import BadMessagesError, MessageErrors
+from trailgate.model.changes import Image
+from trailgate.model.tables import Table
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class RuleReader:
+    """Applies one set of rules; what these decide is made once and kept.
+
+    The first few bytes are read by the general way: compiling the scanner takes longer than that.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        limits: Limits,
+        namespaces: Mapping[str, str] | None = None,
+        encoding: str = DECLARED,
+    ) -> None:
+        self.limits, self.encoding = limits, encoding
+        self._matcher = RuleMatcher(rules, Matcher(namespaces or {}))
+        self._scanner = _scanner(rules, limits)
+        self._read = 0  # bytes
+
+    def findings(self, messages: MessageBatch) -> tuple[Findings, Iterable[str]]:
+        """Return what the rules find, and names that occur in the documents; raises BadMessagesError."""
+        self._read += int((messages.ends - messages.starts).sum())
+        if self._scanner is None or self._read <= INTERPRETED:
+            return self.general(messages, range(len(messages)))
+        scanned = _scanned(self._scanner, messages, self.encoding)
+        if not scanned.refused:
+            return scanned.findings, scanned.names
+        findings, names = self.general(messages, scanned.refused)
+        return joined(scanned.findings, findings), {*scanned.names, *names}
+
+    def general(self, messages: MessageBatch, numbers: Iterable[int]) -> tuple[Findings, set[str]]:
+        """Return what the rules find in some of the messages, by their trees, and names there; raises BadMessagesError."""
+        collector, names = Collector(), set[str]()
+        errors: dict[int, TrailgateError] = {}
+        whole = memoryview(messages.data)
+        for number in numbers:
+            body = bytes(whole[messages.starts[number] : messages.ends[number]])
+            try:
+                document = parse_document(body, self.limits, self.encoding)
+            except DecodeError as error:
+                errors[number] = error
+            else:
+                collector.add(number, self._matcher.matches(document), document.shift)
+                if len(names) < MOST_NAMES:
+                    names |= names_in(document.top)
+        if errors:
+            raise BadMessagesError(errors)
+        return collector.findings(), names
+
+
+def _scanned(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned:
+    """Return what the scanner finds in messages of any encoding, and those that it does not take."""
+    every = range(len(messages))
+    numbers, bodies = utf8_numbers(messages, every[:1], encoding)
+    if numbers:  # mostly all are of one encoding
+        numbers, bodies = utf8_numbers(messages, every, encoding)
+        if len(numbers) == len(messages):
+            return scanner.scan(batch_of(messages, numbers, bodies))
+    first = scanner.scan(messages)
+    numbers, bodies = utf8_numbers(messages, first.refused, encoding)
+    if not numbers:
+        return first
+    second = scanner.scan(batch_of(messages, numbers, bodies))
+    findings = joined(first.findings, second.findings.of(np.array(numbers, np.int64)))
+    left = set(first.refused).difference(numbers).union(numbers[at] for at in second.refused)
+    return Scanned(findings, sorted(left), {*first.names, *second.names})
+
+
+def _scanner(rules: Sequence[Rule], limits: Limits) -> Scanner | None:
+    """Return the scanner of the rules, or None where they have what only the general way does."""
+    try:
+        return Scanner(compile_rules(rules), limits)
+    except NotForScannerError as reason:
+        _LOG.info("XML messages are read by the general way, for the rules have %s", reason)
+        return None
+
+
+class XmlFormat(MessageFormat[XmlRecords]):
+    """Reads operations by one set of options; what these decide is made once and kept."""
+
+    def __init__(self, options: XmlOptions) -> None:
+        self.options = options
+        self.reader = RuleReader(
+            options.rules, options.limits, options.namespaces, options.encoding
+        )
+        self._values = RuleValues.of(options.all_rules())
+        self._images = XmlImageReader(options)
+        self._coverage = Coverage(options.rules)
+
+    def records(self, messages: MessageBatch) -> XmlRecords:
+        """Return the operations that the rules find; raises BadMessagesError."""
+        findings, names = self.reader.findings(messages)
+        seen = self._coverage.seen(messages, findings, names)
+        return XmlRecords.of(messages, self.options, findings, self._values, seen)
+
+    def said(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return what a run notes at its end: the rules without a match, and messages without operations."""
+        return self._coverage.said(notes)
+
+    def images(
+        self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
+    ) -> tuple[Image, Image]:
+        """Return before and after of alike operations; what is wrong is added to the errors."""
+        return self._images.images(records, table, kind, rows, errors)

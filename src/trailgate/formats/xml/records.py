@@ -1,0 +1,352 @@
+"""The operations that rules found in a batch of messages, and their metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.rows import distinct, strings_of
+from trailgate.columnar.temporal import DateFormat
+from trailgate.errors import DecodeError
+from trailgate.formats.xml.findings import Findings, Found, numbered_words
+from trailgate.formats.xml.kernels.cells import cell_bounds
+from trailgate.formats.xml.options import XmlOptions
+from trailgate.formats.xml.rules import GENERATED, Rule
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.metadata import message_ids
+from trailgate.messages.properties import Lookup, ValueSource
+from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.records import Records
+
+_SHOWN: Final = 4096  # bytes of an element that an error may need
+_MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # by begins * 2 + ends
+
+
+@dataclass(frozen=True, slots=True)
+class RuleValues:
+    """What all rules give, worked out once: the properties, and by property the rules whose values are not paths, and these."""
+
+    rules: tuple[Rule, ...]
+    given: frozenset[str]
+    written: Mapping[str, Sequence[tuple[int, ValueSource]]]
+
+    @classmethod
+    def of(cls, rules: tuple[Rule, ...]) -> RuleValues:
+        """Return the values of rules, which are in the order of their numbers."""
+        written: dict[str, list[tuple[int, ValueSource]]] = {}
+        for rule in rules:
+            for name, source in rule.values.pairs:
+                if isinstance(source, ValueSource):
+                    written.setdefault(name, []).append((rule.number, source))
+        return cls(rules, frozenset(name for rule in rules for name in rule.values), written)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What was worked out of the findings, for several uses."""
+
+    every: Longs
+    words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
+    bounds: Longs | None = None
+    rules: dict[int, frozenset[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class XmlRecords(Records):
+    """Operations as records. A value comes from the operation's own rule, else from those above it."""
+
+    options: XmlOptions
+    findings: Findings
+    values: RuleValues
+    seen: frozenset[str]
+    kept: _Kept
+
+    @classmethod
+    def of(
+        cls,
+        messages: MessageBatch,
+        options: XmlOptions,
+        findings: Findings,
+        values: RuleValues,
+        seen: frozenset[str],
+    ) -> XmlRecords:
+        """Return the records of what was found in messages."""
+        kept = _Kept(np.arange(len(findings.message)))
+        return cls(
+            messages, findings.message, findings.start, options, findings, values, seen, kept
+        )
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """Return which rules matched, and the names in documents if some did not."""
+        return self.seen
+
+    def text(self, name: str) -> pa.Array:
+        """Return each operation's value of a property, null where the message has none."""
+        special = {
+            "schemaandtable": self._table_names,
+            "optype": lambda: self._letters("optype"),
+            "txind": self._indicators,
+        }
+        return special[name]() if name in special else self._resolved(name)[0]
+
+    def lacking(self, name: str, what: str) -> tuple[str, str]:
+        """Return the problem of an operation for which the rules find no value, and a hint."""
+        names = ("schemaandtable", "schema", "table") if name == "schemaandtable" else (name,)
+        asked = [
+            f"{rule.name}.{own}={rule.values[own]}"
+            for rule in self.values.rules
+            for own in names
+            if own in rule.values
+        ]
+        return f"no {what} is found in the message", f"Looked for: {', '.join(asked)}"
+
+    def codes(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each operation's number among the different values of a property, and these."""
+        if name == "txind" and "txind" not in self.values.given:
+            begins = self._begins()
+            return begins * 2 + np.append(begins[1:], True), [chr(mark) for mark in _MARKS]
+        alone = name != "schemaandtable" or "table" not in self.values.given
+        coded = self._coded(name) if alone else None
+        if coded is None:
+            return distinct(self.text(name))
+        return self._meant(name, *coded) if name in {"optype", "txind"} else coded[:2]
+
+    def _coded(self, name: str) -> tuple[Longs, list[str], Longs] | None:
+        """Return the number of each operation's value, the values, and the rules that give them; None where one level does not give all."""
+        levels = self._giving(name)
+        if len(levels) != 1:
+            return None
+        found, which = levels[0]
+        words = self._words(name, found)
+        if words is None or not (which >= 0).all():
+            return None
+        codes, texts = words
+        codes = codes if which is self.kept.every else codes[which]
+        if len(codes) and codes.min() < 0:
+            return None
+        rule = found.rule
+        return codes, texts, rule if which is self.kept.every else rule[which]
+
+    def _words(self, name: str, found: Found) -> tuple[Longs, list[str]] | None:
+        """Return the number of each record's value of a property, -1 where it has none, and the values; None where these are in headers."""
+        written = self.values.written.get(name, ())
+        if any(source.kind is not SourceKind.LITERAL for _, source in written):
+            return None
+        codes, texts = np.full(len(found), -1), list[str]()
+        if name in found.fields:
+            codes, texts = numbered_words(self.findings.text, found, found.fields[name])
+        if written:
+            fixed = np.full(written[-1][0] + 1, -1)
+            numbers = {text: number for number, text in enumerate(texts)}
+            for number, source in written:
+                fixed[number] = numbers.setdefault(source.name, len(numbers))
+            own = np.append(fixed, -1)[np.minimum(found.rule, len(fixed))]
+            codes, texts = np.where(own >= 0, own, codes), list(numbers)
+        return codes, texts
+
+    def cell_words(self, name: str) -> tuple[Longs, list[str]] | None:
+        """Return what ``column_words`` does, of the values that are in the message; None where no path gives the property."""
+        columns = self.findings.columns
+        if name not in columns.fields:
+            return None
+        if name not in self.kept.words:
+            field = columns.fields[name]
+            self.kept.words[name] = numbered_words(self.findings.text, columns, field)
+        return self.kept.words[name]
+
+    def column_words(self, name: str) -> tuple[Longs, list[str]]:
+        """Return each column's number among the words of a property, -1 where it has none, and these."""
+        words = self._words(name, self.findings.columns)
+        assert words is not None
+        return words
+
+    def cell_bounds(self) -> Longs:
+        """Return where the cells of each operation begin, and their end."""
+        if self.kept.bounds is None:
+            self.kept.bounds = np.empty(len(self.message) + 1, np.int64)
+            cell_bounds(self.findings.operation, self.kept.bounds)
+        return self.kept.bounds
+
+    def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
+        """Return the values that records around operations give, and the number of each operation's; None where operations have their own."""
+        levels = self._giving(name)
+        if len(levels) != 1 or levels[0][1] is self.kept.every:
+            return None
+        found, which = levels[0]
+        if not (which >= 0).all() or self.values.written.get(name):
+            return None
+        places = found.places(name)
+        assert places is not None
+        return places.text(self.findings.text), which
+
+    def raw(self, row: int) -> bytes:
+        """Return the beginning of an operation's element."""
+        begin = int(self.messages.starts[self.message[row]])
+        start, end = int(self.findings.start[row]), int(self.findings.end[row])
+        return bytes(
+            memoryview(self.messages.data)[begin + start : begin + min(end, start + _SHOWN)]
+        )
+
+    def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
+        """Return the operations of each format of timestamps, or None where all have that of the options."""
+        formats = [rule.timestamp_format for rule in self.values.rules]
+        if self.options.timestamp_format or not any(formats):
+            return None
+        _, rule = self._resolved("timestamp")
+        found = dict.fromkeys(formats[number] for number in np.unique(rule).tolist())
+        return [
+            (np.flatnonzero(np.isin(rule, [i for i, f in enumerate(formats) if f == one])), one)
+            for one in found
+        ]
+
+    def generated(self, name: str) -> Mask | None:
+        """Return the operations for which a rule generates a value; None where no rule does."""
+        written = self.values.written.get(name, ())
+        mine = [number for number, source in written if source.kind in GENERATED]
+        return np.isin(self._resolved(name)[1], mine) if mine else None
+
+    def _resolved(self, name: str) -> tuple[pa.Array, Longs]:
+        """Return each operation's value of a property and the number of the rule that gives it."""
+        (values, rule), *above = self._levels(name)
+        for others, their_rule in above:
+            rule = np.where(np.asarray(values.is_valid()), rule, their_rule)
+            values = pc.coalesce(values, others)
+        return values, np.maximum(rule, 0)
+
+    def _levels(self, name: str) -> list[tuple[pa.Array, Longs]]:
+        """Return the values of a property and the rules that give them: own ones, then those above."""
+        levels = self._giving(name) or [(self.findings.operations, self.kept.every)]
+        return [self._level(name, found, which) for found, which in levels]
+
+    def _giving(self, name: str) -> list[tuple[Found, Longs]]:
+        """Return the records that may have values of a property, and those of each operation: own ones, then those above."""
+        findings = self.findings
+        levels = [(findings.operations, self.kept.every)]
+        which = findings.around
+        while (which >= 0).any():
+            levels.append((findings.outer, which))
+            which = np.where(which >= 0, findings.above[which], -1)
+        mine = {number for number, _ in self.values.written.get(name, ())}
+        return [
+            (found, which)
+            for found, which in levels
+            if name in found.fields or (mine and not mine.isdisjoint(self._rules(found)))
+        ]
+
+    def _rules(self, found: Found) -> frozenset[int]:
+        if id(found) not in self.kept.rules:
+            self.kept.rules[id(found)] = frozenset(np.flatnonzero(np.bincount(found.rule)).tolist())
+        return self.kept.rules[id(found)]
+
+    def _level(self, name: str, found: Found, which: Longs) -> tuple[pa.Array, Longs]:
+        """Return the value of a property that each operation has by the record ``which`` of a level."""
+        places, inside = found.places(name), which >= 0
+        if places is None:
+            values = pa.nulls(len(which), pa.string())
+        else:
+            if not inside.all():
+                taken = places.taken(np.where(inside, which, 0))
+                places = replace(taken, lengths=np.where(inside, taken.lengths, -1))
+            elif len(which) != len(found) or found is not self.findings.operations:
+                places = places.taken(which)
+            values = places.text(self.findings.text)
+        rule = np.where(inside, found.rule[which] if len(found) else -1, -1)
+        for number, source in self.values.written.get(name, ()):
+            mine = rule == number
+            if mine.any():
+                values = pc.if_else(pa.array(mine), self._fixed(source), values)
+        return values, rule
+
+    def _fixed(self, source: ValueSource) -> pa.Array | pa.Scalar:
+        """Return a value that is not in the document."""
+        if source.kind is SourceKind.LITERAL:
+            return pa.scalar(source.name, pa.string())
+        if source.kind in GENERATED:
+            return pa.scalar("", pa.string())  # ``generated`` has these operations
+        if source.kind is SourceKind.MESSAGE_ID:
+            values = message_ids(self.messages, self.options.message_id)
+        else:
+            values = self.messages.header(source.name)
+        return values.take(pa.array(self.message))
+
+    def _table_names(self) -> pa.Array:
+        whole, _ = self._resolved("schemaandtable")
+        if not whole.null_count:
+            return whole
+        schema, table = self._resolved("schema")[0], self._resolved("table")[0]
+        joined = pc.binary_join_element_wise(schema, table, ".")
+        return pc.coalesce(whole, joined, table)
+
+    def _letters(self, name: str) -> pa.Array:
+        """Return codes as the letters that they mean by the rules that give them."""
+        values, deciding = self._resolved(name)
+        rules = self.values.rules
+        codes, found = distinct(values.fill_null(""))
+        pairs = codes + deciding * len(found)
+        letters: list[str | None] = [None] * (len(rules) * len(found))
+        for pair in np.flatnonzero(np.bincount(pairs)).tolist():
+            letters[pair] = self._letter(rules[pair // len(found)], name, found[pair % len(found)])
+        meant = pa.array(letters, pa.string()).take(pa.array(pairs))
+        unknown = np.flatnonzero(np.asarray(meant.is_null()) & np.asarray(values.is_valid()))
+        if len(unknown):
+            self.refuse(unknown, self._unknown(name, values, deciding))
+        return meant
+
+    def _meant(
+        self, name: str, codes: Longs, found: list[str], deciding: Longs
+    ) -> tuple[Longs, list[str]]:
+        """Return the number of each operation's letter, and the letters that its codes mean."""
+        pairs = codes + deciding * len(found)
+        used = np.flatnonzero(np.bincount(pairs))
+        numbers: dict[str | None, int] = {}
+        table = np.zeros(int(used[-1]) + 1 if len(used) else 1, np.int64)
+        for pair in used.tolist():
+            rule = self.values.rules[pair // len(found)]
+            letter = self._letter(rule, name, found[pair % len(found)])
+            table[pair] = numbers.setdefault(letter, len(numbers))
+        letters = [letter for letter in numbers if letter is not None]
+        if len(letters) < len(numbers):
+            return distinct(self.text(name))  # which refuses the others
+        return table[pairs], letters
+
+    @staticmethod
+    def _letter(rule: Rule, name: str, code: str) -> str | None:
+        codes = rule.codes.get(name)
+        return None if codes is None else codes.get(code.encode())
+
+    def _unknown(
+        self, name: str, values: pa.Array, deciding: Longs
+    ) -> Callable[[int], DecodeError]:
+        rules = self.values.rules
+
+        def error(row: int) -> DecodeError:
+            rule = rules[int(deciding[row])]
+            codes = rule.codes.get(name, Lookup())
+            known = ", ".join(repr(code.decode(errors="replace")) for code in codes)
+            problem = f"unknown {name} value {values[row].as_py()!r}, by rule {rule.name}"
+            return self.error(row, problem, f"Known: {known}" if known else "")
+
+        return error
+
+    def _indicators(self) -> pa.Array:
+        """Return indicators: those that rules read, else the bounds of the transactions found."""
+        begins = self._begins()
+        marks: Octets = _MARKS[begins * 2 + np.append(begins[1:], True)]
+        found = strings_of(marks.reshape(-1, 1))
+        if "txind" not in self.values.given:
+            return found
+        return pc.if_else(pa.array(self.findings.transaction >= 0), found, self._letters("txind"))
+
+    def _begins(self) -> Mask:
+        """Return the operations that begin another transaction, or a message, than the one before."""
+        found = np.ones(len(self.message), bool)
+        transaction = self.findings.transaction
+        found[1:] = (self.message[1:] != self.message[:-1]) | (transaction[1:] != transaction[:-1])
+        return found

@@ -1,0 +1,655 @@
+"""Read checked records as readers do, so that a check finds whatever these refuse.
+
+``trail.checking`` looks for what is wrong with many records at once. What remains after that is read: without
+values only their indicators and lengths are looked at, with them they are decoded and brought to the columns' types.
+
+Go through the files of a trail once, in portions, and tell all that a check or a rescue needs of each.
+
+What the records of one file come to: counts, and the facts that its header has as well.
+
+Check the files of a trail: names, numbers and sizes, manifest, and headers against records.
+
+Check whether a trail is whole: its files, headers, records, transactions, definitions and manifest.
+
+Everything that readers refuse is found; values are decoded only where that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from trailgate.arrays import PORTION, Longs, Octets
+from trailgate.errors import DecodeError, TrailgateError, masked
+from trailgate.model.tables import Definitions
+from trailgate.operations.shapes import check_types
+from trailgate.storage.files.addresses import name_of
+from trailgate.storage.files.listing import TrailFile, number_digits
+from trailgate.storage.files.trail_files import FoundTrail, look_at
+from trailgate.storage.reading.splits import is_newer
+from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
+from trailgate.trail.annotation.file_header import header_order, iso_time
+from trailgate.trail.checking import findings as kinds
+from trailgate.trail.checking.findings import Finding, Findings, Kind, Severity
+from trailgate.trail.checking.records import Inspected, Known, check_tables, inspect, unfinished
+from trailgate.trail.checking.transactions import Followed, TransactionState, check_csns, follow
+from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
+from trailgate.trail.format.record_types import IO_UPDATE, Role, type_name
+from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
+from trailgate.trail.reading.images import Wanted
+from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.records.framing import TrailBytes, find_sound, trail_bytes
+from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.record import LONGEST, find_good, guess_order
+from trailgate.trail.records.record_problems import REFUSED
+from trailgate.trail.records.record_view import RecordView, begins_of, view_records
+
+# Bad transactions of a portion that are sought one by one; where there are more, as with the definitions of other tables,
+# whole parts of the portion count as bad.
+SOUGHT: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How records are read: the definitions, the character set of texts, and whether values are decoded."""
+
+    definitions: Definitions = field(default_factory=lambda: Definitions(()))
+    charset: str = "utf-8"
+    values: bool = False
+
+    def accepts(self, source: TrailBytes, view: RecordView, tables: TrailTables) -> bool:
+        """Return whether readers take all of these records; ``tables`` are those known before them."""
+        try:
+            self.read(source, view, tables)
+        except TrailgateError:
+            return False
+        return True
+
+    def check(
+        self, found: Inspected, followed: Followed, source: TrailBytes, tables: TrailTables
+    ) -> None:
+        """Note records that readers refuse, of those that do not take all of them."""
+        _Work(self, found, source, tables, _numbered_groups(found, followed)).run()
+
+    def read(self, source: TrailBytes, view: RecordView, tables: TrailTables) -> None:
+        """Read records; raises TrailgateError where readers do."""
+        wanted = Wanted(values=self.values, positions=False)
+        state = ReaderState(tables=tables, order=source.order, charset=self.charset, wanted=wanted)
+        found = decode(
+            source.buffer,
+            self.definitions,
+            file_number=0,
+            base_offset=source.base,
+            state=state,
+            finish=True,
+            records=view,
+        )
+        if self.values:
+            for block in found.batch.blocks:
+                check_types(block)
+
+
+def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
+    """Return the group of each record to be read, -1 for others; 0 is the group that the records before these began.
+
+    Not read are groups with a bad record, which is found already, and what a restart undid, with the restart.
+    """
+    group = np.cumsum(followed.starts)
+    skipped = np.zeros(len(group) + 1, bool)
+    rows = followed.rows
+    known = found.bad | (found.view.problems & REFUSED != 0)
+    skipped[group[known[rows]]] = True
+    restarts = np.flatnonzero(found.view.role[rows] == Role.ABEND)
+    skipped[group[restarts]] = True
+    undone = restarts[(restarts > 0) & ~followed.closed[restarts - 1]]
+    skipped[group[undone] - 1] = True
+    numbered = np.full(len(found), -1, np.int64)
+    numbered[rows] = np.where(skipped[group], -1, group)
+    return numbered
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Records to be read group by group; ``groups`` is the group of each, -1 for those left out."""
+
+    reading: Reading
+    found: Inspected
+    source: TrailBytes
+    tables: TrailTables
+    groups: Longs
+
+    def run(self) -> None:
+        """Read all groups; those that fail are tried in halves, and noted."""
+        numbers = np.unique(self.groups)
+        waiting = [numbers[numbers >= 0]]
+        errors = 0
+        while waiting:
+            part = waiting.pop()
+            if not len(part):
+                continue
+            try:
+                self._read(part)
+            except TrailgateError as error:
+                if len(part) == 1 or errors >= SOUGHT:
+                    errors += 1
+                    self._note(part, error)
+                    continue
+                half = len(part) // 2
+                waiting += [part[half:], part[:half]]
+
+    def _read(self, part: Longs) -> None:
+        view = self.found.view
+        within = (self.groups >= part[0]) & (self.groups <= part[-1])
+        stop = int(np.flatnonzero(within)[-1])
+        metadata = view.role == Role.METADATA
+        if metadata.any():
+            metadata[stop:] = False
+            within |= metadata & ~self.found.bad
+        self.reading.read(self.source, view.take(np.flatnonzero(within)), self.tables)
+
+    def _note(self, part: Longs, error: TrailgateError) -> None:
+        """Note the record that the error is about, or else the first of each group."""
+        rows = np.flatnonzero(np.isin(self.groups, part))
+        first = rows[np.unique(self.groups[rows], return_index=True)[1]]
+        offset = error.where.offset
+        if offset is not None and len(part) == 1:
+            row = (
+                int(np.searchsorted(self.found.view.offsets, offset - self.source.base, "right"))
+                - 1
+            )
+            if row in rows:
+                first = np.array([row])
+        self.found.note(kinds.READING, first)
+        self.found.details[int(first[0])] = (
+            error.problem
+            if not error.where.field
+            else (f"{error.problem} (field {error.where.field})")
+        )
+
+
+SIGNATURE_AT: Final = 3 * FRAME  # after the frames of F, its first group and its first field
+AFTER_DAMAGE: Final = 256 << 10  # where there is damage there may be more: less is read in vain
+SHORTER: Final = "the file is shorter than its header or the manifest states"
+UNFINISHED: Final = "the file ends inside a record"
+
+
+@dataclass(frozen=True, slots=True)
+class FileBegun:
+    """A file's begin: its header as bytes and as a value, or why there is none."""
+
+    number: int  # of the file among those looked at
+    file: TrailFile
+    order: ByteOrder
+    raw: bytes = b""
+    header: FileHeader | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """RecordPlaces that follow each other; ``base`` is the place of ``data`` in the file."""
+
+    number: int
+    base: int
+    data: Octets
+    found: Inspected
+    followed: Followed
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Bytes that are not records, up to the next good one."""
+
+    number: int
+    start: int
+    end: int
+    problem: str
+    before: bytes
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FileEnded:
+    """The end of a file, with the tables of its metadata."""
+
+    number: int
+    file: TrailFile
+    tables: TrailTables
+
+
+Step = FileBegun | Portion | Gap | FileEnded
+
+
+@dataclass(slots=True)
+class _Place:
+    """What goes along from portion to portion."""
+
+    state: TransactionState
+    known: Known = field(default_factory=Known)
+    reading: Reading = field(default_factory=Reading)
+    size: int = 0  # that the file should have, as manifest and header say; 0: they do not
+
+
+def steps(
+    trail: FoundTrail, files: tuple[TrailFile, ...], *, values: bool = False
+) -> Iterator[Step]:
+    """Yield all that is in these files; damage is reported, not raised. Raises StorageError.
+
+    With ``values`` values are decoded as well.
+    """
+    elsewhere = bool(files) and (trail.alone or files[0].number > 0)
+    reading = Reading(trail.definitions or Definitions(()), values=values)
+    place = _Place(TransactionState(elsewhere=elsewhere), reading=reading)
+    last: TrailFile | None = None
+    for number, file in enumerate(files):
+        if last is not None and file.number != last.number + 1:
+            place.state = replace(place.state, is_open=False)
+        place.known = Known(trail.definitions)
+        entry = (trail.manifest or {}).get(name_of(file.path))
+        place.size = entry.size if entry is not None else 0
+        with TrailFileReader(file) as reader:
+            yield from _file(number, reader, place)
+            if place.state.is_open and file.size < place.size:
+                # Cut where a record ends: the next file must not continue this transaction.
+                yield _gap(number, reader, (file.size, file.size), SHORTER)
+                place.state = replace(place.state, is_open=False)
+        yield FileEnded(number, file, place.known.tables)
+        last = file
+
+
+def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]:
+    begun, begin = _begin(number, reader)
+    yield begun
+    said = begun.header.trail.file_size if begun.header is not None else None
+    charset = usual_charset(begun.header, place.reading.definitions)
+    place.reading = replace(place.reading, charset=charset)
+    place.size = max(place.size, said or 0)
+    if begin > len(begun.raw):
+        place.known = replace(place.known, lost=True)
+        yield _gap(number, reader, (len(begun.raw), begin), "no record begins here")
+        place.state = replace(place.state, is_open=False)
+    yield from _body(number, reader, (begin, begun.order), place)
+
+
+def _begin(number: int, reader: TrailFileReader) -> tuple[FileBegun, int]:
+    """Return a file's header and where its first record begins."""
+    file = reader.file
+    head = reader.read(0, LONGEST).tobytes()
+    if head[:1] == bytes((RECORD,)):
+        return FileBegun(number, file, guess_order(reader.read, 0, file.size)), 0
+    try:
+        header, length = decode_header(head)
+        if head[SIGNATURE_AT : SIGNATURE_AT + len(SIGNATURE)] != SIGNATURE:
+            raise DecodeError("the header's signature is missing")
+    except TrailgateError as error:
+        length = _framed(head)
+        order = guess_order(reader.read, length, file.size)
+        begun = FileBegun(number, file, order, head[:length], problem=error.problem)
+    else:
+        order = guess_order(reader.read, length, file.size)
+        begun = FileBegun(number, file, order, head[:length], header)
+    first = head[length : length + 1]
+    if begun.header is not None or length or not first:
+        return begun, length
+    return begun, find_good(reader.read, 0, file.size, order)
+
+
+def _framed(head: bytes) -> int:
+    """Return the length of a header whose frame is right, whatever is in it; else 0."""
+    order = header_order(head)
+    return 0 if order is None else order.number(head[2:FRAME])
+
+
+def _body(
+    number: int, reader: TrailFileReader, begin: tuple[int, ByteOrder], place: _Place
+) -> Iterator[Step]:
+    at, order = begin
+    size, wanted = reader.file.size, PORTION
+    while at < size:
+        data = reader.read(at, wanted)
+        places, error = find_sound(data, order)
+        problem = error.problem if error is not None else ""
+        source = trail_bytes(data, at, order)
+        view = view_records(source, places)
+        if not problem and at + len(data) < size:
+            # An operation at the end waits for the next portion, which may have more of it.
+            view = view.take(slice(len(view) - unfinished(view)))
+            if not len(view) and wanted < size:
+                wanted = 4 * wanted
+                continue
+        wanted = PORTION if wanted > PORTION else min(2 * wanted, PORTION)
+        if len(view):
+            yield _portion(number, source, view, place)
+            at += view.end
+        elif not problem:
+            problem = UNFINISHED
+        if problem:
+            end = find_good(reader.read, at + 1, size, order)
+            yield _gap(number, reader, (at, end), problem)
+            place.state = replace(place.state, is_open=False)
+            place.known = replace(place.known, lost=True)
+            at, wanted = end, min(AFTER_DAMAGE, PORTION)
+
+
+def _portion(number: int, source: TrailBytes, view: RecordView, place: _Place) -> Portion:
+    tables = place.known.tables
+    accepted = place.reading.accepts(source, view, tables)
+    found = inspect(source, view, accepted=accepted)
+    check_csns(found, place.state.csn)
+    followed = follow(found, place.state)
+    place.state = followed.state
+    place.known = check_tables(found, source, place.known)
+    if not accepted:
+        place.reading.check(found, followed, source, tables)
+    return Portion(number, source.base, source.data, found, followed)
+
+
+AROUND: Final = 32  # bytes shown before damage
+SHOWN: Final = 64  # bytes shown of the damage itself
+
+
+def _gap(number: int, reader: TrailFileReader, span: tuple[int, int], problem: str) -> Gap:
+    start, end = span
+    before = max(0, start - AROUND)
+    raw = reader.read(start, min(SHOWN, end - start)).tobytes()
+    return Gap(number, start, end, problem, reader.read(before, start - before).tobytes(), raw)
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What one file holds; ``by_type`` counts records by Logdump's names."""
+
+    name: str
+    bytes: int
+    records: int = 0
+    transactions: int = 0
+    operations: int = 0
+    by_type: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is in the records of a file and in its header too. Times are microseconds since 1970."""
+
+    first_csn: str | None = None
+    last_csn: str | None = None
+    first_time: int | None = None
+    last_time: int | None = None
+
+
+@dataclass(slots=True)
+class FileTotals:
+    """Counts of one file, as they grow; ``csn`` is carried over from earlier files."""
+
+    file: TrailFile
+    csn: str | None = None
+    facts: Facts = Facts()
+    records: int = 0
+    transactions: int = 0
+    operations: int = 0
+    types: Any = field(default_factory=lambda: np.zeros(256, np.int64))
+
+    def add(self, step: Portion) -> None:
+        """Count the records of a portion."""
+        found, followed = step.found, step.followed
+        view = found.view
+        change = view.role == Role.CHANGE
+        self.records += len(found)
+        self.operations += int((change & ~(view.is_before & (view.io_type == IO_UPDATE))).sum())
+        readable = view.readable[followed.rows]
+        begins = begins_of(found.trans_ind[followed.rows]) & readable
+        begins &= view.role[followed.rows] != Role.ABEND
+        self.transactions += int(begins.sum())
+        self.types += np.bincount(view.io_type[view.readable], minlength=256)
+        self._add_facts(step, change)
+
+    def _add_facts(self, step: Portion, change: Any) -> None:
+        found, facts = step.found, self.facts
+        rows, texts = found.csn
+        at = np.flatnonzero(change)
+        if len(at):
+            first, last = int(at[0]), int(at[-1])
+            if facts.first_time is None:
+                own = [text for row, text in zip(rows.tolist(), texts, strict=True) if row <= first]
+                csn = own[-1] if own else self.csn
+                facts = replace(facts, first_csn=csn, first_time=int(found.view.io_time[first]))
+            here = int(np.searchsorted(rows, last, "right"))
+            csn = texts[here - 1] if here else self.csn
+            facts = replace(facts, last_csn=csn, last_time=int(found.view.io_time[last]))
+        self.csn = texts[-1] if texts else self.csn
+        self.facts = facts
+
+    def report(self) -> FileReport:
+        """Return the counts as a value."""
+        counts = {
+            type_name(code): int(self.types[code]) for code in np.flatnonzero(self.types).tolist()
+        }
+        return FileReport(
+            name_of(self.file.path),
+            self.file.size,
+            self.records,
+            self.transactions,
+            self.operations,
+            counts,
+        )
+
+
+def files_to_check(trail: FoundTrail, findings: Findings) -> tuple[TrailFile, ...]:
+    """Return the files that belong to a trail, and tell what is wrong with their names and sizes."""
+    for fault in trail.faults:
+        kind = kinds.MANIFEST if fault.startswith("the manifest") else kinds.DEFINITIONS
+        findings.add(Finding(kind.name, detail=fault))
+    files = [file for file in map(_sized(trail, findings), trail.files) if file is not None]
+    there = {name_of(file.path) for file in trail.files}
+    for name in trail.manifest or ():
+        if not trail.alone and name not in there:
+            findings.add(Finding(kinds.MANIFEST.name, name, detail="the file is not there"))
+    _check_numbers(files, findings)
+    return tuple(files)
+
+
+def _sized(trail: FoundTrail, findings: Findings) -> Callable[[TrailFile], TrailFile | None]:
+    def sized(file: TrailFile) -> TrailFile | None:
+        name = name_of(file.path)
+        if trail.manifest is None:
+            return file
+        entry = trail.manifest.get(name)
+        if entry is None:
+            findings.add(Finding(kinds.UNLISTED.name, name))
+            return file if trail.alone else None
+        if entry.size != file.size:
+            detail = f"{entry.size} bytes there, {file.size} here"
+            findings.add(Finding(kinds.MANIFEST.name, name, detail=detail))
+        return replace(file, size=min(entry.size, file.size))
+
+    return sized
+
+
+def _check_numbers(files: list[TrailFile], findings: Findings) -> None:
+    if len({number_digits(file.path) for file in files}) > 1:
+        findings.add(Finding(kinds.DIGITS.name))
+    for one, two in pairwise(files):
+        name = name_of(two.path)
+        if one.number == two.number:
+            findings.add(Finding(kinds.TWICE.name, name, detail=f"number {two.number}"))
+        elif one.number + 1 != two.number:
+            detail = f"numbers {one.number + 1} to {two.number - 1}"
+            findings.add(Finding(kinds.GAP.name, name, detail=detail))
+
+
+def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> None:
+    """Report where a file header contradicts its file."""
+    file, header = begun.file, begun.header
+    name = name_of(file.path)
+    if begun.problem:
+        kind, raw = kinds.HEADER.name, begun.raw[:SHOWN]
+        findings.add(Finding(kind, name, 0, begun.problem, len(begun.raw), raw=raw))
+    if header is None:
+        return
+    trail = header.trail
+    if is_newer(header):
+        findings.add(Finding(kinds.NEWER.name, name, detail=f"level {trail.compatibility}"))
+    if trail.file_size not in (None, file.size):
+        detail = f"{trail.file_size} bytes there, {file.size} here"
+        findings.add(Finding(kinds.SIZE.name, name, detail=detail))
+    if number_digits(file.path) and trail.seqno != file.number:
+        detail = f"{trail.seqno} there, {file.number} in the name"
+        findings.add(Finding(kinds.SEQNO.name, name, detail=detail))
+    for what, said, found in _facts(header, totals.facts):
+        if said is not None and found is not None and said != found:
+            detail = f"{what} is {said} there, {found} here"
+            findings.add(Finding(kinds.FACT.name, name, detail=detail))
+
+
+def _facts(header: FileHeader, facts: Facts) -> tuple[tuple[str, str | None, str | None], ...]:
+    trail = header.trail
+    return (
+        ("the first CSN", trail.first_csn, facts.first_csn),
+        ("the last CSN", trail.last_csn, facts.last_csn),
+        ("the first IO time", _time(trail.first_io_time), _time(facts.first_time)),
+        ("the last IO time", _time(trail.last_io_time), _time(facts.last_time)),
+    )
+
+
+def _time(microseconds: int | None) -> str | None:
+    return None if microseconds is None else iso_time(microseconds)
+
+
+def check_count(trail: FoundTrail, totals: FileTotals, findings: Findings) -> None:
+    """Report where the manifest has another number of operations than the file."""
+    name = name_of(totals.file.path)
+    entry = (trail.manifest or {}).get(name)
+    if entry is not None and entry.operations not in (None, totals.operations):
+        detail = f"{entry.operations} there, {totals.operations} here"
+        findings.add(Finding(kinds.COUNT.name, name, detail=detail))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a check found."""
+
+    path: str
+    files: tuple[FileReport, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Return whether no finding is an error."""
+        return all(found.severity is not Severity.ERROR for found in self.findings)
+
+
+def check_trail(path: str, definitions: str | None = None, *, values: bool = False) -> Report:
+    """Return what is right and wrong with a trail; raises StorageError where there is none.
+
+    With ``values`` all values are decoded as well, as readers decode them.
+    """
+    trail = look_at(path, definitions)
+    findings = Findings()
+    files = files_to_check(trail, findings)
+    reports: list[FileReport] = []
+    for totals, _ in checked(trail, files, findings, values=values):
+        reports.append(totals.report())
+    return Report(masked(path), tuple(reports), findings.result())
+
+
+def checked(
+    trail: FoundTrail,
+    files: tuple[TrailFile, ...],
+    findings: Findings,
+    watch: Callable[[Step], None] | None = None,
+    *,
+    values: bool = False,
+) -> Iterator[tuple[FileTotals, FileBegun]]:
+    """Yield each file's counts when it is done; findings are added on the way.
+
+    ``watch`` sees every step, complete with its faults.
+    """
+    totals: FileTotals | None = None
+    begun: FileBegun | None = None
+    listed_tables = trail.definitions is not None
+    is_open = False
+    for step in steps(trail, files, values=values):
+        if watch is not None:
+            watch(step)
+        if isinstance(step, FileBegun):
+            totals = FileTotals(step.file, totals.csn if totals else None)
+            begun = step
+        elif isinstance(step, FileEnded):
+            assert totals is not None
+            assert begun is not None
+            listed_tables |= bool(step.tables.tables)
+            check_header(begun, totals, findings)
+            check_count(trail, totals, findings)
+            yield totals, begun
+        else:
+            assert totals is not None
+            if isinstance(step, Portion):
+                totals.add(step)
+                is_open = step.followed.state.is_open
+            else:
+                is_open = False
+            tell(step, totals.file, findings)
+    if is_open and totals is not None:
+        findings.add(Finding(kinds.OPEN.name, name_of(totals.file.path), totals.file.size))
+    if not listed_tables:
+        findings.add(Finding(kinds.NO_DEFINITIONS.name))
+
+
+def tell(step: Step, file: TrailFile, findings: Findings) -> None:
+    """Add the findings of a portion or a gap."""
+    name = name_of(file.path)
+    if isinstance(step, Gap) and step.start == step.end:
+        return  # reported as a wrong size
+    if isinstance(step, Gap):
+        kind = kinds.CUT if step.end >= file.size else kinds.FRAMING
+        following = None if step.end >= file.size else step.end
+        findings.add(
+            Finding(
+                kind=kind.name,
+                file=name,
+                offset=step.start,
+                detail="" if step.problem == UNFINISHED else step.problem,
+                length=step.end - step.start,
+                before=step.before,
+                raw=step.raw,
+                next=following,
+            )
+        )
+    elif isinstance(step, Portion):
+        for kind, rows in step.found.faults:
+            shown = rows[: findings.room(name, kind.name)]
+            for row in shown.tolist():
+                findings.add(_finding(step, name, kind, row))
+            findings.skip(name, kind.name, len(rows) - len(shown))
+
+
+def _finding(step: Portion, name: str, kind: Kind, row: int) -> Finding:
+    found = step.found
+    detail = found.details.get(row, "") if kind is kinds.READING else ""
+    at, length = int(found.view.offsets[row]), int(found.view.lengths[row])
+    code = int(found.name[row])
+    table = found.names[code] if code >= 0 else ""
+    type_ = type_name(int(found.view.io_type[row])) if found.view.readable[row] else ""
+    before = step.data[max(0, at - AROUND) : at].tobytes()
+    return Finding(
+        kind=kind.name,
+        file=name,
+        offset=step.base + at,
+        detail=": ".join(filter(None, (f"{type_} {table}".strip(), detail))),
+        length=length,
+        before=before,
+        raw=step.data[at : at + min(SHOWN, length)].tobytes(),
+        next=step.base + at + length,
+        transaction=transaction_at(step, row),
+    )
+
+
+def transaction_at(step: Portion, row: int) -> str | None:
+    """Return the id of the transaction that a record belongs to, if a record of this portion has it."""
+    rows, texts = step.found.tx
+    at = int(np.searchsorted(rows, row, "right"))
+    return texts[at - 1] if at else None

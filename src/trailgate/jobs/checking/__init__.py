@@ -1,1 +1,0 @@
-"""Whether a trail is whole."""

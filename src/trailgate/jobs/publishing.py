@@ -1,0 +1,239 @@
+"""What publishing a trail did.
+
+The operations of a trail as they are published: whole blocks, in the order of the trail.
+
+A trail's operations as messages in the files of a folder, continued by each run where the last one ended.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow.compute as pc
+
+from trailgate.arrays import Mask
+from trailgate.capture.formats import publish_options, writer_for
+from trailgate.errors import OptionError, masked
+from trailgate.messages.publishing import ChosenOperations, MessageWriter
+from trailgate.model.changes import END, WHOLE, ChangeBatch
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.storage.reading.options import POSITION, ReadOptions
+from trailgate.storage.reading.splits import SplitReader, TrailSplit
+from trailgate.storage.reading.trails import plan_reading
+from trailgate.storage.writing.message_folders import (
+    MessageFileWriter,
+    Published,
+    check_folder,
+    message_folder,
+)
+from trailgate.storage.writing.table_writing import Counts, added, counted
+
+
+@dataclass(frozen=True, slots=True)
+class PublishSummary:
+    """What a run published: operations by table and kind, messages, and the files it wrote.
+
+    ``position`` is that of the last operation that is published; a later run continues after it. ``open_operations`` belong to a
+    transaction that has not ended: they are left for a later run.
+    """
+
+    target: str
+    format: str
+    counts: Counts
+    messages: int = 0
+    transactions: int = 0
+    operations: int = 0
+    open_operations: int = 0
+    files: tuple[str, ...] = ()
+    position: str = ""
+
+
+def plan(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
+    """Return the splits that hold what comes after a position, each its own transactions."""
+    return plan_reading(trail, ReadOptions(after=after), split_bytes)
+
+
+def read_changes(
+    trail: TrailFiles,
+    splits: Sequence[TrailSplit],
+    after: str | None = None,
+    tables: TablePatterns | None = None,
+) -> Iterator[ChangeBatch]:
+    """Yield the operations after a position, of these tables; indicators fit what is left of each transaction."""
+
+    def wanted(batch: ChangeBatch) -> Mask:
+        keep = np.zeros(batch.rows, bool)
+        for block in batch.blocks:
+            if tables is None or tables.fits(block.table.name):
+                keep[block.order] = True
+                if after:
+                    later = pc.greater(block.position, after).to_numpy(zero_copy_only=False)
+                    keep[block.order] = later
+        return keep
+
+    chosen = None if tables is None and not after else ChosenOperations(wanted)
+    for split in splits:
+        for batch in SplitReader(trail, split).batches():
+            yield batch if chosen is None else chosen.take(batch)
+
+
+FILE_BYTES: Final = 64 << 20
+WHOLE_TRAIL: Final = 1 << 62  # as bytes of a split: all in one
+Progress = Callable[[int], None]
+
+
+def publish_trail(  # noqa: PLR0913  one parameter an option
+    trail: str | os.PathLike[str] | TrailFiles,
+    to: str | os.PathLike[str],
+    format: str = "delimited",  # noqa: A002  the option's name
+    *,
+    tables: str | Iterable[str] | TablePatterns | None = None,
+    after: str | None = None,
+    definitions: str | os.PathLike[str] | None = None,
+    message_per: Literal["json", "line"] = "json",
+    file_bytes: int = FILE_BYTES,
+    content: Literal["transaction", "row"] | None = None,
+    max_message_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> PublishSummary:
+    """Publish the operations of a trail as messages, into files of a folder; return what was done.
+
+    ``format`` is delimited, xml, json or debezium, and ``options`` are those of the format (docs/publications.md). ``content`` is what a
+    message holds, ``max_message_bytes`` the limit of its size. The files are JSON lines with a body, and headers if there are any; with ``message_per="line"`` each line is a
+    message as it is. ``tables`` are patterns such as ``HR.*``; ``after`` is the position after which the first run begins. A later run with the same
+    options continues after the last transaction that was published. ``progress`` is called with the number of operations.
+
+    Raises OptionError, StorageError where the folder holds something else, and EncodeError for what the format cannot hold; then whole
+    files that were written before stay, and a later run continues after them.
+    """
+    if message_per not in ("json", "line"):
+        raise OptionError(f"message_per must be json or line, not {message_per!r}")
+    if after is not None:
+        after = POSITION.read(after)
+    chosen = _patterns(tables)
+    asked = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
+    own = publish_options(
+        format, {name: value for name, value in asked.items() if value is not None}
+    )
+    found = trail if isinstance(trail, TrailFiles) else find_trail(trail, definitions)
+    patterns = ",".join(chosen.patterns) if chosen else ""
+    form = {"format": format.casefold(), "message_per": message_per, "tables": patterns}
+    form |= {name: str(value) for name, value in asdict(own).items() if name != "now"}
+    folder = message_folder(to)
+    with folder.held():
+        known = check_folder(folder, masked(found.prefix), form)
+        files = MessageFileWriter(folder, known, bare=message_per == "line", file_bytes=file_bytes)
+        run = _Run(files, writer_for(format, own), progress)
+        begin = known.position or after
+        try:
+            splits = plan(found, begin, WHOLE_TRAIL)
+            for batch in read_changes(found, splits, begin, chosen):
+                run.take(batch)
+            run.finish()
+        except BaseException:
+            files.discard()
+            raise
+        files.close()
+    return run.summary(folder.shown, format.casefold(), known)
+
+
+def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatterns | None:
+    if tables is None or isinstance(tables, TablePatterns):
+        return tables
+    return TablePatterns.read(tables) if isinstance(tables, str) else TablePatterns(tuple(tables))
+
+
+class _Run:
+    """Writes the messages of batches; what belongs to a transaction that has not ended is not committed."""
+
+    def __init__(
+        self, files: MessageFileWriter, writer: MessageWriter, progress: Progress | None
+    ) -> None:
+        self._files, self._writer, self._progress = files, writer, progress
+        self._state = files.published
+        self._open = Published("")  # of the transaction that has not ended
+
+    def take(self, batch: ChangeBatch) -> None:
+        """Write the messages that are complete with a batch."""
+        messages = self._writer.write(batch)
+        marks = batch.tx_indicators()
+        ends = np.flatnonzero((marks == END) | (marks == WHOLE))
+        if not len(ends):
+            self._add_open(batch, 0, batch.rows, len(messages))
+            self._files.append(messages)
+            return
+        stop = int(ends[-1]) + 1
+        safe = int(np.searchsorted(messages.order, stop))
+        self._files.append(messages, 0, safe)
+        self._add_open(batch, 0, stop, safe)
+        self._state = _sum(self._state, self._open, _position(batch, stop - 1))
+        self._open = Published("")
+        self._files.commit(self._state)
+        self._files.append(messages, safe)
+        self._add_open(batch, stop, batch.rows, len(messages) - safe)
+        if self._progress is not None:
+            self._progress(self._state.operations)
+
+    def finish(self) -> None:
+        """Write what the writer held, where its transaction has ended."""
+        rest = self._writer.finish()
+        if len(rest) and not self._open.operations:
+            self._files.append(rest)
+            self._state = replace(self._state, messages=self._state.messages + len(rest))
+            self._files.commit(self._state)
+
+    def summary(self, target: str, name: str, before: Published) -> PublishSummary:
+        """Return what this run did, beside what was done before."""
+        state = self._state
+        counts = {
+            table: {
+                kind: count - before.counts.get(table, {}).get(kind, 0)
+                for kind, count in kinds.items()
+                if count != before.counts.get(table, {}).get(kind, 0)
+            }
+            for table, kinds in state.counts.items()
+        }
+        return PublishSummary(
+            target,
+            name,
+            {table: counts[table] for table in sorted(counts) if counts[table]},
+            state.messages - before.messages,
+            state.transactions - before.transactions,
+            state.operations - before.operations,
+            self._open.operations,
+            tuple(self._files.names),
+            state.position,
+        )
+
+    def _add_open(self, batch: ChangeBatch, begin: int, stop: int, messages: int) -> None:
+        counts, transactions = counted(batch, begin, stop)
+        own = Published(
+            "",
+            messages=messages,
+            operations=stop - begin,
+            transactions=transactions,
+            counts=counts,
+        )
+        self._open = _sum(self._open, own, "")
+
+
+def _sum(state: Published, more: Published, position: str) -> Published:
+    return replace(
+        state,
+        position=position,
+        messages=state.messages + more.messages,
+        operations=state.operations + more.operations,
+        transactions=state.transactions + more.transactions,
+        counts=added(state.counts, more.counts),
+    )
+
+
+def _position(batch: ChangeBatch, order: int) -> str:
+    block, row = batch.find(order)
+    return str(block.position[row].as_py())

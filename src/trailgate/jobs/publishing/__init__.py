@@ -1,1 +1,0 @@
-"""Publishing: the operations of a trail as messages."""

@@ -1,0 +1,131 @@
+"""SQL over trails, by DuckDB: what is named after FROM is a trail, or one of its tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from trailgate.errors import MissingDependencyError, OptionError, StorageError, TrailgateError
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.storage.reading.trail_file import find_table
+from trailgate.storage.reading.trails import read_trail
+
+ROWS: Final = 16_384  # of a batch of the answer
+OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table of it in the types of its columns; DuckDB reads Parquet, CSV and JSON files"
+
+
+def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchReader:
+    """Return a reader of what a SELECT statement gives.
+
+    ``FROM 'dirdat/ot'`` are the operations of a trail, ``FROM 'dirdat/ot:HR.JOBS'`` those of a table in the types of its columns; a prefix may be
+    an address of a store. All else is DuckDB's: files of Parquet, CSV and JSON, its functions. A trail is read anew wherever the statement names
+    it. ``definitions`` are those of all trails, as ``read_trail`` takes them.
+
+    Raises OptionError for a statement that is not a SELECT, or that DuckDB refuses, TrailgateError for a trail that cannot be read, and
+    MissingDependencyError without DuckDB.
+    """
+    try:
+        import duckdb  # noqa: PLC0415  an extra
+    except ImportError:
+        raise MissingDependencyError.of_extra("SQL needs DuckDB", "sql") from None
+    connection, trails = duckdb.connect(), list[_Rows]()
+    try:
+        for name in dict.fromkeys(_relations(_tree(connection, sql))):
+            found = _found(name, definitions)
+            if found is not None:
+                trails.append(found)
+                connection.register(name, found)
+        reader = connection.sql(sql).to_arrow_reader(ROWS)
+    except duckdb.Error as error:
+        connection.close()
+        raise _problem(error, trails) from None
+    except BaseException:
+        connection.close()
+        raise
+    return pa.RecordBatchReader.from_batches(reader.schema, _batches(connection, reader, trails))
+
+
+class _Rows:
+    """The rows of a trail, which DuckDB asks for wherever a statement names it, by Arrow's PyCapsule interface."""
+
+    def __init__(self, trail: TrailFiles, table: str | None) -> None:
+        self._trail, self._table = trail, table
+        self.error: TrailgateError | None = None
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        rows = read_trail(self._trail, table=self._table)
+        noted = pa.RecordBatchReader.from_batches(rows.schema, self._noted(rows))
+        return noted.__arrow_c_stream__(requested_schema)
+
+    def _noted(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """Yield rows; an error is kept, since DuckDB gives its text alone."""
+        try:
+            yield from rows
+        except TrailgateError as error:
+            self.error = error
+            raise
+
+
+def _tree(connection: Any, sql: str) -> dict[str, Any]:
+    """Return the syntax tree of a SELECT statement."""
+    ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+    tree: dict[str, Any] = json.loads(text)
+    if tree.get("error"):
+        problem = "the statement is not a SELECT"
+        if tree.get("error_type") != "not implemented":
+            problem = f"the statement cannot be understood: {tree.get('error_message', '')}"
+        raise OptionError(problem, hint=OTHERS)
+    if len(tree["statements"]) != 1:
+        raise OptionError(f"one statement is answered, and there are {len(tree['statements'])}")
+    return tree
+
+
+def _relations(tree: object) -> Iterator[str]:
+    """Yield the names of relations that have no schema before them."""
+    if isinstance(tree, dict):
+        if tree.get("type") == "BASE_TABLE" and not tree.get("schema_name"):
+            yield str(tree["table_name"])
+        for below in tree.values():
+            yield from _relations(below)
+    elif isinstance(tree, list):
+        for below in tree:
+            yield from _relations(below)
+
+
+def _found(name: str, definitions: Address | None) -> _Rows | None:
+    """Return the rows of a trail, or of a table of it; None where the name is of something else."""
+    prefix, colon, table = name.rpartition(":")
+    named = bool(colon) and not {"/", "@"} & {*table}  # not a colon of an address
+    try:
+        trail = find_trail(prefix if named else name, definitions)
+    except StorageError:
+        return None
+    if named:
+        find_table(trail, table)  # raises for one that nothing defines
+    return _Rows(trail, table if named else None)
+
+
+def _batches(
+    connection: Any, reader: pa.RecordBatchReader, trails: Sequence[_Rows]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the answer; the connection lives as long."""
+    try:
+        yield from reader
+    except (pa.ArrowException, OSError, RuntimeError) as error:
+        raise _problem(error, trails) from None
+    finally:
+        connection.close()
+
+
+def _problem(error: Exception, trails: Sequence[_Rows]) -> TrailgateError:
+    """Return the error of the trail that could not be read, or DuckDB's in one line."""
+    own = next((one.error for one in trails if one.error is not None), None)
+    if own is not None:
+        return own
+    line = " ".join(str(error).partition("\n")[0].split()).rstrip("!.")
+    hint = OTHERS if "does not exist" in line else ""
+    return OptionError(f"DuckDB refuses the statement: {line}", hint=hint)

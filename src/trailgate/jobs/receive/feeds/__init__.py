@@ -1,1 +1,0 @@
-"""What a live capture reads: numbered messages that can be given again."""

@@ -1,0 +1,380 @@
+"""What a live capture has done since it began: the sums of its batches, and the last one.
+
+The metrics of a live capture in Prometheus' text format, version 0.0.4.
+
+Where metrics go: a port that Prometheus asks, or a file that node_exporter's textfile collector reads.
+
+The adapter's report of its JMS statistics: the properties ``jms.report.*``, and when a report is due.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol, Self
+
+from trailgate.errors import OptionError, Where
+from trailgate.jobs.receive.feed import Link
+from trailgate.jobs.receive.run import BatchReport
+from trailgate.storage.files.durable import write_whole
+from trailgate.storage.writing.table_writing import Counts, added
+
+SUMMED: Final = (
+    "messages",
+    "operations",
+    "transactions",
+    "repeated",
+    "duplicates",
+    "quarantined",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Sums of what batches report, see ``BatchReport``; ``last`` is the last batch, None before the first one.
+
+    ``received`` is when the last batch came, in seconds since 1970 UTC. ``connected`` and ``reconnections`` are of the broker now.
+    """
+
+    messages: int = 0
+    operations: int = 0
+    transactions: int = 0
+    repeated: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+    batches: int = 0
+    counts: Counts = field(default_factory=dict)
+    last: BatchReport | None = None
+    received: float | None = None
+    connected: bool = False
+    reconnections: int = 0
+
+    def with_link(self, link: Link) -> Self:
+        """Return the statistics with how the connection is now; the same object where nothing has changed."""
+        again = max(0, link.made - 1)
+        if (link.is_made, again) == (self.connected, self.reconnections):
+            return self
+        return replace(self, connected=link.is_made, reconnections=again)
+
+    def with_batch(self, report: BatchReport, now: float | None = None) -> Self:
+        """Return the statistics with one more batch, which came at a time."""
+        sums = {name: getattr(self, name) + getattr(report, name) for name in SUMMED}
+        counts = added(self.counts, report.counts)
+        return replace(
+            self, **sums, counts=counts, last=report, received=now, batches=self.batches + 1
+        )
+
+    @property
+    def mostly_bad(self) -> bool:
+        """Return whether more messages were quarantined than captured."""
+        return 2 * self.quarantined > self.messages
+
+    def since(self, before: Statistics) -> Self:
+        """Return what was done after an earlier moment; counts by table are those of all."""
+        sums = {name: getattr(self, name) - getattr(before, name) for name in (*SUMMED, "batches")}
+        return replace(self, **sums)
+
+
+assert set(SUMMED) < {one.name for one in fields(Statistics)}
+
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+# Text format, Comments, help text, and type information: a label's value has these escaped.
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+
+
+class Counter(NamedTuple):
+    """One counter: its name, the sum that it is, and what it means."""
+
+    name: str
+    of: str
+    help: str
+
+
+class Gauge(NamedTuple):
+    """One gauge: its name, the value of the last batch that it is, and what it means."""
+
+    name: str
+    of: str
+    help: str
+
+
+COUNTERS: Final = (
+    Counter("trailgate_messages_total", "messages", "Messages that were received and stored."),
+    Counter("trailgate_transactions_total", "transactions", "Transactions that were appended to the trail."),
+    Counter("trailgate_repeated_total", "repeated", "Messages that the broker gave again, left out."),
+    Counter("trailgate_duplicates_total", "duplicates", "Messages that were sent again, by jms.id, left out."),
+    Counter("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
+    Counter("trailgate_batches_total", "batches", "Batches that were worked on."),
+    Counter("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
+)  # fmt: skip
+OPERATIONS: Final = Counter(
+    "trailgate_operations_total", "counts", "Operations that were appended to the trail."
+)
+CONNECTED: Final = Gauge(
+    "trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."
+)
+RECEIVED: Final = Gauge(
+    "trailgate_last_message_timestamp_seconds",
+    "received",
+    "When the last messages were worked on, in seconds since 1970 UTC.",
+)
+GAUGES: Final = (
+    Gauge("trailgate_lag_messages", "lag_messages", "Messages that were received and are not in the trail."),
+    Gauge("trailgate_lag_seconds", "lag_seconds", "The age of the last message when its batch was in the trail, by JMSTimestamp."),
+    Gauge("trailgate_trail_file", "trail_file", "The number of the trail's last file."),
+    Gauge("trailgate_trail_offset_bytes", "trail_offset", "The end of the trail in its last file."),
+    Gauge("trailgate_next_message", "number", "The number of the message that comes next."),
+)  # fmt: skip
+
+
+def as_text(statistics: Statistics, trail: str) -> str:
+    """Return all metrics; each has the trail's prefix as the label ``trail``."""
+    return "".join(f"{line}\n" for line in _lines(statistics, trail))
+
+
+def _lines(statistics: Statistics, trail: str) -> Iterator[str]:
+    label = _label("trail", trail)
+    for counter in COUNTERS:
+        yield from _head(counter.name, counter.help, "counter")
+        yield f"{counter.name}{{{label}}} {getattr(statistics, counter.of)}"
+    yield from _head(OPERATIONS.name, OPERATIONS.help, "counter")
+    for table, kinds in sorted(statistics.counts.items()):
+        for kind, count in sorted(kinds.items()):
+            labels = ",".join((label, _label("table", table), _label("kind", kind)))
+            yield f"{OPERATIONS.name}{{{labels}}} {count}"
+    yield from _gauge(CONNECTED, int(statistics.connected), label)
+    if statistics.last is None:
+        return
+    if statistics.received is not None:
+        yield from _gauge(RECEIVED, round(statistics.received, 3), label)
+    for gauge in GAUGES:
+        value = getattr(statistics.last, gauge.of)
+        if value is not None:
+            yield from _gauge(gauge, value, label)
+
+
+def _gauge(gauge: Gauge, value: float, label: str) -> Iterator[str]:
+    yield from _head(gauge.name, gauge.help, "gauge")
+    yield f"{gauge.name}{{{label}}} {value}"
+
+
+def _head(name: str, text: str, kind: str) -> Iterator[str]:
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} {kind}"
+
+
+def _label(name: str, value: str) -> str:
+    return f'{name}="{value.translate(_ESCAPES)}"'
+
+
+LOCAL: Final = "127.0.0.1"
+FILE_SECONDS: Final = 1.0  # between two writes of the file
+FILE_ENDING: Final = ".prom"  # node_exporter reads files of this ending only
+PATHS: Final = frozenset({"/", "/metrics"})
+_ENDPOINT: Final = re.compile(r"(?:(?P<host>[^/\s]*):)?(?P<port>\d+)")
+_FORM: Final = "Give a port as 9464, an address as 0.0.0.0:9464, or a file as trailgate.prom"
+
+
+class MetricsOutput(Protocol):
+    """Gives metrics to whoever asks for them."""
+
+    def show(self, statistics: Statistics) -> None:
+        """Note what was done so far; cheap."""
+        ...
+
+
+class _File:
+    def __init__(self, path: Path, trail: str) -> None:
+        self._path, self._trail, self._due = path, trail, 0.0
+        self._last, self._written = Statistics(), None
+
+    _written: Statistics | None
+
+    def show(self, statistics: Statistics) -> None:
+        self._last = statistics
+        if statistics is not self._written and time.monotonic() >= self._due:
+            self.write()
+
+    def write(self) -> None:
+        """Replace the file by what is known."""
+        write_whole(self._path, as_text(self._last, self._trail).encode())
+        self._due, self._written = time.monotonic() + FILE_SECONDS, self._last
+
+
+class _Endpoint:
+    def __init__(self, trail: str) -> None:
+        self._trail, self._last = trail, Statistics()
+
+    def show(self, statistics: Statistics) -> None:
+        self._last = statistics  # frozen: a request sees one moment
+
+    def text(self) -> bytes:
+        return as_text(self._last, self._trail).encode()
+
+
+@contextmanager
+def metrics_output(target: str, trail: str) -> Iterator[MetricsOutput]:
+    """Yield where metrics go: PORT, HOST:PORT or a file whose name ends in ``.prom``.
+
+    Raises OptionError for another target or a port that cannot be had, and WriteError for a file that cannot be written.
+    """
+    endpoint = _ENDPOINT.fullmatch(target)
+    if endpoint is not None:
+        with _served(endpoint["host"] or LOCAL, int(endpoint["port"]), trail) as served:
+            yield served
+        return
+    if not target.endswith(FILE_ENDING):
+        problem = (
+            f"metrics cannot go to {target!r}: it is not a port, and does not end in {FILE_ENDING}"
+        )
+        raise OptionError(problem, hint=_FORM)
+    file = _File(Path(target), trail)
+    file.write()
+    try:
+        yield file
+    finally:
+        file.write()
+
+
+@contextmanager
+def _served(host: str, port: int, trail: str) -> Iterator[_Endpoint]:
+    endpoint = _Endpoint(trail)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = self.path.partition("?")[0] in PATHS
+            body = endpoint.text() if found else b"metrics are at /metrics\n"
+            self.send_response(HTTPStatus.OK if found else HTTPStatus.NOT_FOUND)
+            self.send_header("Content-Type", CONTENT_TYPE if found else "text/plain")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Note nothing of a request."""
+
+    try:
+        server = ThreadingHTTPServer((host, port), Handler)
+    except (OSError, OverflowError) as error:
+        raise OptionError(
+            f"metrics cannot be given at {host}:{port}: {error}", hint=_FORM
+        ) from None
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield endpoint
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+OUTPUT: Final = "jms.report.output"
+TIME: Final = "jms.report.time"
+RECORDS: Final = "jms.report.records"
+USED: Final = frozenset({OUTPUT, TIME, RECORDS})
+
+# capture properties §2. The report file is the standard output here, the log stderr.
+TARGETS: Final[Mapping[str, frozenset[str]]] = {
+    "report": frozenset({"report"}),
+    "log": frozenset({"log"}),
+    "both": frozenset({"report", "log"}),
+}
+UNITS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hr": 3600}
+_TIME: Final = re.compile(rf"(\d+)\s*({'|'.join(UNITS)})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """Where reports go, and after how many seconds or messages there is one; without either there is none."""
+
+    targets: frozenset[str] = TARGETS["report"]
+    seconds: int | None = None
+    records: int | None = None
+
+
+def read_reports(connection: Mapping[str, str]) -> ReportOptions:
+    """Return the reports that properties ask for; raises OptionError."""
+    target = connection.get(OUTPUT, "report")
+    if target.casefold() not in TARGETS:
+        raise _error(OUTPUT, target, f"one of {', '.join(TARGETS)}")
+    seconds, records = connection.get(TIME), connection.get(RECORDS)
+    if records is not None and not (records.isascii() and records.isdecimal() and int(records)):
+        raise _error(RECORDS, records, "a number of messages, as 1000")
+    return ReportOptions(
+        TARGETS[target.casefold()],
+        None if seconds is None else _seconds(seconds),
+        None if records is None else int(records),
+    )
+
+
+def _seconds(text: str) -> int:
+    matched = _TIME.fullmatch(text)
+    count = int(matched[1]) * UNITS[matched[2].casefold()] if matched else 0
+    if not count:
+        raise _error(TIME, text, "an interval, as 30sec, 45min or 8hr")
+    return count
+
+
+def _error(name: str, value: str, expected: str) -> OptionError:
+    return OptionError(f"{name} is {value!r}, expected {expected}", where=Where(field=name))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was done in an interval of ``seconds``, and since the beginning."""
+
+    seconds: float
+    interval: Statistics
+    total: Statistics
+
+    @property
+    def rate(self) -> float:
+        """Return messages a second in the interval."""
+        return self.interval.messages / self.seconds if self.seconds else 0.0
+
+    def fields(self) -> dict[str, Any]:
+        """Return the report as plain values."""
+        last = self.total.last
+        return {
+            "seconds": round(self.seconds, 3),
+            "messages_per_second": round(self.rate, 1),
+            **{name: getattr(self.interval, name) for name in SUMMED},
+            "total": {name: getattr(self.total, name) for name in SUMMED},
+            "lag_messages": None if last is None else last.lag_messages,
+            "lag_seconds": None if last is None else last.lag_seconds,
+        }
+
+    def __str__(self) -> str:
+        done, every = self.interval, self.total
+        return (
+            f"JMS report: {done.messages:,} messages in {self.seconds:,.1f} s ({self.rate:,.1f}/s), {done.transactions:,} transactions, "
+            f"{done.operations:,} operations; {done.repeated:,} given again, {done.duplicates:,} sent again, {done.quarantined:,} quarantined; "
+            f"in all {every.messages:,} messages, {every.operations:,} operations"
+        )
+
+
+class Reporter:
+    """Finds out when a report is due: after an interval, or after so many messages, whichever comes first."""
+
+    def __init__(self, options: ReportOptions, now: float) -> None:
+        self._options, self._begun, self._before = options, now, Statistics()
+
+    def due(self, total: Statistics, now: float) -> Report | None:
+        """Return the report that is due at a moment in seconds, None where none is."""
+        seconds, done = now - self._begun, total.since(self._before)
+        by_time = self._options.seconds is not None and seconds >= self._options.seconds
+        by_count = self._options.records is not None and done.messages >= self._options.records
+        if not by_time and not by_count:
+            return None
+        self._begun, self._before = now, total
+        return Report(seconds, done, total)

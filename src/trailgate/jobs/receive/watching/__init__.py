@@ -1,1 +1,0 @@
-"""What a live capture does, as it is seen from outside: totals, reports and metrics."""

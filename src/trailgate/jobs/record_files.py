@@ -1,0 +1,538 @@
+"""The options of copybooks and files of records as typed keywords; docs/copybook.md describes them.
+
+How files of records are read by a copybook: one frozen value for all front ends.
+
+Files of records as Arrow batches, by a copybook.
+
+Columns to a file of records, by a copybook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final, Literal, Self, TypedDict, Unpack
+
+import pyarrow as pa
+from pyarrow import fs
+
+from trailgate.cobol.copybook.layouts import (
+    BinarySizes,
+    Dialect,
+    Endian,
+    Field,
+    FloatFormat,
+    Layout,
+    Signs,
+    SourceFormat,
+)
+from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.cobol.records.decoding import (
+    ERRORS_COLUMN,
+    RAW_COLUMN,
+    Depending,
+    OnError,
+    RecordDecoder,
+    RecordOptions,
+    Shape,
+    Surplus,
+)
+from trailgate.cobol.records.encoding import RecordEncoder, framed
+from trailgate.cobol.records.fields import RecordBytes, records_at
+from trailgate.cobol.records.framing import FrameKind, Framing
+from trailgate.cobol.records.record_kinds import KindsDecoder, RecordKinds, layout_named
+from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
+from trailgate.cobol.values.text import has_pages_of_its_own
+from trailgate.columnar.code_pages.registry import code_page
+from trailgate.errors import (
+    EncodeError,
+    OptionError,
+    StorageError,
+    TrailgateError,
+    Where,
+    did_you_mean,
+)
+from trailgate.options import (
+    COUNT,
+    FLAG,
+    NAMES,
+    PATH,
+    PATHS,
+    TEXT,
+    WHOLE,
+    Kind,
+    Option,
+    Options,
+    choice,
+    instance,
+    listed,
+    names_in,
+)
+from trailgate.storage.files.addresses import Address, absolute_value, locate
+from trailgate.storage.files.found_files import Addresses, copy_members, folder_of, read_source
+from trailgate.storage.files.opened_file import codec_of
+from trailgate.storage.reading.record_files import (
+    SPLIT_BYTES,
+    RecordSplit,
+    find_record_files,
+    plan_record_splits,
+    read_record_split,
+)
+
+
+class CopybookKeywords(TypedDict, total=False):
+    """How a copybook and its values are read."""
+
+    copybook_text: str | None
+    copy_path: str | Iterable[Address]
+    record: str | None
+    kinds: str | None
+    columns: str | Iterable[str] | None
+    shape: Literal["tree", "flat"]
+    depending: Literal["real", "most"]
+    errors: Literal["stop", "column"]
+    raw: bool
+    surplus: Literal["error", "drop"] | None
+    trim: bool
+    blank: Literal["error", "null"]
+    code_page: str
+    code_pages: str | Mapping[str, str]
+    integers: Literal["int64", "decimal", "text"]
+    binary: Literal["big", "little"]
+    native: Literal["big", "little"]
+    binary_sizes: Literal["ibm", "smallest"]
+    floats: Literal["ibm", "ieee"]
+    signs: Literal["strict", "lenient"]
+    source_format: Literal["fixed", "free", "auto"]
+
+
+class RecordKeywords(CopybookKeywords, total=False):
+    """How records are found in a file."""
+
+    record_format: Literal["fixed", "line", "rdw", "bdw", "length-field"]
+    record_length: int | None
+    delimiter: str | bytes | None
+    little_endian: bool
+    adjustment: int
+    length_offset: int
+    length_width: Literal[1, 2, 4, 8]
+    skip_first: int
+    skip_last: int
+    split_bytes: int
+
+
+def _kinds(text: str) -> RecordKinds:
+    """Read ``FIELD: H=HEADER, D=DETAIL``; a last ``*`` leaves records of other values out."""
+    field, colon, rest = text.partition(":")
+    names: dict[str, str] = {}
+    parts = names_in(rest)
+    for part in parts:
+        value, equals, record = part.partition("=")
+        if part != "*" and (not equals or not record.strip()):
+            raise OptionError(f"VALUE=RECORD was expected, not {part!r}")
+        if part != "*":
+            names[value.strip()] = record.strip()
+    if not colon or not names:
+        raise OptionError("kinds are written FIELD: VALUE=RECORD, VALUE=RECORD")
+    return RecordKinds(field.strip(), names, others="*" in parts)
+
+
+def _pages(text: str) -> dict[str, str]:
+    """Read ``ITEM=PAGE, ITEM=PAGE``."""
+    found = {}
+    for part in names_in(text):
+        name, equals, page = part.partition("=")
+        if not equals or not page.strip():
+            raise OptionError(f"ITEM=PAGE was expected, not {part!r}")
+        found[name.strip()] = page.strip()
+    return _paged_items(found)
+
+
+def _paged_items(pages: Any) -> dict[str, str]:
+    """Return the code pages of items by their names in capitals."""
+    found = {str(name).upper(): str(page) for name, page in instance(Mapping)(pages).items()}
+    for page in found.values():
+        code_page(page)
+    return found
+
+
+DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}
+
+
+def _delimiter(text: str) -> bytes:
+    return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
+
+
+KINDS: Final = Kind("kinds of records", _kinds, instance(RecordKinds))
+PAGES: Final = Kind("code pages of items", _pages, _paged_items)
+DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
+
+
+_COBOL: Final = Dialect()
+OPTIONS: Final = Options(
+    "copybook",
+    (
+        Option("copybook", PATH, "the copybook's file"),
+        Option("copybook_text", TEXT, "the copybook itself, instead of its file"),
+        Option("copy_path", PATHS, "folders where COPY finds its members, comma-separated", ()),
+        Option("record", TEXT, "the record (level 01) that all records are"),
+        Option("kinds", KINDS, "records of several kinds: FIELD: VALUE=RECORD, VALUE=RECORD"),
+        Option("columns", NAMES, "only these items or groups, comma-separated"),
+        Option("shape", choice(Shape), "tree: structs and arrays; flat: a column an item"),
+        Option(
+            "depending",
+            choice(Depending),
+            "OCCURS DEPENDING ON: real or most elements",
+            Depending.REAL,
+        ),
+        Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
+        Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
+        Option(
+            "surplus",
+            choice(Surplus),
+            "bytes of a record after the copybook's last item: error or drop",
+        ),
+        Option("trim", FLAG, "false: keep the blanks at the end of text", True),
+        Option("blank", choice(Blank), "a number of blanks alone: error or null", Blank.ERROR),
+        Option(
+            "code_page",
+            TEXT,
+            "of text and DISPLAY numbers: cp037, 1140, utf-8, ...",
+            _COBOL.code_page,
+        ),
+        Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
+        Option(
+            "integers",
+            choice(Integers),
+            "whole numbers: int64, decimal, or text with zeros",
+            Integers.INT64,
+        ),
+        Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
+        Option("native", choice(Endian), "byte order of COMP-5", _COBOL.native),
+        Option(
+            "binary_sizes",
+            choice(BinarySizes),
+            "bytes of COMP: 2, 4, 8, or as few as needed",
+            _COBOL.binary_sizes,
+        ),
+        Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2", _COBOL.floats),
+        Option(
+            "signs", choice(Signs), "sign nibbles and overpunches: strict or lenient", _COBOL.signs
+        ),
+        Option(
+            "source_format",
+            choice(SourceFormat),
+            "of the copybook: fixed, free, auto",
+            _COBOL.source_format,
+        ),
+        Option(
+            "record_format",
+            choice(FrameKind),
+            "how records are separated in the file",
+            FrameKind.FIXED,
+        ),
+        Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
+        Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
+        Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
+        Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
+        Option("length_offset", WHOLE, "where the length field begins in the record", 0),
+        Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", 4),
+        Option("skip_first", WHOLE, "records of a file's header, left out", 0),
+        Option("skip_last", WHOLE, "records of a file's trailer, left out", 0),
+        Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
+    ),
+)
+# Those that do not concern files.
+COLUMN_OPTIONS: Final = Options(
+    "copybook (of a column)",
+    (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
+)
+_COUNTED: Final = (FrameKind.RDW, FrameKind.BDW, FrameKind.LENGTH_FIELD)
+# The record formats that have an option; the other options are for all.
+_FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
+    {
+        "record_length": (FrameKind.FIXED,),
+        "delimiter": (FrameKind.LINE,),
+        "little_endian": _COUNTED,
+        "adjustment": _COUNTED,
+        "length_offset": (FrameKind.LENGTH_FIELD,),
+        "length_width": (FrameKind.LENGTH_FIELD,),
+    }
+)
+_DIALECT: Final = (
+    "source_format",
+    "code_page",
+    "binary",
+    "native",
+    "binary_sizes",
+    "floats",
+    "signs",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CopybookOptions:
+    """A copybook's layouts and all choices; it can be pickled, so workers read no copybook."""
+
+    layouts: tuple[Layout, ...]
+    record: str | None
+    kinds: RecordKinds | None
+    records: RecordOptions
+    framing: Framing
+    split_bytes: int = SPLIT_BYTES
+
+    @classmethod
+    def of(
+        cls, named: Mapping[str, Any], *, shape: Shape = Shape.TREE, base: str | None = None
+    ) -> Self:
+        """Return the options of these names; relative paths are from ``base``, else from the working folder.
+
+        Raises OptionError, DefinitionError, StorageError.
+        """
+        values = OPTIONS.read(named)
+        if base is not None:
+            own = (row.name for row in OPTIONS if row.kind in (PATH, PATHS))
+            values |= {name: absolute_value(values[name], base) for name in own}
+        return cls.of_values(values, shape=shape)
+
+    @classmethod
+    def of_column(cls, named: Mapping[str, Any]) -> Self:
+        """Return the options of a column of records; raises as ``of`` does, and for options of files."""
+        whole = {"surplus": Surplus.ERROR, **named}
+        return cls.of_values({**OPTIONS.read({}), **COLUMN_OPTIONS.read(whole)})
+
+    @classmethod
+    def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
+        """Return the options of values that are read already; raises as ``of`` does."""
+        dialect = Dialect(**{name: given[name] for name in _DIALECT})
+        layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
+        values = ValueOptions(
+            dialect, trim=given["trim"], blank=given["blank"], integers=given["integers"]
+        )
+        # The length of fixed records states how many bytes there are.
+        fixed = given["record_format"] is FrameKind.FIXED
+        records = RecordOptions(
+            values,
+            shape=given["shape"] or shape,
+            depending=given["depending"],
+            columns=given["columns"],
+            errors=given["errors"],
+            raw=given["raw"],
+            surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
+        )
+        kinds, record = given["kinds"], given["record"]
+        if kinds is not None and record is not None:
+            raise OptionError("record and kinds are both given", hint="Leave one of them out")
+        framing = _framing(given, _length(given, layouts))
+        framing.check()
+        return cls(layouts, record, kinds, records, framing, given["split_bytes"])
+
+    def only(self, names: Sequence[str]) -> Self:
+        """Return the options for some of the schema's columns: others are not decoded.
+
+        Of several kinds of records all columns are decoded.
+        """
+        own = tuple(name for name in names if name not in (ERRORS_COLUMN, RAW_COLUMN))
+        if self.kinds is not None or not own:
+            return self
+        return replace(self, records=replace(self.records, columns=own))
+
+    def decoder(self) -> RecordDecoder | KindsDecoder:
+        """Return what decodes the records."""
+        if self.kinds is not None:
+            return KindsDecoder(self.layouts, self.kinds, self.records)
+        return RecordDecoder(layout_named(self.layouts, self.record), self.records)
+
+
+def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
+    path, text = given["copybook"], given["copybook_text"]
+    if (path is None) == (text is None):
+        raise OptionError("the option copybook is needed, or copybookText instead of it")
+    folders = [*given["copy_path"]]
+    if path is not None:
+        folders.append(folder_of(path))
+    content = text if path is None else read_source(path)
+    return read_copybook(
+        str(content), source=path or "copybook", dialect=dialect, member=copy_members(folders)
+    )
+
+
+def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[Layout, ...]:
+    """Return layouts whose items of these names have code pages of their own."""
+    known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
+    for name in pages:
+        if name not in known:
+            problem = f"codePages: no item {name} in the copybook"
+            raise OptionError(problem, hint=did_you_mean(name, known))
+    return tuple(Layout(_paged(layout.root, pages, None)) for layout in layouts)
+
+
+def _paged(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
+    page = pages.get(field.name.upper())
+    if page is None and around is not None and not has_pages_of_its_own(field, around):
+        page = around
+    children = tuple(_paged(child, pages, page) for child in field.children)
+    return replace(field, children=children, code_page=page)
+
+
+def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
+    """Return the bytes of a fixed record: as stated, or of the layouts; raises OptionError where these differ."""
+    if given["record_length"] is not None:
+        return int(given["record_length"])
+    kinds: RecordKinds | None = given["kinds"]
+    names = [given["record"]] if kinds is None else dict.fromkeys(kinds.names.values())
+    sizes = {name: layout_named(layouts, name).size for name in names}
+    if len(set(sizes.values())) > 1 and given["record_format"] is FrameKind.FIXED:
+        found = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        hint = "State recordLength, or a recordFormat in which each record has its own length"
+        raise OptionError(f"the kinds of records differ in length: {found} bytes", hint=hint)
+    return next(iter(sizes.values()))
+
+
+def _check_formats(given: Mapping[str, Any]) -> None:
+    """Raise OptionError for an option that the record format does not have."""
+    own: FrameKind = given["record_format"]
+    for row in OPTIONS:
+        kinds = _FORMATS.get(row.name)
+        if kinds is not None and own not in kinds and given[row.name] != row.default:
+            problem = f"{row.spelled} is not an option of recordFormat={own.value}"
+            raise OptionError(
+                problem, hint=f"It is one of {', '.join(kind.value for kind in kinds)}"
+            )
+
+
+def _framing(given: Mapping[str, Any], length: int) -> Framing:
+    _check_formats(given)
+    return Framing(
+        kind=given["record_format"],
+        length=length,
+        delimiter=given["delimiter"] or b"\n",
+        returns=given["delimiter"] is None,
+        little=given["little_endian"],
+        adjustment=given["adjustment"],
+        field_offset=given["length_offset"],
+        field_width=given["length_width"],
+        skip_first=given["skip_first"],
+        skip_last=given["skip_last"],
+    )
+
+
+Decoder = RecordDecoder | KindsDecoder
+
+
+@listed(RecordKeywords, OPTIONS)
+def read_records(
+    path: Addresses, copybook: Address | None = None, **options: Unpack[RecordKeywords]
+) -> pa.RecordBatchReader:
+    """Return a reader of the records of a file, of a folder's files by name, of a pattern's, or of several of these, as columns.
+
+    The options are those of the Spark format ``copybook`` (docs/copybook.md). Raises OptionError, DefinitionError and
+    StorageError at once; the reader raises DecodeError with file, record, byte offset, field and raw bytes where a
+    field does not hold a value.
+    """
+    return read_all_records(path, CopybookOptions.of({"copybook": copybook, **options}))
+
+
+def read_all_records(
+    path: Addresses, options: CopybookOptions, first: int = 0
+) -> pa.RecordBatchReader:
+    """Return a reader of the records of files; it yields so many ``first`` rows before it decodes what is after them."""
+    splits = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
+    decoder = options.decoder()
+    batches = read_splits(splits, options, decoder, first)
+    return pa.RecordBatchReader.from_batches(decoder.schema, batches)
+
+
+def read_splits(
+    splits: Iterable[RecordSplit], options: CopybookOptions, decoder: Decoder, first: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of splits, one after the other."""
+    for split in splits:
+        for batch in read_copybook_split(split, options, decoder, first):
+            first = max(0, first - batch.num_rows)
+            yield batch
+
+
+def read_copybook_split(
+    split: RecordSplit, options: CopybookOptions, decoder: Decoder, first: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of one split as columns."""
+    for portion in read_record_split(split, options.framing):
+        records = records_at(
+            portion.data, portion.starts, portion.ends, first=portion.first, base=portion.base
+        )
+        try:
+            for batch in _batches(decoder, records, first):
+                first = max(0, first - batch.num_rows)
+                yield batch
+        except TrailgateError as error:
+            raise error.located(source=portion.path) from None
+
+
+def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of records, after each piece that may hold the ``first`` rows before the next one is decoded."""
+    at, step = 0, first
+    while first and at < len(records):
+        try:
+            found = list(decoder.batches(records.part(at, at + step)))
+        except TrailgateError:
+            if step == first:
+                raise
+            step = first  # the error may be after the first rows
+            continue
+        rows = sum(batch.num_rows for batch in found)
+        yield from found
+        at, first = at + step, max(0, first - rows)
+        step = first if rows else 2 * step  # where records of other kinds are left out
+    if at < len(records) or not len(records):
+        yield from decoder.batches(records.part(at, len(records)))
+
+
+_UNFINISHED = ".unfinished"
+
+
+@listed(RecordKeywords, OPTIONS)
+def write_records(
+    batches: Iterable[pa.RecordBatch],
+    path: Address,
+    copybook: Address | None = None,
+    **options: Unpack[RecordKeywords],
+) -> int:
+    """Write flat columns as a new file of records, and return how many.
+
+    ``options`` are those of ``read_records``, which reads the file with them again; ``kinds`` and records to skip cannot be
+    written. Raises EncodeError with record and field for a value that does not fit; there is no file then.
+    """
+    chosen = CopybookOptions.of({"copybook": copybook, **options})
+    if chosen.kinds is not None or chosen.framing.skip_first or chosen.framing.skip_last:
+        raise OptionError("kinds, skipFirst and skipLast are for reading")
+    encoder = RecordEncoder(layout_named(chosen.layouts, chosen.record), chosen.records)
+    if codec_of(str(path)) is not None:
+        raise OptionError(f"compressed files are not written: {path}", hint="Leave out the suffix")
+    store, place = locate(path)
+    if store.get_file_info(place).type != fs.FileType.NotFound:
+        raise StorageError("the file is there already", where=Where(source=str(path)))
+    count = 0
+    try:
+        with store.open_output_stream(place + _UNFINISHED) as file:
+            for batch in batches:
+                file.write(_encoded(encoder, batch, chosen, count))
+                count += batch.num_rows
+    except BaseException:
+        store.delete_file(place + _UNFINISHED)
+        raise
+    store.move(place + _UNFINISHED, place)
+    return count
+
+
+def _encoded(
+    encoder: RecordEncoder, batch: pa.RecordBatch, options: CopybookOptions, before: int
+) -> bytes:
+    """Return the bytes of a batch; an error has the number of its record in the file."""
+    try:
+        return framed(encoder.encode(batch), options.framing).tobytes()
+    except EncodeError as error:
+        record = error.where.record
+        where = Where(record=None if record is None else before + record, field=error.where.field)
+        raise EncodeError(error.problem, where=where, hint=error.hint) from None

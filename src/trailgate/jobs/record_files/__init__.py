@@ -1,1 +1,0 @@
-"""Files of fixed-width records to Arrow and to Parquet."""

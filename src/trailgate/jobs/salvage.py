@@ -1,0 +1,577 @@
+"""Which bytes of a damaged trail are kept, and which are left out.
+
+The records of a portion by transactions: which are whole, and why the others are not.
+
+Choose, portion by portion, the records of whole transactions, and write them to files of their own.
+
+Nothing after a transaction is written before it is known whether that transaction is whole, so order stays as it was.
+Places are held back, not bytes: memory stays flat however long a transaction is.
+
+The files of a salvaged trail while they are written, in a staging folder.
+
+Write all whole transactions of a damaged trail to a new one, and list what was left out.
+
+The new trail is made in a staging folder, checked there, and then given its names; nothing is overwritten.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import time_ns
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask
+from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.errors import StorageError, Where
+from trailgate.jobs.checking import (
+    FileBegun,
+    FileEnded,
+    FileTotals,
+    Gap,
+    Portion,
+    Report,
+    Step,
+    checked,
+    files_to_check,
+)
+from trailgate.model.tables import Definitions, Table
+from trailgate.storage.files.addresses import name_of
+from trailgate.storage.files.durable import locked, sync_folder
+from trailgate.storage.files.listing import TrailFile, files_on_disk, number_digits
+from trailgate.storage.files.manifest import Manifest, Published, manifest_path, write_manifest
+from trailgate.storage.files.trail_files import FoundTrail, look_at
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.writing.target import file_header, writable_prefix
+from trailgate.trail.checking import findings as kinds
+from trailgate.trail.checking.findings import (
+    NOT_READ,
+    SEQNO,
+    SIZE,
+    Finding,
+    Findings,
+    Kind,
+    Severity,
+)
+from trailgate.trail.checking.transactions import is_apart
+from trailgate.trail.format.file_header import decode_header, encode_header
+from trailgate.trail.format.record_types import Role
+from trailgate.trail.format.tokens import ByteOrder
+from trailgate.trail.records.record_view import begins_of
+from trailgate.trail.writing.file_headers import HeaderFacts, patched_header
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """Bytes [start, end) of a source file.
+
+    Records that are ``apart`` (metadata, DDL) are kept whatever becomes of the transaction around them.
+    """
+
+    number: int
+    start: int
+    end: int
+    apart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Bytes that are not part of the new trail, and why."""
+
+    number: int
+    offset: int
+    length: int
+    reason: str
+    transaction: str | None = None
+
+
+SUSPECT: Final = "the next record continues the transaction after its end"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordGroups:
+    """The groups of a portion by their first records, and what is known of each record.
+
+    What precedes the first group belongs to the one that is pending.
+    """
+
+    firsts: Longs
+    headed: Mask
+    whole: Mask
+    headless: Mask
+    counted: Mask
+    restart: Mask
+    closes: Mask
+    apart: Mask
+    dropped_apart: Mask
+    reason: Longs
+    bad: Mask
+    kinds: tuple[Kind, ...]
+
+    @classmethod
+    def of(cls, step: Portion) -> RecordGroups:
+        """Return the groups of a portion."""
+        found, followed = step.found, step.followed
+        count = len(found)
+        errors = [(kind, rows) for kind, rows in found.faults if _counts(kind)]
+        reason = np.full(count, -1)
+        for number, (_, rows) in reversed(list(enumerate(errors))):
+            reason[rows] = number
+        apart = is_apart(found)
+        at = np.flatnonzero(followed.starts)
+        firsts = followed.rows[at]
+        closes = np.zeros(count, bool)
+        closes[followed.rows] = followed.closed
+        lasts = followed.rows[np.append(at[1:], len(followed.rows)) - 1] if len(at) else firsts
+        bad = reason >= 0
+        faulty = np.logical_or.reduceat(bad[followed.rows], at) if len(at) else np.zeros(0, bool)
+        restart = found.view.role == Role.ABEND
+        headed = begins_of(found.trans_ind[firsts]) | restart[firsts]
+        headless = followed.headless[at]
+        whole = headed & closes[lasts] & ~faulty
+        suspect = np.append(headless[1:], [False]) if len(at) else headless
+        return cls(
+            firsts=firsts,
+            headed=headed & ~headless,
+            whole=whole & ~suspect,
+            headless=headless,
+            counted=~restart[firsts],
+            restart=restart[firsts],
+            closes=closes,
+            apart=apart,
+            dropped_apart=apart & bad,
+            reason=reason,
+            bad=bad,
+            kinds=tuple(kind for kind, _ in errors),
+        )
+
+    @property
+    def first_row(self) -> int:
+        """Return the first record of the first group, or how many records there are."""
+        return int(self.firsts[0]) if len(self.firsts) else len(self.reason)
+
+    def why(self, row: int) -> str:
+        """Return what is wrong with a record."""
+        return self.kinds[int(self.reason[row])].statement
+
+    def why_open(self, group: int) -> str:
+        """Return why a transaction is not ended where this group begins."""
+        return (kinds.ABANDONED if self.restart[group] else kinds.UNENDED).statement
+
+    def why_dropped(self, group: int) -> str:
+        """Return why a group is left out; another one follows it."""
+        first, end = self.firsts[group : group + 2].tolist()
+        rows = first + np.flatnonzero(~self.apart[first:end])
+        faulty = rows[self.reason[rows] >= 0]
+        if len(faulty):
+            return self.why(int(faulty[0]))
+        if not self.headed[group]:
+            return kinds.HEADLESS.statement
+        return SUSPECT if self.closes[rows[-1]] else self.why_open(group + 1)
+
+
+def _counts(kind: Kind) -> bool:
+    return kind.severity is Severity.ERROR and kind is not kinds.UNENDED
+
+
+def runs(step: Portion, rows: Longs) -> Iterator[tuple[int, int]]:
+    """Yield the byte ranges of records, those that follow each other as one."""
+    if not len(rows):
+        return
+    starts = step.found.view.offsets[rows]
+    ends = starts + step.found.view.lengths[rows]
+    breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1
+    firsts = np.concatenate([[0], breaks])
+    lasts = np.concatenate([breaks, [len(rows)]]) - 1
+    yield from zip(starts[firsts].tolist(), ends[lasts].tolist(), strict=True)
+
+
+def byte_ranges(step: Portion, rows: Longs, apart: Mask) -> Iterator[ByteRange]:
+    """Yield the byte ranges of records in the source file, those that are apart by themselves, in order."""
+    if not len(rows):
+        return
+    which = apart[rows]
+    borders = np.flatnonzero(which[1:] != which[:-1]) + 1
+    for piece in np.split(rows, borders):
+        for start, end in runs(step, piece):
+            yield ByteRange(step.number, step.base + start, step.base + end, bool(apart[piece[0]]))
+
+
+def transaction_in(step: Portion, row: int, since: int) -> str | None:
+    """Return the last transaction id that the records [since, row] carry."""
+    rows, texts = step.found.tx
+    at = int(np.searchsorted(rows, row, "right"))
+    return texts[at - 1] if at and rows[at - 1] >= since else None
+
+
+@dataclass(slots=True)
+class Pending:
+    """A group of records whose end, or what follows its end, is not known yet."""
+
+    transaction: str | None
+    headed: bool
+    closed: bool = False
+    counted: bool = True  # a restart record is not a transaction
+    fault: str = ""
+    parts: list[ByteRange] = field(default_factory=list)
+
+
+Write = Callable[[int, Sequence[memoryview]], None]
+Copy = Callable[[ByteRange], None]
+
+
+@dataclass(slots=True)
+class Selection:
+    """Takes the steps of a check in order.
+
+    ``write`` is given bytes of a file in order, ``copy`` ranges of source files, ``leave`` what is left out.
+    """
+
+    write: Write
+    copy: Copy
+    leave: Callable[[LeftOut], None]
+    transactions: int = 0
+    _pending: Pending | None = None
+    _adjacent: bool = False
+    _number: int = -1
+
+    def take(self, step: Step) -> None:
+        """Take one step."""
+        if isinstance(step, Portion):
+            self._portion(step)
+            self._adjacent = True
+        elif isinstance(step, Gap):
+            self._settle(kinds.BROKEN.statement)
+            self._adjacent = False
+            if step.end > step.start:
+                self.leave(LeftOut(step.number, step.start, step.end - step.start, step.problem))
+        elif isinstance(step, FileBegun):
+            if step.file.number != self._number + 1:
+                self._adjacent = False
+            self._number = step.file.number
+        else:
+            assert isinstance(step, FileEnded)
+
+    def finish(self) -> None:
+        """Settle what is left at the end of the trail."""
+        self._settle(kinds.OPEN.statement)
+
+    def _portion(self, step: Portion) -> None:
+        groups = RecordGroups.of(step)
+        first = groups.first_row
+        self._extend(step, groups, range(first))
+        if not len(groups.firsts):
+            return
+        suspect = self._adjacent and bool(groups.headless[0])
+        self._settle(groups.why_open(0), suspect=suspect)
+        last = int(groups.firsts[-1])
+        self._choose(step, groups, range(first, last))
+        self._pending = Pending(
+            transaction_in(step, last, last),
+            bool(groups.headed[-1]),
+            counted=bool(groups.counted[-1]),
+        )
+        self._extend(step, groups, range(last, len(step.found)))
+
+    def _extend(self, step: Portion, groups: RecordGroups, span: range) -> None:
+        """Add records to what is pending; records that are apart need no transaction."""
+        start, stop = span.start, span.stop
+        if start == stop:
+            return
+        rows = np.arange(start, stop)
+        good = rows[~groups.dropped_apart[start:stop]]
+        self._leave_apart(step, groups, span)
+        pending = self._pending
+        if pending is None:
+            # Before the first group there are only records that are apart.
+            pending = self._pending = Pending(None, headed=True, closed=True)
+        if pending.transaction is None:
+            pending.transaction = transaction_in(step, stop - 1, start)
+        for part in byte_ranges(step, good, groups.apart):
+            pending.parts.append(part)
+        own = rows[~groups.apart[start:stop]]
+        if len(own):
+            pending.closed = bool(groups.closes[own[-1]])
+            faulty = own[groups.reason[own] >= 0]
+            if len(faulty) and not pending.fault:
+                pending.fault = groups.why(int(faulty[0]))
+
+    def _choose(self, step: Portion, groups: RecordGroups, span: range) -> None:
+        """Write the whole groups that begin and end in a span of records."""
+        start, stop = span.start, span.stop
+        if start == stop:
+            return
+        whole = groups.whole[:-1]
+        self.transactions += int((whole & groups.counted[:-1]).sum())
+        kept = np.repeat(whole, np.diff(groups.firsts))
+        apart = groups.apart[start:stop]
+        kept = np.where(apart, ~groups.dropped_apart[start:stop], kept)
+        self._leave_apart(step, groups, span)
+        rows = start + np.flatnonzero(kept)
+        view = step.data.data
+        parts = runs(step, rows)
+        self.write(step.number, [view[one:two] for one, two in parts])
+        for group in np.flatnonzero(~whole).tolist():
+            first, end = int(groups.firsts[group]), int(groups.firsts[group + 1])
+            own = first + np.flatnonzero(~groups.apart[first:end])
+            left = LeftOut(
+                step.number,
+                step.base + int(step.found.view.offsets[first]),
+                int(step.found.view.lengths[own].sum()),
+                groups.why_dropped(group),
+                transaction_in(step, int(own[-1]), first),
+            )
+            self.leave(left)
+
+    def _leave_apart(self, step: Portion, groups: RecordGroups, span: range) -> None:
+        start, stop = span.start, span.stop
+        for row in (start + np.flatnonzero(groups.dropped_apart[start:stop])).tolist():
+            place = step.base + int(step.found.view.offsets[row])
+            length = int(step.found.view.lengths[row])
+            self.leave(LeftOut(step.number, place, length, groups.why(row)))
+
+    def _settle(self, open_because: str, *, suspect: bool = False) -> None:
+        """Write what is pending if it is whole, else only the records that are apart."""
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return
+        reason = pending.fault or ("" if pending.headed else kinds.HEADLESS.statement)
+        reason = reason or ("" if pending.closed else open_because)
+        reason = reason or (SUSPECT if suspect else "")
+        own = [part for part in pending.parts if not part.apart]
+        if not reason and own:
+            self.transactions += pending.counted
+        for part in pending.parts:
+            if part.apart or not reason:
+                self.copy(part)
+        if reason:
+            for number in sorted({part.number for part in own}):
+                here = [part for part in own if part.number == number]
+                length = sum(part.end - part.start for part in here)
+                left = LeftOut(number, here[0].start, length, reason, pending.transaction)
+                self.leave(left)
+
+
+COPIED: Final = 4 << 20  # bytes copied at once
+
+
+class NewTrail:
+    """The files of the new trail: bodies are appended as they come, headers are filled in at the end."""
+
+    def __init__(self, folder: Path, prefix: str, files: tuple[TrailFile, ...]) -> None:
+        self.digits = (number_digits(files[0].path) if files else 0) or 9
+        self.first = files[0].number if files else 0
+        self.folder, self.prefix, self.files = folder, prefix, files
+        self.now = time_ns() // 1000
+        self.headers: list[tuple[bytes, ByteOrder]] = []
+        self.tables: dict[str, Table] = {}
+        self.left_out = self.left_out_bytes = 0
+        self.list = (folder / "left-out").open("w")
+        self.selection = Selection(self.write, self.copy, self.leave)
+
+    def name(self, number: int) -> str:
+        """Return the name of a new file, without its folder."""
+        return f"{Path(self.prefix).name}{self.first + number:0{self.digits}}"
+
+    def take(self, step: Step) -> None:
+        """Take one step of the check."""
+        if isinstance(step, FileBegun):
+            self._begin(step)
+        elif isinstance(step, FileEnded):
+            for known in step.tables.tables.values():
+                if known.table is not None:
+                    self.tables.setdefault(known.name.casefold(), known.table)
+        self.selection.take(step)
+
+    def _begin(self, step: FileBegun) -> None:
+        """Begin a file with its own header, or with one that is made where that is damaged or missing."""
+        if step.problem and step.raw:
+            self.leave(LeftOut(step.number, 0, len(step.raw), step.problem))
+        facts = HeaderFacts("", self.first + step.number)
+        if step.header is not None:
+            self.headers.append((step.raw, step.header.order))
+            patched = self._patched(step.number, facts)
+            if decode_header(patched)[0].trail.seqno == facts.seqno:
+                (self.folder / self.name(step.number)).write_bytes(patched)
+                return
+            self.headers.pop()  # it has no place for what a header must say
+        made = file_header(self.prefix, self.digits, self.now)
+        self.headers.append((encode_header(made), made.order))
+        patched = self._patched(step.number, facts)
+        (self.folder / self.name(step.number)).write_bytes(patched)
+
+    def _patched(self, number: int, facts: HeaderFacts) -> bytes:
+        raw, order = self.headers[number]
+        filename = str(Path(self.prefix).with_name(self.name(number)))
+        return patched_header(raw, order, replace(facts, filename=filename))
+
+    def write(self, number: int, pieces: Sequence[memoryview]) -> None:
+        """Add bytes to a new file."""
+        with (self.folder / self.name(number)).open("ab") as file:
+            file.writelines(pieces)
+
+    def copy(self, part: ByteRange) -> None:
+        """Add bytes of a source file to the new file of the same number."""
+        with TrailFileReader(self.files[part.number]) as reader:
+            for place in range(part.start, part.end, COPIED):
+                data = reader.read(place, min(COPIED, part.end - place))
+                self.write(part.number, [data.data])
+
+    def leave(self, left: LeftOut) -> None:
+        """List what is left out."""
+        self.left_out += 1
+        self.left_out_bytes += left.length
+        line = {
+            "file": name_of(self.files[left.number].path),
+            "offset": left.offset,
+            "length": left.length,
+            "reason": left.reason,
+            "transaction": left.transaction,
+        }
+        self.list.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def staged(self) -> tuple[TrailFile, ...]:
+        """Return the new files as they are in the staging folder."""
+        paths = [self.folder / self.name(number) for number in range(len(self.files))]
+        return tuple(
+            TrailFile(str(path), self.first + number, path.stat().st_size)
+            for number, path in enumerate(paths)
+        )
+
+    def fill_in(self, number: int, totals: FileTotals) -> None:
+        """Write what a new file's records say into its header."""
+        own = totals.facts
+        facts = HeaderFacts(
+            "",
+            self.first + number,
+            totals.file.size,
+            first_csn=own.first_csn,
+            last_csn=own.last_csn,
+            first_io_time=own.first_time,
+            last_io_time=own.last_time,
+        )
+        with Path(totals.file.path).open("r+b") as file:
+            file.write(self._patched(number, facts))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """What was written, how much was left out, and the report about the damaged trail."""
+
+    prefix: str
+    files: tuple[str, ...]
+    transactions: int
+    operations: int
+    left_out: int
+    left_out_bytes: int
+    listed: str
+    report: Report
+
+
+def salvage(
+    path: str, out: str, definitions: str | None = None, *, values: bool = False
+) -> Salvaged:
+    """Return what of a trail is whole, written to a new trail ``out``.
+
+    With ``values`` transactions of which a value cannot be decoded are left out too.
+
+    Raises StorageError where something is there already, and OptionError where ``out`` is not a prefix.
+    """
+    prefix = writable_prefix(out)
+    trail = look_at(path, definitions)
+    findings = Findings()
+    files = files_to_check(trail, findings)
+    with locked(prefix), _staging(prefix) as folder:
+        _refuse_existing(prefix)
+        work = NewTrail(folder, prefix, files)
+        totals = [one for one, _ in checked(trail, files, findings, work.take, values=values)]
+        work.selection.finish()
+        report = Report(path, tuple(one.report() for one in totals), findings.result())
+        return _published(work, trail, report)
+
+
+def _refuse_existing(prefix: str) -> None:
+    beside = [_list_path(prefix), manifest_path(prefix), Path(f"{prefix}.def")]
+    there = [path for path in beside if path.exists()]
+    there += [Path(file.path) for file in files_on_disk(prefix)]
+    if there:
+        problem = "something is there already, and is not overwritten"
+        raise StorageError(problem, where=Where(source=str(there[0])), hint="Name a new prefix")
+
+
+def _list_path(prefix: str) -> Path:
+    return Path(f"{prefix}.left-out.jsonl")
+
+
+@contextmanager
+def _staging(prefix: str) -> Iterator[Path]:
+    target = Path(prefix)
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.salvage-", dir=target.parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _published(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
+    """Check the new trail, complete it, and give it its names; the manifest comes last."""
+    work.list.close()
+    staged = work.staged()
+    definitions = trail.definitions
+    if definitions is None and work.tables:
+        definitions = Definitions(tuple(work.tables.values()))
+    made = FoundTrail(work.prefix, staged, definitions=definitions)
+    findings = Findings()
+    totals = [one for one, _ in checked(made, staged, findings)]
+    for number, one in enumerate(totals):
+        work.fill_in(number, one)
+    worst = next((found for found in findings.result() if _stays(found)), None)
+    if worst is not None:
+        problem = f"what was saved is not whole, so nothing was written: {worst}"
+        raise StorageError(problem, where=Where(source=report.path))
+    published = tuple(
+        Published(name_of(one.file.path), one.file.number, one.file.size, one.operations)
+        for one in totals
+    )
+    _place(work, definitions)
+    write_manifest(work.prefix, Manifest(published))
+    return Salvaged(
+        prefix=work.prefix,
+        files=tuple(file.name for file in published),
+        transactions=work.selection.transactions,
+        operations=sum(one.operations for one in totals),
+        left_out=work.left_out,
+        left_out_bytes=work.left_out_bytes,
+        listed=str(_list_path(work.prefix)),
+        report=report,
+    )
+
+
+# What is filled in when a trail is published; and whole records that readers refuse are saved.
+FILLED_IN: Final = frozenset((SIZE.name, SEQNO.name, NOT_READ.name))
+
+
+def _stays(found: Finding) -> bool:
+    """Return whether a finding is an error that stays when sizes and numbers are filled in."""
+    return found.severity is Severity.ERROR and found.kind not in FILLED_IN
+
+
+def _place(work: NewTrail, definitions: Definitions | None) -> None:
+    folder = Path(work.prefix).parent
+    if definitions is not None:
+        with Path(f"{work.prefix}.def").open("xb") as file:
+            file.write(write_sourcedefs(definitions))
+    for number in range(len(work.files)):
+        (work.folder / work.name(number)).rename(folder / work.name(number))
+    (work.folder / "left-out").rename(_list_path(work.prefix))
+    sync_folder(folder)

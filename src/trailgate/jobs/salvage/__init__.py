@@ -1,1 +1,0 @@
-"""Whole transactions of a damaged trail, saved to a new one."""

@@ -1,0 +1,294 @@
+"""Commands that move to a position in the file and show what is there.
+
+Commands that scan the file for a record: by header, transaction, time, type or AuditRBA.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Final
+
+from trailgate.arrays import Mask
+from trailgate.errors import OptionError
+from trailgate.logdump import filters
+from trailgate.logdump.filters import RecordTest
+from trailgate.logdump.open_trail import SMALL
+from trailgate.logdump.portions import Portion
+from trailgate.logdump.reading import (
+    at_end,
+    chosen,
+    find,
+    portions,
+    rba_of,
+    show_file_header,
+    show_record,
+)
+from trailgate.logdump.results import Display, Note, Result, ShownBytes
+from trailgate.logdump.session import Command, Session
+from trailgate.logdump.syntax import (
+    METADATA_KINDS,
+    Arguments,
+    one_of,
+    read_number,
+    read_time,
+    type_codes,
+)
+from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.records.record_view import FIRST, LAST, ONLY_RECORD
+
+DUMPED: Final = 256  # bytes, by default
+MOST_BYTES: Final = 1 << 20  # that DUMP shows at once
+
+
+def show_next(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show the next records that pass the filters."""
+    wanted = arguments.number(1)
+    if wanted and _at_file_header(session):
+        yield show_file_header(session)
+        wanted -= 1
+    if wanted:
+        yield from _records(session, wanted)
+
+
+def _at_file_header(session: Session) -> bool:
+    asked = session.settings.file_header is not Display.OFF and session.settings.forward
+    return asked and session.position == 0 and session.trail.header_length > 0
+
+
+def _records(session: Session, wanted: int) -> Iterator[Result]:
+    if session.settings.forward and session.start >= session.trail.size:
+        session.trail.grown()
+    suppressed = 0
+    for portion in portions(session, SMALL):
+        rows = chosen(session, session.filters.mask(portion))[:wanted]
+        for row in rows:
+            yield show_record(session, portion, row)
+        wanted -= len(rows)
+        if not wanted:
+            suppressed += _passed(session, portion, rows) - len(rows)
+            break
+        suppressed += len(portion) - len(rows)
+    if suppressed:
+        yield Note(f"Filtering suppressed {suppressed:>6} records", {"suppressed": suppressed})
+    if wanted:
+        yield from at_end(session)
+
+
+def _passed(session: Session, portion: Portion, rows: list[int]) -> int:
+    """Return how many records of a portion were read until the last one shown."""
+    return rows[-1] + 1 if session.settings.forward else len(portion) - rows[-1]
+
+
+def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Skip records; with FILTER only those that pass the filters count."""
+    plain = [word.upper() for word in arguments.plain]
+    filtered = "FILTER" in plain
+    numbers = [word for word in plain if word != "FILTER"]
+    wanted = left = read_number(numbers[0]) if numbers else 1
+    for portion in portions(session, SMALL):
+        mask = session.filters.mask(portion) if filtered else portion.view.lengths > 0
+        rows = chosen(session, mask)[:left]
+        left -= len(rows)
+        if not left and rows:
+            show_record(session, portion, rows[-1])
+            break
+    values = {"skipped": wanted - left, "rba": session.position}
+    yield Note(f"Skipped {wanted - left} records, RBA {session.position}", values)
+
+
+def position(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Set where to read from, or in which direction."""
+    trail = session.trail
+    word = arguments.only("").upper()
+    if word[:3] in ("FOR", "REV"):
+        session.set(forward=word[:3] == "FOR")
+    elif word in ("EOF", "LAST"):
+        trail.grown()
+        last = trail.record_before(trail.size) if word == "LAST" else None
+        session.position = trail.size if last is None else last
+    elif word == "FIRST":
+        session.position = 0
+    elif word:
+        rba = read_number(word)
+        if rba > trail.size and (not trail.grown() or rba > trail.size):
+            raise OptionError(f"the file ends at RBA {trail.size}")
+        session.position = rba
+    direction = "forward" if session.settings.forward else "in reverse"
+    values = {"rba": session.position, "forward": session.settings.forward}
+    yield Note(f"Reading {direction} from RBA {session.position}", values)
+
+
+def begin(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Move to the first record of a time or later."""
+    time = read_time(" ".join(arguments.plain), session.settings.time_offset, session.now())
+    for portion in session.trail.forward(session.trail.header_length, SMALL):
+        late = portion.view.io_time >= time
+        if late.any():
+            session.position = rba_of(portion, int(late.argmax()))
+            values = {"rba": session.position}
+            yield Note(f"Reading forward from RBA {session.position}", values)
+            return
+        session.position = portion.end
+    yield from at_end(session, "no record is so late")
+
+
+def show_bytes(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show bytes as they are stored in the file."""
+    size = min(arguments.number(DUMPED), MOST_BYTES)
+    raw = session.trail.read(session.position, size).tobytes()
+    yield ShownBytes(session.position, raw, session.settings)
+
+
+MOVING_COMMANDS: Final = (
+    Command(("NEXT", "N"), "[n]", "Show the next n records.", show_next),
+    Command(
+        ("SKIP",),
+        "[n] [FILTER]",
+        "Skip n records; with FILTER, n of those that pass the filters.",
+        skip,
+    ),
+    Command(
+        ("POSITION", "POS"),
+        "[rba | FIRST | LAST | EOF | FORWARD | REVERSE]",
+        "Go to an offset in the file, or change the direction of reading.",
+        position,
+    ),
+    Command(("BEGIN",), "time", "Move to the first record of that time or later.", begin),
+    Command(("DUMP",), "[n]", "Show n bytes from the current position.", show_bytes),
+)
+
+
+def for_header(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show the next good record, whatever bytes come before it; with PREV the previous one."""
+    trail = session.trail
+    asked = bool(arguments.plain) and one_of(arguments.only(), {"PREV": True})
+    back = asked or not session.settings.forward
+    start = session.start
+    if back and session.current is not None and session.settings.forward:
+        start = min(start, session.current)
+    found = trail.record_before(start) if back else trail.good_record_from(start)
+    if found is None:
+        yield Note("No further record header was found", {"found": False})
+        return
+    skipped = 0 if back else found - start
+    if skipped:
+        yield Note(f"Passed over {skipped} bytes from RBA {start}", {"skipped_bytes": skipped})
+    portion = next(trail.forward(found, SMALL), None)
+    if portion is not None:
+        yield show_record(session, portion, 0)
+
+
+def for_transaction_end(session: Session, _arguments: Arguments) -> Iterator[Result]:
+    """Find the end of the transaction and show the first record of the next one."""
+    if not session.settings.forward:
+        raise OptionError("this search goes forward only", hint="POSITION FORWARD turns round")
+    for portion in portions(session, SMALL):
+        rows = chosen(session, _is_at_border(portion, LAST))
+        if rows:
+            rba = rba_of(portion, rows[0])
+            session.position = rba + int(portion.view.lengths[rows[0]])
+            yield Note(f"End of Transaction found at RBA {rba}", {"rba": rba})
+            break
+    else:
+        yield from at_end(session, "no end of a transaction was found")
+        return
+    following = next(portions(session, SMALL), None)
+    if following is None:
+        yield from at_end(session)
+    else:
+        yield show_record(session, following, 0)
+
+
+def for_transaction_begin(session: Session, _arguments: Arguments) -> Iterator[Result]:
+    """Show the next record that begins a transaction."""
+    return find(session, lambda portion: _is_at_border(portion, FIRST))
+
+
+def _is_at_border(portion: Portion, border: int) -> Mask:
+    """Return which records are the first, or the last, of their transactions."""
+    indicator = portion.view.indicator
+    found: Mask = ((indicator == border) | (indicator == ONLY_RECORD)) & ~portion.apart
+    return found
+
+
+def for_time(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show the next record of a time or later."""
+    typed, *names = arguments.phrases() or [[]]
+    time = read_time(" ".join(typed), session.settings.time_offset, session.now())
+    patterns = [word for phrase in names for word in phrase]
+    return find(session, _and_named(filters.of_time(operator.ge, time), patterns))
+
+
+def for_rba(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show the next record with that AuditRBA."""
+    first, *names = arguments.plain or [""]
+    test = filters.of_field("audit_rba", operator.eq, read_number(first, 0, 2**32 - 1))
+    return find(session, _and_named(test, names))
+
+
+def for_type(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show the next record of a type."""
+    first, *names = arguments.plain or [""]
+    return find(session, _and_named(filters.of_types(type_codes([first])), names))
+
+
+def for_metadata(session: Session, arguments: Arguments) -> Iterator[Result]:
+    """Show the next metadata record, if given of a kind and of a table."""
+    names = arguments.plain
+    tests = [filters.of_types([IO_METADATA])]
+    if names and names[0].upper() in METADATA_KINDS:
+        kind = METADATA_KINDS[names.pop(0).upper()]
+        tests.append(filters.of_field("node", operator.eq, kind))
+    return find(session, _and_named(filters.all_of(tests), names))
+
+
+def _and_named(test: RecordTest, patterns: list[str]) -> RecordTest:
+    """Return a test that also compares table names, if there are any to compare with."""
+    return filters.all_of([test, filters.of_names(patterns)]) if patterns else test
+
+
+SCANNING_COMMANDS: Final = (
+    Command(
+        ("SCANFORHEADER", "SFH"),
+        "[PREV]",
+        "Show the next good record, past damaged bytes; PREV: the previous one.",
+        for_header,
+    ),
+    Command(
+        ("SCANFORENDTRANS", "SFET"),
+        "",
+        "Find the end of the transaction; show the first record of the next.",
+        for_transaction_end,
+    ),
+    Command(
+        ("SCANFORNEXTTRANS", "SFNT"),
+        "",
+        "Show the next record that begins a transaction.",
+        for_transaction_begin,
+    ),
+    Command(
+        ("SCANFORTIME", "SFTS"),
+        "time [, name]",
+        "Show the next record of that time or later, of a table if one is named.",
+        for_time,
+    ),
+    Command(
+        ("SCANFORRBA", "SFR"),
+        "number [name]",
+        "Show the next record whose header has that AuditRBA.",
+        for_rba,
+    ),
+    Command(
+        ("SCANFORTYPE", "SFT"),
+        "type [, name]",
+        "Show the next record of that type, by name or number.",
+        for_type,
+    ),
+    Command(
+        ("SCANFORMETADATA", "SFMD"),
+        "[DDR | TDR | TDRREF | PNR] [name]",
+        "Show the next metadata record, of that kind and table.",
+        for_metadata,
+    ),
+)

@@ -1,0 +1,258 @@
+"""What is counted: tallies of records, and large transactions.
+
+Sums over records: of all, and of groups of them such as tables and intervals of time.
+
+The largest transactions of a file, for TRANSHIST.
+
+COUNT: records, bytes and types of a file, in columns, portion by portion.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from trailgate.arrays import Longs, Mask
+from trailgate.errors import OptionError
+from trailgate.logdump.portions import BEFORE, Portion
+from trailgate.trail.format.record_types import (
+    IO_METADATA,
+    IO_RESTART_ABEND,
+    IO_RESTART_OK,
+    type_name,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of some records: of all, of one table, or of an interval of time."""
+
+    name: str
+    records: int
+    data_bytes: int
+    types: Mapping[str, int]
+    befores: int
+    afters: int
+    begin: int | None = None  # of an interval, microseconds since 1970 UTC
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LargeTransaction:
+    """A transaction above the limits of TRANSRECLIMIT and TRANSBYTELIMIT."""
+
+    offset: int
+    time: int
+    records: int
+    data_bytes: int
+
+
+Key = TypeVar("Key", int, str)
+TYPES: Final = 256
+
+
+class Counted(NamedTuple):
+    """What is counted of some records, in columns."""
+
+    types: npt.NDArray[np.uint8]
+    data: Longs
+    before: Mask
+
+
+@dataclass(slots=True)
+class Sums:
+    """Sums that grow."""
+
+    data_bytes: int = 0
+    befores: int = 0
+    types: Counter[int] = field(default_factory=Counter)
+
+    def tally(self, name: str, begin: int | None = None, end: int | None = None) -> Tally:
+        """Return the sums as a value."""
+        records = self.types.total()
+        named = {_label(code): count for code, count in sorted(self.types.items())}
+        afters = records - self.befores
+        return Tally(
+            name=name,
+            records=records,
+            data_bytes=self.data_bytes,
+            types=named,
+            befores=self.befores,
+            afters=afters,
+            begin=begin,
+            end=end,
+        )
+
+
+class Groups(Generic[Key]):
+    """Sums of each group; ``most`` groups there may be, or the records are damaged."""
+
+    def __init__(self, most: int, what: str) -> None:
+        self._most, self._what = most, what
+        self.sums: dict[Key, Sums] = {}
+
+    def add(self, groups: Longs, keys: Sequence[Key], counted: Counted) -> None:
+        """Add records; ``keys[groups[i]]`` is the group of record i."""
+        size = len(keys)
+        data = np.bincount(groups, counted.data, minlength=size)
+        before = np.bincount(groups, counted.before, minlength=size)
+        pairs, counts = np.unique(groups * TYPES + counted.types, return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            group, code = divmod(pair, TYPES)
+            self._of(keys[group]).types[code] += count
+        for group in np.unique(pairs // TYPES).tolist():
+            sums = self._of(keys[group])
+            sums.data_bytes += int(data[group])
+            sums.befores += int(before[group])
+
+    def _of(self, key: Key) -> Sums:
+        sums = self.sums.get(key)
+        if sums is None:
+            if len(self.sums) == self._most:
+                raise OptionError(f"there are more than {self._most} {self._what}")
+            sums = self.sums[key] = Sums()
+        return sums
+
+
+def _label(code: int) -> str:
+    name = type_name(code)
+    return f"{name} {code}" if name == "unknown" else name
+
+
+class LargeTransactions:
+    """Keeps so many transactions with the most bytes, among those above one of two limits."""
+
+    def __init__(self, keep: int, records: int, data_bytes: int) -> None:
+        self._keep, self._records, self._bytes = keep, records, data_bytes
+        self._heap: list[tuple[int, int, LargeTransaction]] = []
+        self._open: LargeTransaction | None = None
+
+    def add(self, portion: Portion, mask: Mask) -> None:
+        """Add the records of a portion that a mask leaves."""
+        numbers = portion.numbers
+        count = len(numbers.firsts) + 1
+        records = np.bincount(numbers.number[mask], minlength=count)
+        data = np.bincount(numbers.number[mask], portion.view.data_length[mask], minlength=count)
+        if (numbers.number == BEFORE).any():
+            self._continue_file(portion, int(records[BEFORE]), int(data[BEFORE]))
+        if numbers.open != BEFORE:
+            self._finish()
+        large = (records >= self._records) | (data >= self._bytes)
+        large[BEFORE] = False
+        for at in np.flatnonzero(large).tolist():
+            if at != numbers.open:
+                self._keep_one(self._one(portion, at, records, data))
+        if numbers.open > BEFORE:
+            self._open = self._one(portion, numbers.open, records, data)
+
+    def _one(self, portion: Portion, number: int, records: Longs, data: Longs) -> LargeTransaction:
+        row = int(portion.numbers.firsts[number - 1])
+        return _transaction(portion, row, int(records[number]), int(data[number]))
+
+    def found(self) -> tuple[LargeTransaction, ...]:
+        """Return the transactions, the one with the most bytes first."""
+        self._finish()
+        return tuple(entry[-1] for entry in sorted(self._heap, reverse=True))
+
+    def _continue_file(self, portion: Portion, records: int, data: int) -> None:
+        before = self._open or _transaction(portion, 0, 0, 0)
+        self._open = LargeTransaction(
+            before.offset, before.time, before.records + records, before.data_bytes + data
+        )
+
+    def _finish(self) -> None:
+        """Keep the open transaction if it is large."""
+        one, self._open = self._open, None
+        if one and (one.records >= self._records or one.data_bytes >= self._bytes):
+            self._keep_one(one)
+
+    def _keep_one(self, one: LargeTransaction) -> None:
+        heapq.heappush(self._heap, (one.data_bytes, -one.offset, one))
+        if len(self._heap) > self._keep:
+            heapq.heappop(self._heap)
+
+
+def _transaction(portion: Portion, row: int, records: int, data: int) -> LargeTransaction:
+    place = portion.source.base + int(portion.view.offsets[row])
+    return LargeTransaction(place, int(portion.view.io_time[row]), records, data)
+
+
+MICROSECONDS: Final = 60_000_000  # of a minute
+# No more than a person may read, so that damaged times and names fill no memory.
+MOST_INTERVALS: Final = 10_000
+MOST_TABLES: Final = 100_000
+IO_COMMENT: Final = 205
+_IN_TRANSACTIONS: Final = np.ones(TYPES, bool)
+_IN_TRANSACTIONS[[IO_METADATA, IO_RESTART_ABEND, IO_RESTART_OK, IO_COMMENT]] = False
+_IN_TRANSACTIONS.setflags(write=False)
+
+
+class Counting:
+    """Counts portions as they come; what it keeps grows with tables and intervals only."""
+
+    def __init__(
+        self, *, tables: bool, minutes: int | None, large: LargeTransactions | None = None
+    ) -> None:
+        self.suppressed = self.transactions = self.files = 0
+        self._total: Groups[str] = Groups(1, "files")
+        self._by_table: Groups[str] | None = Groups(MOST_TABLES, "tables") if tables else None
+        self._interval = None if minutes is None else minutes * MICROSECONDS
+        self._by_interval: Groups[int] = Groups(MOST_INTERVALS, "intervals")
+        self._open: frozenset[str] = frozenset()  # tables of the transaction that is open
+        self._large = large
+
+    def add(self, portion: Portion, mask: Mask) -> None:
+        """Count the records of a portion that a mask leaves."""
+        rows = np.flatnonzero(mask)
+        self.suppressed += len(portion) - len(rows)
+        types = portion.view.io_type
+        counted = Counted(types[rows], portion.view.data_length[rows], portion.view.is_before[rows])
+        self._total.add(np.zeros(len(rows), np.int64), ("",), counted)
+        if self._by_table is not None:
+            self._by_table.add(portion.names.codes[rows], portion.names.texts, counted)
+        if self._interval is not None:
+            steps, group = np.unique(
+                portion.view.io_time[rows] // self._interval, return_inverse=True
+            )
+            self._by_interval.add(group, steps.tolist(), counted)
+        self._add_transactions(portion, rows)
+        if self._large is not None:
+            self._large.add(portion, mask)
+
+    def total(self) -> Tally:
+        """Return the counts of all records."""
+        return self._total.sums.get("", Sums()).tally("")
+
+    def tables(self) -> tuple[Tally, ...]:
+        """Return the counts of each table, by name."""
+        found = sorted(self._by_table.sums.items()) if self._by_table else []
+        return tuple(sums.tally(name) for name, sums in found)
+
+    def intervals(self) -> tuple[Tally, ...]:
+        """Return the counts of each interval, by time."""
+        step = self._interval or 0
+        found = sorted(self._by_interval.sums.items())
+        return tuple(sums.tally("", at * step, (at + 1) * step) for at, sums in found)
+
+    def _add_transactions(self, portion: Portion, rows: Longs) -> None:
+        """Count transactions, and how many tables each of them has."""
+        rows = rows[_IN_TRANSACTIONS[portion.view.io_type[rows]]]
+        if not len(rows):
+            return
+        names, number = portion.names, portion.numbers.number
+        keys = number[rows] * len(names.texts) + names.codes[rows]
+        # Neighbours are mostly alike: what is sorted is little.
+        keys = np.unique(keys[np.append(True, keys[1:] != keys[:-1])])
+        owner = keys // len(names.texts)
+        going_on = {names.texts[key] for key in keys[owner == BEFORE].tolist()}
+        self.transactions += len(np.unique(owner)) - bool(going_on and self._open)
+        self.files += int((owner > BEFORE).sum()) + len(going_on - self._open)
+        last = portion.numbers.open
+        own = {names.texts[key % len(names.texts)] for key in keys[owner == last].tolist()}
+        self._open = frozenset(own | self._open if last == BEFORE else own)

@@ -1,0 +1,322 @@
+"""The arguments of a filter's option, read as numbers, times, names and values.
+
+From the arguments of a filter's option to a test of records.
+
+The options of FILTER: the names, the syntax and the meaning of each, and what makes its test.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from trailgate.errors import OptionError
+from trailgate.logdump import filters
+from trailgate.logdump.filters import RecordTest
+from trailgate.logdump.syntax import (
+    Comparison,
+    TimeOffset,
+    ggs_token_code,
+    indicator_code,
+    one_of,
+    read_byte_range,
+    read_comparison,
+    read_number,
+    read_time,
+    type_codes,
+    unquoted,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedValue:
+    """A name, and the value that it is compared with; without a comparison any value will do."""
+
+    name: str
+    compare: Comparison | None = None
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionArguments:
+    """The words after an option, cut at commas; ``offset`` and ``now`` are for times among them."""
+
+    phrases: tuple[tuple[str, ...], ...]
+    offset: TimeOffset
+    now: datetime
+
+    @property
+    def words(self) -> list[str]:
+        """Return the words without commas; raises OptionError if there are none."""
+        found = [word for phrase in self.phrases for word in phrase]
+        if not found:
+            raise OptionError("something to compare with is missing")
+        return found
+
+    def each(self, missing: str) -> Iterator[tuple[str, ...]]:
+        """Yield the words between commas; raises OptionError, with this text, for none."""
+        for phrase in self.phrases or ((),):
+            if not phrase:
+                raise OptionError(missing)
+            yield phrase
+
+    def text(self) -> tuple[Comparison, str]:
+        """Return a comparison and the text to compare with."""
+        compare, rest = read_comparison(self.words)
+        return compare, " ".join(rest)
+
+    def number(self, greatest: int = 2**64 - 1) -> tuple[Comparison, int]:
+        """Return a comparison and the number to compare with."""
+        compare, rest = read_comparison(self.words)
+        if len(rest) != 1:
+            raise OptionError("one number was expected")
+        return compare, read_number(rest[0], 0, greatest)
+
+    def name_and_value(self) -> NamedValue:
+        """Return a name and, if one is given, the value to compare with."""
+        compare, rest = read_comparison(self.words)
+        name = rest[0] if rest else self.words[0]
+        return NamedValue(name, compare if rest[1:] else None, " ".join(rest[1:]))
+
+    def time(self) -> int:
+        """Return a time, microseconds since 1970 UTC."""
+        return read_time(" ".join(self.words), self.offset, self.now)
+
+
+MakeTest = Callable[[OptionArguments], RecordTest]
+BEFORE: Final[Mapping[str, bool]] = MappingProxyType({"BEFORE": True, "AFTER": False})
+
+
+def transaction(place: int) -> MakeTest:
+    """Return what makes the test of TRANSID (place 0) or CSN (place 1)."""
+
+    def make(arguments: OptionArguments) -> RecordTest:
+        compare, text = arguments.text()
+        return filters.of_transaction(place, compare, text.encode())
+
+    return make
+
+
+def image(arguments: OptionArguments) -> RecordTest:
+    """Return the test of IMAGE."""
+    return filters.of_image(before=one_of(" ".join(arguments.words), BEFORE))
+
+
+def string(arguments: OptionArguments) -> RecordTest:
+    """Return the test of STRING; any of several texts suffices."""
+
+    def tests() -> Iterator[RecordTest]:
+        missing = "a text to look for is missing"
+        for first, *rest in arguments.each(missing):
+            fold = bool(rest) and first.upper() == "BOTH"
+            word, *limits = rest if fold else [first, *rest]
+            text = word.strip("/") if word[:1] == "/" else unquoted(word)
+            yield filters.of_bytes(text.encode(), read_byte_range(limits), fold=fold)
+
+    return filters.any_of(list(tests()))
+
+
+def hex_digits(arguments: OptionArguments) -> RecordTest:
+    """Return the test of HEX; any of several byte strings suffices."""
+
+    def tests() -> Iterator[RecordTest]:
+        for first, *limits in arguments.each("hex digits to look for are missing"):
+            try:
+                needle = bytes.fromhex(first.removeprefix("0x"))
+            except ValueError as error:
+                raise OptionError(f"{first[:40]!r} are not pairs of hex digits") from error
+            yield filters.of_bytes(needle, read_byte_range(limits))
+
+    return filters.any_of(list(tests()))
+
+
+def integer(width: int) -> MakeTest:
+    """Return what makes a test for a binary integer, which is big-endian in any trail."""
+    bound = 1 << (8 * width)
+
+    def make(arguments: OptionArguments) -> RecordTest:
+        first, *limits = arguments.words
+        number = read_number(first, -bound // 2, bound - 1)
+        needle = (number % bound).to_bytes(width, "big")
+        return filters.of_bytes(needle, read_byte_range(limits))
+
+    return make
+
+
+def ggs_token(arguments: OptionArguments) -> RecordTest:
+    """Return the test of GGSTOKEN."""
+    asked = arguments.name_and_value()
+    code = ggs_token_code(asked.name)
+    return filters.of_ggs_token(code, asked.compare, asked.value.encode())
+
+
+def user_token(arguments: OptionArguments) -> RecordTest:
+    """Return the test of USERTOKEN."""
+    asked = arguments.name_and_value()
+    return filters.of_user_token(asked.name, asked.compare, asked.value)
+
+
+def column(arguments: OptionArguments) -> RecordTest:
+    """Return the test of COLUMN."""
+    asked = arguments.name_and_value()
+    return filters.of_column(read_number(asked.name, 0, 0xFFFF), asked.compare, asked.value)
+
+
+def indicator(arguments: OptionArguments) -> RecordTest:
+    """Return the test of TRANSIND."""
+    compare, text = arguments.text()
+    return filters.of_indicator(compare, indicator_code(text))
+
+
+def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
+    """Return what makes the test of a number in the record header."""
+    return lambda arguments: filters.of_field(name, *arguments.number(greatest))
+
+
+def process(_arguments: OptionArguments) -> RecordTest:
+    """Refuse PROCESS."""
+    raise OptionError("process names are those of NonStop systems; no other trail has them")
+
+
+class FilterOption(NamedTuple):
+    """One option. Any of several filters suffices if ``joins``; ``bare`` options take no arguments."""
+
+    names: tuple[str, ...]
+    arguments: str
+    help: str
+    make: MakeTest
+    joins: bool = False
+    bare: bool = False
+
+    @property
+    def syntax(self) -> str:
+        """Return the syntax as HELP shows it."""
+        return f"{self.names[0]} {self.arguments}".rstrip()
+
+
+COMPARED: Final = "[comparison] value"
+OPTIONS: Final = (
+    FilterOption(
+        ("RECTYPE", "IOTYPE"),
+        "type, ...",
+        "record types, by name or number",
+        lambda typed: filters.of_types(type_codes(typed.words)),
+        joins=True,
+    ),
+    FilterOption(
+        ("FILENAME", "FILE", "TABLE", "ANSINAME"),
+        "name, ...",
+        "table names; * and ? match any letters",
+        lambda typed: filters.of_names(typed.words),
+        joins=True,
+    ),
+    FilterOption(
+        ("TRANSID", "TRANID", "XID"),
+        COMPARED,
+        "whole transactions, by id",
+        transaction(0),
+        joins=True,
+    ),
+    FilterOption(
+        ("CSN", "LOGCSN"),
+        COMPARED,
+        "whole transactions, by commit sequence number",
+        transaction(1),
+    ),
+    FilterOption(("IMAGE",), "BEFORE|AFTER", "before or after images", image),
+    FilterOption(
+        ("IBEFORE", "BEFOREIMAGE"),
+        "",
+        "before images",
+        lambda _: filters.of_image(before=True),
+        bare=True,
+    ),
+    FilterOption(
+        ("IAFTER", "AFTERIMAGE"),
+        "",
+        "after images",
+        lambda _: filters.of_image(before=False),
+        bare=True,
+    ),
+    FilterOption(
+        ("STARTTIME", "START"),
+        "time",
+        "records of that time and later",
+        lambda typed: filters.of_time(operator.ge, typed.time()),
+    ),
+    FilterOption(
+        ("ENDTIME", "END"),
+        "time",
+        "records of that time and earlier",
+        lambda typed: filters.of_time(operator.le, typed.time()),
+    ),
+    FilterOption(
+        ("STRING",),
+        '[BOTH] "text" [start:end], ...',
+        "a text in the data; BOTH matches either case",
+        string,
+    ),
+    FilterOption(("HEX",), '"digits" [start:end], ...', "bytes in the data", hex_digits),
+    FilterOption(("INT16",), "number [start:end]", "a 16-bit integer in the data", integer(2)),
+    FilterOption(("INT32",), "number [start:end]", "a 32-bit integer in the data", integer(4)),
+    FilterOption(("INT64",), "number [start:end]", "a 64-bit integer in the data", integer(8)),
+    FilterOption(
+        ("GGSTOKEN",),
+        "name [comparison value]",
+        "a GGS token, or its value",
+        ggs_token,
+    ),
+    FilterOption(
+        ("USERTOKEN",),
+        "name [comparison value]",
+        "a user token, or its value",
+        user_token,
+    ),
+    FilterOption(
+        ("COLUMN",),
+        "index [comparison value]",
+        "a column, by index from 0, or its value",
+        column,
+    ),
+    FilterOption(
+        ("RBA",),
+        COMPARED,
+        "offsets in the file",
+        lambda typed: filters.of_offset(*typed.number(2**63 - 1)),
+    ),
+    FilterOption(("RECLEN",), COMPARED, "bytes of data", header_field("data_length")),
+    FilterOption(
+        ("TRANSIND",),
+        COMPARED,
+        "the place in the transaction: 0 to 3, FIRST, MIDDLE, LAST, ONLY",
+        indicator,
+    ),
+    FilterOption(("UNDOFLAG",), COMPARED, "the undo flag", header_field("undo")),
+    FilterOption(("AUDITRBA",), COMPARED, "AuditRBA of the header", header_field("audit_rba")),
+    FilterOption(
+        ("AUDITPOS",),
+        COMPARED,
+        "AuditPos of the header",
+        header_field("audit_pos", 2**64 - 1),
+    ),
+    FilterOption(
+        ("SYSKEY",),
+        COMPARED,
+        "the system key of NonStop records",
+        lambda typed: filters.of_syskey(*typed.number()),
+    ),
+    FilterOption(
+        ("SYSKEYLEN",),
+        COMPARED,
+        "bytes of the system key",
+        header_field("syskey_length"),
+    ),
+    FilterOption(("PROCESS",), "name", "refused: NonStop process names", process),
+)
+OPTIONS_BY_NAME: Final[Mapping[str, FilterOption]] = MappingProxyType(
+    {name: option for option in OPTIONS for name in option.names}
+)

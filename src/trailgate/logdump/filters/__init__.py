@@ -1,1 +1,0 @@
-"""The filters of a session, and the tests of records that they make."""

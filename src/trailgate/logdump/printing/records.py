@@ -1,0 +1,390 @@
+"""Bytes as hex and text side by side, as Logdump prints them: ten groups of two bytes a line.
+
+Metadata records as text: table definitions with all attributes, as Defgen or as SQL.
+
+A record as Logdump prints it: header, first lines, data, columns, tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
+from types import MappingProxyType
+from typing import Final
+
+from trailgate.definitions.defgen import complete, write_sourcedefs
+from trailgate.errors import TrailgateError
+from trailgate.logdump.images import ColumnBytes, RecordImage, images_of, piece_of
+from trailgate.logdump.results import Charset, Detail, Display, MetadataForm, ShownRecord
+from trailgate.logdump.syntax import time_text
+from trailgate.model.tables import Column, Definitions, Table
+from trailgate.model.types import TYPES
+from trailgate.trail.format.record_layout import BEFORE_IMAGE
+from trailgate.trail.format.record_types import (
+    IO_KEY_UPDATE,
+    IO_LONG_KEY_UPDATE,
+    IO_METADATA,
+    Prefix,
+    type_name,
+)
+from trailgate.trail.format.tokens import (
+    DATA,
+    GGS_TOKENS,
+    HEADER,
+    RECORD,
+    TRAILER,
+    USER_TOKENS,
+    read_user_tokens,
+    token,
+    token_name,
+)
+from trailgate.trail.records.metadata import TDR_VERSION, MetadataKind
+from trailgate.trail.records.record import Token, TrailRecord, encode_header_area
+
+A_LINE: Final = 20
+WIDTH: Final = 49  # ten groups of four digits, with nine blanks between them
+
+
+def dump(raw: bytes, charset: Charset = Charset.ASCII, limit: int | None = None) -> list[str]:
+    """Return the lines that show bytes, at most ``limit`` of them."""
+    return list(_lines(raw if limit is None else raw[:limit], charset))
+
+
+def visible(raw: bytes, charset: Charset = Charset.ASCII) -> str:
+    """Return bytes as text, with a point for each byte that cannot be printed."""
+    text = raw.decode(charset.value)
+    return "".join(letter if " " <= letter <= "~" else "." for letter in text)
+
+
+def _lines(raw: bytes, charset: Charset) -> Iterator[str]:
+    for start in range(0, len(raw), A_LINE):
+        piece = raw[start : start + A_LINE]
+        yield f" {piece.hex(' ', -2):{WIDTH}} | {visible(piece, charset)}"
+
+
+STAR: Final = "*"
+PARTITION_TAIL: Final = 12  # assumed (trail format §12): a u64 id and u32 flags
+ATTRIBUTES: Final = tuple(field.name for field in fields(Column))
+
+
+def metadata_lines(shown: ShownRecord) -> Iterator[str]:
+    """Yield the lines of a metadata record."""
+    kind = shown.record.node
+    lines = _KINDS.get(kind)
+    if lines is None:
+        yield f"Metadata of an unknown kind ({kind})"
+        yield from _bytes(shown)
+    else:
+        yield from lines(shown)
+
+
+def _database(shown: ShownRecord) -> Iterator[str]:
+    yield f"Database Name: {shown.name}".rstrip()
+    yield from _bytes(shown)
+
+
+def _table(shown: ShownRecord) -> Iterator[str]:
+    yield f"Table Name: {shown.name}"
+    table = None if shown.table is None else shown.table.table
+    writer = WRITERS[shown.settings.metadata]
+    if table is None or writer is None:
+        yield from _bytes(shown)
+        return
+    try:
+        lines = list(writer(table))
+    except TrailgateError as error:
+        yield f"This definition cannot be written in this form: {error}"
+        yield from _bytes(shown)
+        return
+    yield from (STAR, *lines)
+
+
+def _reference(shown: ShownRecord) -> Iterator[str]:
+    yield f"Table Name: {shown.name} (Ref TDR Index: {shown.record.metadata_indexes[1]})"
+
+
+def _partition(shown: ShownRecord) -> Iterator[str]:
+    record = shown.record
+    yield f"Partition Name: {record.name}{_partition_tail(record)}"
+
+
+def _partition_tail(record: TrailRecord) -> str:
+    raw = record.after_name
+    if len(raw) != PARTITION_TAIL:
+        return f"  {raw.hex(' ')}" if raw else ""
+    number, flags = record.order.number(raw[:8]), record.order.number(raw[8:])
+    return f"  Partition ID: {number:,}  Flags: x{flags:08x}"
+
+
+def _bytes(shown: ShownRecord) -> Iterator[str]:
+    settings = shown.settings
+    yield from dump(shown.record.data or b"", settings.dump_charset, settings.reclen)
+
+
+_KINDS: Final[Mapping[int, Callable[[ShownRecord], Iterator[str]]]] = MappingProxyType(
+    {
+        MetadataKind.DATABASE: _database,
+        MetadataKind.TABLE: _table,
+        MetadataKind.TABLE_REFERENCE: _reference,
+        MetadataKind.PARTITION: _partition,
+    }
+)
+
+
+def _all_attributes(table: Table) -> Iterator[str]:
+    titles = [f"{number:>2}){name.replace('_', ' ')}" for number, name in enumerate(ATTRIBUTES, 1)]
+    for start in range(0, len(titles), 6):
+        yield "".join(f"{title:<22}" for title in titles[start : start + 6]).rstrip()
+    yield from (STAR, f"TDR version: {TDR_VERSION}", f"Definition for table {table.name}")
+    # Logdump also prints a record length; where the bytes hold it is not public.
+    yield f"Columns: {len(table.columns)}"
+    width = max(len(column.name) for column in table.columns)
+    for column in table.columns:
+        values = (int(getattr(column, name)) for name in ATTRIBUTES[1:])
+        yield f"{column.name:<{width}} {' '.join(f'{value:>6}' for value in values)}"
+    yield "End of definition"
+
+
+def _as_defgen(table: Table) -> Iterator[str]:
+    # The trail does not hold the record length; Defgen's own formula computes it.
+    whole = complete(replace(table, record_length=0))
+    yield from write_sourcedefs(Definitions((whole,))).decode().splitlines()
+
+
+def _as_sql(table: Table) -> Iterator[str]:
+    yield f"CREATE TABLE {table.name} ("
+    keys = [column.name for column in table.columns if column.key]
+    rows = [f"  {column.name} {_sql_type(column)}" for column in table.columns]
+    rows += [f"  PRIMARY KEY ({', '.join(keys)})"] if keys else []
+    yield from (f"{row}," for row in rows[:-1])
+    yield from (rows[-1], ");")
+
+
+def _sql_type(column: Column) -> str:
+    kind = TYPES.get(column.data_type)
+    name = f"TYPE_{column.data_type}" if kind is None else kind.name.upper()
+    null = "" if column.nullable else " NOT NULL"
+    return f"{name}({column.external_length}){null}"
+
+
+Writer = Callable[[Table], Iterator[str]]
+WRITERS: Final[Mapping[MetadataForm, Writer | None]] = MappingProxyType(
+    {
+        MetadataForm.DETAIL: _all_attributes,
+        MetadataForm.DEFGEN: _as_defgen,
+        MetadataForm.DDL: _as_sql,
+        MetadataForm.SQL: _as_sql,
+        MetadataForm.OFF: None,
+    }
+)
+
+
+RULE: Final = "_" * 67
+INDICATORS: Final = "bmes"  # for TransInd 0 to 3 (trail format §5.1)
+SIGN: Final = 0x80  # Logdump prints the partition byte sign-extended
+INDEX_TITLES: Final = {int(MetadataKind.PARTITION): "TDR/PNR idx:   "}
+INDEX_TITLE: Final = "DDR/TDR index: "
+# Bytes of the length of the key, by type.
+KEY_LENGTHS: Final = {
+    IO_KEY_UPDATE: int(Prefix.SHORT),
+    IO_LONG_KEY_UPDATE: int(Prefix.LONG),
+}
+NEW_COLUMNS: Final = 21  # the first release that is known to print columns in a new form
+
+
+def record_lines(shown: ShownRecord) -> Iterator[str]:
+    """Yield the lines of a record."""
+    record, settings = shown.record, shown.settings
+    if settings.header_tokens is not Display.OFF:
+        yield from _frame_lines(record, settings.header_tokens, settings.header_charset)
+    yield RULE
+    if settings.ghdr:
+        yield from _header_lines(shown)
+        yield ""
+    yield from _first_lines(shown)
+    if record.io_type != IO_METADATA:
+        yield from _data_lines(shown)
+    if settings.ggs_tokens is not Display.OFF and record.tokens is not None:
+        yield from ("", "GGS tokens:")
+        yield from _token_lines(shown)
+    if settings.user_tokens is not Display.OFF and record.user is not None:
+        yield ""
+        yield from _user_lines(record.user, settings.user_tokens, settings.dump_charset)
+    yield ""
+
+
+def _header_lines(shown: ShownRecord) -> Iterator[str]:
+    record = shown.record
+    time = time_text(record.io_time, shown.settings.time_offset)
+    length = len(record.data or b"")
+    audit_rba = f"AuditRBA   : {record.audit_rba:>10} "
+    if record.io_type == IO_METADATA:
+        first, second = record.metadata_indexes
+        title = INDEX_TITLES.get(record.node, INDEX_TITLE)
+        audit_rba = f"{title}({first:03}, {second:03})"
+    partition = f"  {_letter(record.partition)}  (x{_signed(record.partition)})"
+    rows = (
+        ("Hdr-Ind    :     E  (x45)", f"Partition  :   {partition}"),
+        (f"UndoFlag   :     {_byte(record.undo)}", f"BeforeAfter:     {_byte(record.image)}"),
+        (f"RecLength  : {length:>5}  (x{length:04x})", f"IO Time    : {time}"),
+        (f"IOType     : {_number(record.io_type)}", f"OrigNode   : {_number(record.node)}"),
+        (f"TransInd   :     {_byte(record.trans_ind)}", f"FormatType :     {_byte(record.format)}"),
+        (
+            f"SyskeyLen  : {_number(record.syskey_length)}",
+            f"Incomplete :     {_byte(record.incomplete)}",
+        ),
+        (audit_rba, f"AuditPos   : {record.audit_pos}"),
+        (
+            f"Continued  :     {'Y' if record.continued else 'N'}  (x{record.continued:02x})",
+            f"RecCount   : {_number(record.record_count)}",
+        ),
+    )
+    for left, right in rows:
+        yield f"{left:<29} {right}"
+
+
+def _first_lines(shown: ShownRecord) -> Iterator[str]:
+    record = shown.record
+    time = time_text(record.io_time, shown.settings.time_offset)
+    length = len(record.data or b"")
+    name = f"{type_name(record.io_type):<20}"
+    if record.io_type == IO_METADATA:
+        yield f"{time} {name} Len {length} RBA {record.offset}"
+        yield from metadata_lines(shown)
+        return
+    if type_name(record.io_type) == "unknown":
+        name = f"unknown type {record.io_type:<7}"
+    yield f"{time} {name} Len {length:>5} RBA {record.offset}"
+    yield f"Name: {shown.name}{_indexes(shown)}".rstrip()
+    image = "Before" if record.image == BEFORE_IMAGE else "After "
+    known = record.trans_ind < len(INDICATORS)
+    indicator = INDICATORS[record.trans_ind] if known else "?"
+    yield f"{image} Image:{'':45}Partition x{record.partition:02x}   G  {indicator}"
+
+
+def _indexes(shown: ShownRecord) -> str:
+    record = shown.record
+    if record.table_index is None:
+        return ""
+    if record.partition_index is None:
+        return f"  (TDR Index: {record.table_index})"
+    named = f"Partition: {shown.partition or '?'}"
+    return f"  ({named}, TDR/PNR Index: {record.table_index}/{record.partition_index})"
+
+
+def _data_lines(shown: ShownRecord) -> Iterator[str]:
+    record, settings = shown.record, shown.settings
+    yield from dump(record.data or b"", settings.dump_charset, settings.reclen)
+    if settings.detail is Detail.OFF:
+        return
+    images = images_of(record)
+    for image in images:
+        if len(images) > 1:
+            kind = "Before" if image.before else "After "
+            yield f"{kind} Image Len {image.length:>5} (x{image.length:08x})"
+        key = image.before and record.io_type in KEY_LENGTHS
+        if key:
+            length = image.length - KEY_LENGTHS[record.io_type]
+            yield f"KeyLen {length:>5} (x{length:08x})"
+        yield from _image_lines(image, shown, key=key)
+    piece = piece_of(record)
+    if piece is not None:
+        yield (
+            f"LOB Column {piece.column}, Chunk {piece.number} of {piece.pieces},"
+            f" Offset {piece.start}, Len {len(piece.raw)}"
+        )
+
+
+def _image_lines(image: RecordImage, shown: ShownRecord, *, key: bool) -> Iterator[str]:
+    settings = shown.settings
+    limit = settings.reclen if settings.column_length is None else settings.column_length
+    head = _key_head if key else _new_head if shown.release >= NEW_COLUMNS else _column_head
+    for column in image.columns:
+        yield head(column)
+        if settings.detail is Detail.DATA:
+            yield from dump(column.raw, settings.data_charset, limit)
+
+
+def _column_head(column: ColumnBytes) -> str:
+    """Return the line that is printed before the bytes of a column."""
+    size = len(column.raw)
+    return f"Column {column.index:>5} (x{column.index:04x}), Len {size:>5} (x{size:04x})"
+
+
+def _key_head(column: ColumnBytes) -> str:
+    """Return the line before the bytes of a key column in the record of a key update."""
+    return _column_head(column).replace("Column", "KeyCol")
+
+
+def _new_head(column: ColumnBytes) -> str:
+    """Return the line before the bytes of a column as Logdump 21.3 prints it (trail format §19)."""
+    size = len(column.raw)
+    return f"Column {column.index} (0x{column.index:04x}), Length {size} (0x{size:04x})."
+
+
+def _token_lines(shown: ShownRecord) -> Iterator[str]:
+    record, settings = shown.record, shown.settings
+    tokens = record.tokens or ()
+    if settings.ggs_tokens is Display.ON:
+        raw = b"".join(token(t.code, t.payload, t.info, record.order) for t in tokens)
+        yield from dump(raw, settings.dump_charset)
+        return
+    for one in tokens:
+        yield token_head(one.code, token_name(one.code), one.info, len(one.payload))
+        yield from dump(one.payload, settings.dump_charset)
+
+
+def _user_lines(raw: bytes, display: Display, charset: Charset) -> Iterator[str]:
+    yield f"User tokens: {len(raw):>5} bytes"
+    pairs = read_user_tokens(raw)
+    for name, value in pairs or ():
+        yield f"{name:<20}: {value if display is Display.DETAIL else f'{len(value.encode()):>5} bytes'}"
+    if pairs is None:
+        yield from dump(raw, charset)
+
+
+def token_head(code: int, name: str, info: int, length: int) -> str:
+    """Return the line that is printed before the bytes of a token."""
+    letter = visible(bytes((code,)))
+    return f"TokenID x{code:02x} '{letter}' {name:<16} Info x{info:02x}  Length {length:>4}"
+
+
+def _frame_lines(record: TrailRecord, display: Display, charset: Charset) -> Iterator[str]:
+    header = encode_header_area(record)
+    yield token_head(RECORD, "Record Header", record.info, record.length)
+    yield token_head(HEADER, "GHDR", 0, len(header))
+    if display is Display.DETAIL:
+        yield from dump(header, charset)
+    for one in _parts(record):
+        yield token_head(one.code, _PART_NAMES.get(one.code, "unknown"), one.info, len(one.payload))
+    yield token_head(TRAILER, "Record Trailer", record.info, record.length)
+
+
+_PART_NAMES: Final = {DATA: "Data", GGS_TOKENS: "GGS Tokens", USER_TOKENS: "User Tokens"}
+
+
+def _parts(record: TrailRecord) -> Iterator[Token]:
+    if record.data is not None:
+        yield Token(DATA, record.data)
+    if record.tokens is not None:
+        inner = (token(t.code, t.payload, t.info, record.order) for t in record.tokens)
+        yield Token(GGS_TOKENS, b"".join(inner))
+    if record.user is not None:
+        yield Token(USER_TOKENS, record.user)
+    yield from record.others
+
+
+def _letter(value: int) -> str:
+    return visible(bytes((value,)))
+
+
+def _byte(value: int) -> str:
+    return f"{_letter(value)}  (x{value:02x})"
+
+
+def _number(value: int) -> str:
+    return f"{value:>5}  (x{value:02x})"
+
+
+def _signed(value: int) -> str:
+    return f"ff{value:02x}" if value >= SIGN else f"{value:02x}"

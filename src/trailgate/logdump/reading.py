@@ -1,0 +1,138 @@
+"""The records and the file header of the open file as results, with their names and settings.
+
+Read records from the position of a session: the next ones, or the next that pass a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from trailgate.arrays import PORTION, Mask
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.logdump.filters import RecordTest
+from trailgate.logdump.images import header_order
+from trailgate.logdump.open_trail import SMALL, exists, next_path
+from trailgate.logdump.portions import Portion
+from trailgate.logdump.results import Note, Result, ShownHeader, ShownRecord
+from trailgate.logdump.session import Session
+from trailgate.logdump.syntax import time_text
+from trailgate.storage.files.addresses import name_of
+from trailgate.trail.format.file_header import decode_header
+from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.records.metadata import MetadataKind
+from trailgate.trail.records.record import TrailRecord
+
+
+def show_record(session: Session, portion: Portion, row: int) -> ShownRecord:
+    """Return a record to show, and move the session to it."""
+    record = session.trail.record(portion, row)
+    forward = session.settings.forward
+    session.current = record.offset
+    session.position = record.offset + record.length if forward else record.offset
+    return replace(_named(session, record), release=session.trail.release)
+
+
+def show_file_header(session: Session) -> ShownHeader:
+    """Return the file header to show, and move the session to the first record."""
+    trail = session.trail
+    if not trail.header_length:
+        raise OptionError("this file has no header that can be read")
+    raw = trail.read(0, trail.header_length).tobytes()
+    try:
+        header = decode_header(raw)[0]
+    except TrailgateError:
+        header = None
+    session.position = trail.header_length
+    return ShownHeader(raw, header, header_order(raw), session.settings)
+
+
+def _named(session: Session, record: TrailRecord) -> ShownRecord:
+    """Return a record with the names of its table and partition."""
+    index, name, settings = record.table_index, record.name or "", session.settings
+    metadata = record.io_type == IO_METADATA
+    if index is None and not metadata:
+        return ShownRecord(record, name, settings)
+    known = session.trail.tables(record.offset + record.length)
+    if metadata and record.node in (MetadataKind.TABLE, MetadataKind.TABLE_REFERENCE):
+        own = (table for table in known.tables.values() if table.offset == record.offset)
+        return ShownRecord(record, name, settings, table=next(own, None))
+    table = known.tables.get(-1 if index is None else index)
+    partition = -1 if record.partition_index is None else record.partition_index
+    return ShownRecord(
+        record,
+        name if table is None else table.name,
+        settings,
+        partition=known.partitions.get((index or 0, partition)),
+    )
+
+
+def portions(session: Session, size: int = PORTION) -> Iterator[Portion]:
+    """Yield the records from the session's position in its direction, and move the session."""
+    session.position = session.start
+    if session.settings.forward:
+        for portion in session.trail.forward(session.position, size):
+            yield portion
+            session.position = portion.end
+    else:
+        for portion in session.trail.backward(session.position, size):
+            yield portion
+            session.position = rba_of(portion, 0)
+
+
+def rba_of(portion: Portion, row: int) -> int:
+    """Return the offset in the file of a record of a portion."""
+    return portion.source.base + int(portion.view.offsets[row])
+
+
+def chosen(session: Session, mask: Mask) -> list[int]:
+    """Return the rows of a mask in the session's direction."""
+    rows: list[int] = np.flatnonzero(mask).tolist()
+    return rows if session.settings.forward else rows[::-1]
+
+
+def find(session: Session, test: RecordTest) -> Iterator[Result]:
+    """Yield the next record that passes a test and the filters, and move the session after it."""
+    scanned = 0
+    for portion in portions(session, SMALL):
+        rows = chosen(session, test(portion) & session.filters.mask(portion))
+        if rows:
+            yield show_record(session, portion, rows[0])
+            return
+        scanned += len(portion)
+        yield from progress(session, portion, scanned)
+    yield from at_end(session, f"not found in {scanned} records")
+
+
+def progress(session: Session, portion: Portion, scanned: int) -> Iterator[Result]:
+    """Yield how many records a scan has read, if NOTIFY is set."""
+    every = session.settings.notify
+    if every and scanned // every > (scanned - len(portion)) // every:
+        rba = rba_of(portion, -1)
+        time = time_text(int(portion.view.io_time[-1]), session.settings.time_offset)
+        values = {"scanned": scanned, "rba": rba}
+        yield Note(f"Scanned {scanned:>10} records, RBA {rba}, {time}", values)
+
+
+def at_end(session: Session, problem: str = "") -> Iterator[Result]:
+    """Yield that there are no more records, and what follows the last one."""
+    rba = session.position
+    said = f"{problem}; " if problem else ""
+    if not session.settings.forward:
+        yield Note(_sentence(f"{said}beginning of the file"), {"end": "begin", "rba": rba})
+        return
+    left = session.trail.size - rba
+    more = f", {left} bytes of an unfinished record" if left else ""
+    following = next_path(session.trail.path)
+    if following is not None and exists(following):
+        more += f"; NEXTTRAIL opens {name_of(following)}"
+    yield Note(
+        _sentence(f"{said}end of the file at RBA {rba}{more}"),
+        {"end": "end", "rba": rba, "unfinished_bytes": left},
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,1 +1,0 @@
-"""The records of one open trail file, in portions."""

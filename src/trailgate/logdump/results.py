@@ -1,0 +1,188 @@
+"""What a session shows and how: the settings that commands change.
+
+The results of commands, as frozen values; ``logdump.printing`` turns them into text and JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Final
+
+from trailgate.errors import TrailgateError
+from trailgate.logdump.counting import LargeTransaction, Tally
+from trailgate.logdump.syntax import GMT, TimeOffset
+from trailgate.trail.format.file_header import FileHeader
+from trailgate.trail.format.tokens import ByteOrder
+from trailgate.trail.records.metadata import TrailTable
+from trailgate.trail.records.record import TrailRecord
+
+RECLEN: Final = 140  # bytes of data shown by default, as Logdump's ENV prints it
+TRANS_RECORDS: Final = 100
+TRANS_BYTES: Final = 10_000
+
+
+class Display(StrEnum):
+    """How much of something is shown."""
+
+    OFF = "off"
+    ON = "on"
+    DETAIL = "detail"
+
+
+class Detail(StrEnum):
+    """How much of a record's columns is shown."""
+
+    OFF = "off"
+    ON = "on"
+    DATA = "data"
+
+
+class MetadataForm(StrEnum):
+    """The form in which a table definition in a trail is shown."""
+
+    DETAIL = "detail"
+    DEFGEN = "defgenformat"
+    DDL = "ddlformat"
+    SQL = "sqlformat"
+    OFF = "off"
+
+
+class Charset(Enum):
+    """The character set of the text beside a dump's hex digits."""
+
+    ASCII = "latin-1"
+    EBCDIC = "cp037"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings; the defaults are those of a new session."""
+
+    ghdr: bool = False
+    detail: Detail = Detail.OFF
+    ggs_tokens: Display = Display.OFF
+    user_tokens: Display = Display.OFF
+    header_tokens: Display = Display.OFF
+    file_header: Display = Display.OFF
+    metadata: MetadataForm = MetadataForm.DETAIL
+    reclen: int = RECLEN
+    column_length: int | None = None
+    data_charset: Charset = Charset.ASCII
+    header_charset: Charset = Charset.ASCII
+    dump_charset: Charset = Charset.ASCII
+    time_offset: TimeOffset = GMT
+    forward: bool = True
+    notify: int = 0
+    scrolling: bool = True
+    trans_history: int = 0
+    trans_records: int = TRANS_RECORDS
+    trans_bytes: int = TRANS_BYTES
+    save_comments: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence, and the values in it."""
+
+    text: str
+    values: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error; the session continues."""
+
+    error: TrailgateError
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRecord:
+    """A record, the name of its table, and the settings to show it by."""
+
+    record: TrailRecord
+    name: str
+    settings: Settings
+    partition: str | None = None
+    table: TrailTable | None = None  # that this metadata record defines
+    release: int = 0  # the major release that wrote the file; 0: not known
+
+
+@dataclass(frozen=True, slots=True)
+class ShownHeader:
+    """The file header, as bytes and, if it can be read, as a value."""
+
+    raw: bytes
+    header: FileHeader | None
+    order: ByteOrder
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ShownBytes:
+    """Bytes of the file as they are stored."""
+
+    offset: int
+    raw: bytes
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts of a file."""
+
+    path: str
+    start: int
+    end: int
+    total: Tally
+    transactions: int
+    files_in_transactions: int
+    settings: Settings
+    tables: tuple[Tally, ...] = ()
+    intervals: tuple[Tally, ...] = ()
+    large: tuple[LargeTransaction, ...] = ()
+    suppressed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Rows of names and values under a title, with ``colon`` between them."""
+
+    title: str
+    rows: tuple[tuple[str, str], ...]
+    colon: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Text of several lines under a title, such as help."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A command to edit: the terminal offers it at the next prompt."""
+
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Goodbye:
+    """The end of the session."""
+
+
+Result = (
+    Note
+    | Failure
+    | ShownRecord
+    | ShownHeader
+    | ShownBytes
+    | Counts
+    | Listing
+    | Lines
+    | Edit
+    | Goodbye
+)

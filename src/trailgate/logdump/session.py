@@ -1,0 +1,140 @@
+"""The state of a session, and how it runs a command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TextIO
+
+from trailgate.errors import OptionError, StorageError, TrailgateError, did_you_mean
+from trailgate.logdump.filters import Filters
+from trailgate.logdump.open_trail import OpenTrail
+from trailgate.logdump.results import Failure, Result, Settings
+from trailgate.logdump.syntax import Arguments, read_arguments, split_commands
+from trailgate.storage.files.addresses import URI
+
+KEYWORD: Final = re.compile(r"[A-Z]{2,}")
+DEEPEST: Final = 8  # command files that call each other
+HINT: Final = "HELP lists the commands"
+
+
+class Command(NamedTuple):
+    """A command: its names, the form of its arguments, what it does, and its function."""
+
+    names: tuple[str, ...]
+    arguments: str
+    help: str
+    run: Callable[[Session, Arguments], Iterator[Result]]
+    options: tuple[str, ...] = ()
+
+    @property
+    def syntax(self) -> str:
+        """Return the syntax as HELP shows it."""
+        return f"{self.names[0]} {self.arguments}".rstrip()
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """Return the words that may follow: the options, or the capital words of the syntax."""
+        return self.options or tuple(dict.fromkeys(KEYWORD.findall(self.arguments)))
+
+
+class Session:
+    """A session. ``commands`` are found by each of their names; ``now`` is the clock."""
+
+    def __init__(self, commands: Mapping[str, Command], now: Callable[[], datetime]) -> None:
+        self.commands = commands
+        self.now = now
+        self.settings = Settings()
+        self.filters = Filters()
+        self.history: list[str] = []
+        self.folder = ""
+        self.position = 0  # RBA where the next command starts to read
+        self.current: int | None = None  # RBA of the record shown last
+        self.log: TextIO | None = None
+        self.depth = 0
+        self._trail: OpenTrail | None = None
+
+    @property
+    def trail(self) -> OpenTrail:
+        """Return the open file; raises OptionError if none is open."""
+        if self._trail is None:
+            raise OptionError("no trail file is open", hint="OPEN dirdat/ot000000000 opens one")
+        return self._trail
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether a file is open."""
+        return self._trail is not None
+
+    @property
+    def start(self) -> int:
+        """Return the RBA of the next record: at the file header, that of the first record."""
+        return self.position or self.trail.header_length
+
+    def run(self, line: str) -> Iterator[Result]:
+        """Yield the results of a command line; a failure is the last of them."""
+        try:
+            for text in split_commands(line):
+                self.history.append(text)
+                yield from self.command(text)
+        except TrailgateError as error:
+            yield Failure(error)
+        except OSError as error:
+            yield Failure(StorageError(str(error)))
+
+    def command(self, text: str) -> Iterator[Result]:
+        """Yield the results of one command, without adding it to the history."""
+        found, rest = self.find(text)
+        return found.run(self, read_arguments(rest))
+
+    def find(self, text: str) -> tuple[Command, str]:
+        """Return the command that a text begins with, and the rest; raises OptionError."""
+        name, _, rest = text.strip().partition(" ")
+        if name[:1] == "!" and len(name) > 1:
+            name, rest = "!", f"{name[1:]} {rest}"
+        command = self.commands.get(name.upper()) or self._abbreviated(name)
+        return command, rest.strip()
+
+    def _abbreviated(self, name: str) -> Command:
+        found = [key for key in self.commands if name and key.startswith(name.upper())]
+        rows = {self.commands[key].names: self.commands[key] for key in found}
+        if len(rows) == 1:
+            return next(iter(rows.values()))
+        if rows:
+            names = ", ".join(sorted(found))
+            raise OptionError(f"{name[:40]!r} is more than one command: {names}", hint=HINT)
+        near = did_you_mean(name[:40], self.commands)
+        hint = f"{near} {HINT}" if near else HINT
+        raise OptionError(f"{name[:40]!r} is not a command", hint=hint)
+
+    def open(self, path: str) -> OpenTrail:
+        """Open a file at its beginning, and close the one that is open."""
+        try:
+            trail = OpenTrail(self.path(path))
+        except StorageError as error:
+            error.hint = error.hint or "OPEN takes one file with its number, as dirdat/ot000000000"
+            raise
+        self.close()
+        self._trail = trail
+        return trail
+
+    def close(self) -> None:
+        """Close the open file, if any."""
+        if self._trail is not None:
+            self._trail.close()
+        self._trail, self.position, self.current = None, 0, None
+
+    def path(self, name: str) -> str:
+        """Return a typed path, relative ones in the session's folder."""
+        if URI.match(name) or name.startswith(("/", "file:")):
+            return name
+        if name.startswith("~"):
+            return str(Path(name).expanduser())
+        return f"{self.folder.rstrip('/')}/{name}" if self.folder else name
+
+    def set(self, **values: Any) -> None:
+        """Change settings."""
+        self.settings = replace(self.settings, **values)

@@ -1,1 +1,0 @@
-"""Sums over records: counts, tables, transactions."""

@@ -1,0 +1,329 @@
+"""Times as Logdump writes them, to text and from text, and the time zone they are in.
+
+Numbers, hex digits, byte ranges and choices, as they are typed.
+
+Cut a line into commands, and the rest of a command into arguments.
+
+Record types, transaction indicators, GGS tokens and metadata kinds: their codes by name.
+
+The comparisons of filters: ``>= 100``, ``100 GE``, ``100``.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from trailgate.errors import OptionError, did_you_mean
+from trailgate.trail.format.record_types import ROWS
+from trailgate.trail.format.tokens import GGS_TOKEN_ROWS
+from trailgate.trail.records.metadata import MetadataKind
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND: Final = timedelta(microseconds=1)
+DATE: Final = r"(?P<year>\d{4}|\d{2})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})"
+CLOCK: Final = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?P<rest>[.\d]*))?)?"
+TYPED: Final = re.compile(rf"(?:{DATE})?[ T:]*(?:{CLOCK})?", re.ASCII)
+FORM: Final = "[[yy]yy-mm-dd] [hh[:mm[:ss]]]"
+GMT_OFFSET: Final = re.compile(r"([+-])\s*(\d{1,2})(?::?(\d{2}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOffset:
+    """The time zone of a session: the machine's own, or a number of minutes east of GMT."""
+
+    minutes: int | None = 0  # None: the machine's own zone
+
+    def __str__(self) -> str:
+        if self.minutes is None:
+            return "LOCAL"
+        hours, minutes = divmod(abs(self.minutes), 60)
+        sign = "-" if self.minutes < 0 else "+"
+        return f"GMT {sign}{hours:02}:{minutes:02}" if self.minutes else "GMT"
+
+
+GMT: Final = TimeOffset()
+
+
+def time_text(microseconds: int, offset: TimeOffset) -> str:
+    """Return a time as ``2022/12/26 15:03:45.978.220``, or its number if it is out of range."""
+    try:
+        at = (EPOCH + timedelta(microseconds=microseconds)).astimezone(_zone(offset))
+    except (OverflowError, ValueError, OSError):
+        return f"({microseconds} microseconds)"
+    date = f"{at.year:04}/{at.month:02}/{at.day:02} {at.hour:02}:{at.minute:02}:{at.second:02}"
+    return f"{date}.{at.microsecond // 1000:03}.{at.microsecond % 1000:03}"
+
+
+def iso_time(microseconds: int) -> str | None:
+    """Return a time in ISO form, UTC; None if it is out of range."""
+    try:
+        at = EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
+    return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def read_time(text: str, offset: TimeOffset, now: datetime) -> int:
+    """Return a typed time as microseconds since 1970 UTC; without a date it is today's."""
+    matched = TYPED.fullmatch(text.strip())
+    if matched is None or not text.strip():
+        raise OptionError(f"{text!r} is not a time", hint=f"A time is {FORM}")
+    zone = _zone(offset)
+    today = now.astimezone(zone)
+    part = {name: int(found) for name, found in matched.groupdict().items() if _number(found)}
+    year = part.get("year", today.year)
+    try:
+        at = datetime(  # noqa: DTZ001  the zone is set below: a local one depends on the time
+            year + 2000 if year < 100 else year,
+            part.get("month", today.month),
+            part.get("day", today.day),
+            part.get("hour", 0),
+            part.get("minute", 0),
+            part.get("second", 0),
+        )
+        aware = at.replace(tzinfo=zone) if zone is not None else at.astimezone()
+        fraction = (matched["rest"] or "").replace(".", "")[:6].ljust(6, "0")
+        return (aware - EPOCH) // MICROSECOND + int(fraction)
+    except (ValueError, OverflowError, OSError) as error:
+        raise OptionError(f"{text!r} is not a time: {error}") from error
+
+
+def read_offset(text: str) -> TimeOffset:
+    """Return the offset of ``LOCAL``, ``GMT`` or ``GMT +hh[:mm]``."""
+    asked = text.strip().upper()
+    if asked == "LOCAL":
+        return TimeOffset(None)
+    matched = GMT_OFFSET.fullmatch(asked.removeprefix("GMT").strip() or "+0")
+    if not asked.startswith("GMT") or matched is None:
+        raise OptionError(f"{text!r} is not a time offset", hint="LOCAL, GMT, or GMT +hh:mm")
+    minutes = int(matched[2]) * 60 + int(matched[3] or 0)
+    if minutes >= 24 * 60:
+        raise OptionError(f"{text!r} is a day or more")
+    return TimeOffset(-minutes if matched[1] == "-" else minutes)
+
+
+def _number(text: str | None) -> bool:
+    return bool(text) and str(text).isdigit()
+
+
+def _zone(offset: TimeOffset) -> timezone | None:
+    return None if offset.minutes is None else timezone(timedelta(minutes=offset.minutes))
+
+
+NUMBER: Final = re.compile(r"[+-]?(?:(0[xX])[0-9A-Fa-f]{1,16}|[0-9]{1,20})", re.ASCII)
+
+Choice = TypeVar("Choice")
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """A range of a record's data bytes, both ends included; without a last byte it is open."""
+
+    first: int = 0
+    last: int | None = None
+
+
+def read_number(text: str, least: int = 0, greatest: int = 2**63 - 1) -> int:
+    """Return a decimal number, or a hexadecimal one after 0x; raises OptionError."""
+    matched = NUMBER.fullmatch(text)
+    number = int(text, 16 if matched[1] else 10) if matched else least - 1
+    if not least <= number <= greatest:
+        raise OptionError(f"{text[:40]!r} is not a number from {least} to {greatest}")
+    return number
+
+
+def read_byte_range(words: Sequence[str]) -> ByteRange:
+    """Return the range ``start:end``, or all bytes where no word is given; raises OptionError."""
+    if not words:
+        return ByteRange()
+    first, _, last = words[0].partition(":")
+    if len(words) > 1 or not first:
+        raise OptionError("a range is start:end, as 0:231")
+    return ByteRange(read_number(first), read_number(last) if last else None)
+
+
+def one_of(text: str, choices: Mapping[str, Choice]) -> Choice:
+    """Return the choice of this name, which may be abbreviated; raises OptionError."""
+    asked = text.upper()
+    if asked in choices:
+        return choices[asked]
+    found = [choices[name] for name in choices if asked and name.startswith(asked)]
+    if len(set(map(id, found))) != 1:
+        problem = f"{text[:40]!r} is none of {listed(choices)}"
+        raise OptionError(problem, hint=did_you_mean(text[:40], choices))
+    return found[0]
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as a list with commas."""
+    return ", ".join(names)
+
+
+QUOTES: Final = "\"'"
+# A quoted text; a text between slashes that follows a blank; a comma; any other run of characters.
+ARGUMENT: Final = re.compile(r"\"[^\"]*\"|'[^']*'|(?<![^\s])/[^/]*/(?=[\s,]|$)|,|[^\s,]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The words after a command's name, commas among them, and the text that holds them."""
+
+    words: tuple[str, ...]
+    text: str = ""
+
+    @property
+    def plain(self) -> list[str]:
+        """Return the words without commas and quotes."""
+        return [unquoted(word) for word in self.words if word != ","]
+
+    def phrases(self) -> list[list[str]]:
+        """Return the words between commas."""
+        found: list[list[str]] = [[]]
+        for word in self.words:
+            if word == ",":
+                found.append([])
+            else:
+                found[-1].append(unquoted(word))
+        return [phrase for phrase in found if phrase]
+
+    def only(self, default: str | None = None) -> str:
+        """Return the only word; raises OptionError for several, or for none without a default."""
+        plain = self.plain
+        if len(plain) == 1:
+            return plain[0]
+        if not plain and default is not None:
+            return default
+        raise OptionError("one word was expected" if plain else "something is missing")
+
+    def number(self, default: int | None = None) -> int:
+        """Return the only word as a number."""
+        return read_number(self.only(None if default is None else str(default)))
+
+
+def split_commands(line: str) -> list[str]:
+    """Return the commands of a line, which are separated by semicolons."""
+    pieces: list[str] = [""]
+    quote = ""
+    for letter in line:
+        if letter == ";" and not quote:
+            pieces.append("")
+            continue
+        if letter in QUOTES and quote in ("", letter):
+            quote = "" if quote else letter
+        pieces[-1] += letter
+    return [piece.strip() for piece in pieces if piece.strip()]
+
+
+def read_arguments(text: str) -> Arguments:
+    """Return the arguments that a text holds."""
+    return Arguments(tuple(ARGUMENT.findall(text)), text.strip())
+
+
+def unquoted(word: str) -> str:
+    """Return a word without the quotes around it."""
+    if len(word) >= 2 and word[0] == word[-1] and word[0] in QUOTES:
+        return word[1:-1]
+    return word
+
+
+RECORD_TYPES: Final[Mapping[str, int]] = MappingProxyType(
+    {name.upper(): row.code for row in ROWS for name in (row.name, *row.also)}
+)
+INDICATORS: Final[Mapping[str, int]] = MappingProxyType(
+    {"FIRST": 0, "BEGIN": 0, "MIDDLE": 1, "LAST": 2, "END": 2, "ONLY": 3, "WHOLE": 3}
+)
+GGS_TOKENS: Final[Mapping[str, int]] = MappingProxyType(
+    {row.name: row.code for row in GGS_TOKEN_ROWS}
+)
+METADATA_KINDS: Final[Mapping[str, MetadataKind]] = MappingProxyType(
+    {
+        "DDR": MetadataKind.DATABASE,
+        "TDR": MetadataKind.TABLE,
+        "TDRREF": MetadataKind.TABLE_REFERENCE,
+        "PNR": MetadataKind.PARTITION,
+    }
+)
+
+
+def type_codes(words: Sequence[str]) -> list[int]:
+    """Return the codes of record types, given by name or number; raises OptionError."""
+    codes = []
+    for word in words:
+        if word.upper() in RECORD_TYPES:
+            codes.append(RECORD_TYPES[word.upper()])
+        elif word.isascii() and word[:1].isdigit():
+            codes.append(read_number(word, 0, 255))
+        else:
+            raise OptionError(f"{word[:40]!r} is not a record type", hint="SHOW RECTYPE lists them")
+    return codes
+
+
+def indicator_code(word: str, greatest: int = 255) -> int:
+    """Return a TransInd, given by name or number; raises OptionError."""
+    return read_number(word, 0, greatest) if word.isdigit() else one_of(word, INDICATORS)
+
+
+def ggs_token_code(name: str) -> int:
+    """Return the id of a GGS token, given by name, letter, or x and hex; raises OptionError."""
+    code = GGS_TOKENS.get(name.upper())
+    if code is None and name.lower().startswith("x"):
+        code = read_number("0" + name.lower(), 0, 255)
+    if code is None and len(name) == 1 and ord(name) < 256:
+        code = ord(name)
+    if code is None:
+        hint = f"{listed(GGS_TOKENS)}, or x and an id"
+        raise OptionError(f"{name[:40]!r} is not a GGS token", hint=hint)
+    return code
+
+
+Comparison = Callable[[Any, Any], Any]
+OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
+    {
+        **dict.fromkeys(("=", "==", "EQ"), operator.eq),
+        **dict.fromkeys(("<>", "!=", "NE"), operator.ne),
+        **dict.fromkeys(("<", "LT"), operator.lt),
+        **dict.fromkeys(("<=", "LE"), operator.le),
+        **dict.fromkeys((">", "GT"), operator.gt),
+        **dict.fromkeys((">=", "GE"), operator.ge),
+    }
+)
+SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
+
+
+def read_comparison(words: Sequence[str]) -> tuple[Comparison, list[str]]:
+    """Return the comparison among some words, equality if there is none, and the other words."""
+    found: list[Comparison] = []
+    rest = []
+    for word in words:
+        for piece in SIGN.findall(word):
+            compare = OPERATORS.get(piece.upper())
+            if compare is not None:
+                found.append(compare)
+            elif piece[0] in "<>=!":
+                raise OptionError(f"{piece!r} is not a comparison")
+            else:
+                rest.append(piece)
+    if len(found) > 1:
+        raise OptionError("only one comparison is possible")
+    return (found or [operator.eq])[0], rest
+
+
+def compare_texts(compare: Comparison, left: bytes, right: bytes) -> bool:
+    """Compare two values as numbers if both are digits, else as text; an empty left never matches."""
+    if not left:
+        return False
+    if left.isdigit() and right.isdigit():
+        return bool(compare(_digits(left), _digits(right)))
+    return bool(compare(left, right))
+
+
+def _digits(text: bytes) -> tuple[int, bytes]:
+    # Of digits without leading zeros the longer is the greater: no limit on their number.
+    bare = text.lstrip(b"0")
+    return len(bare), bare

@@ -1,1 +1,0 @@
-"""What a user types: command lines, arguments, names and values."""

@@ -1,0 +1,665 @@
+"""Messages of one transaction: whether one is missing, or the transaction begins again because it was sent twice.
+
+A transaction that is longer than a message is cut into numbered messages. What the first number is, IBM's pages leave open, and so whether rows that are
+sent one a message are numbered: hence numbers are only compared with the one before.
+
+The last captured operation of an open transaction, until it is known whether another one follows.
+
+Operations as a parser gives them, before their transactions are worked out.
+
+Units: the messages that are captured or refused together where transactions may span messages (decision 0012).
+
+A unit begins at a message that begins a transaction, and at one that follows a message after
+which nothing is open. So a message that cannot be read takes no finished transaction with it.
+
+Transaction bounds: each operation's indicator, transaction and commit sequence number.
+
+Without an indicator the operations of one message are one transaction. With one, a transaction
+may hold several messages, or a message several transactions; they are contiguous and never
+interleaved. Messages that are captured or refused together are a unit, see ``messages/transactions/units.py``.
+
+The messages of a transaction by their numbers: one that is missing or comes again is an error, and so is an end that does not come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.gather import take_text
+from trailgate.columnar.rows import first_other, starts_before, text_view
+from trailgate.errors import TrailgateError, TransactionError
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, indicators
+
+AUTO: Final = "auto"
+ROW: Final = "row"
+NO_NUMBER: Final = -1
+SEVERAL: Final = 0  # instead of a digest: the message has more than one operation
+_ONCE_OR_TWICE: Final = (
+    "event_publishing.content=row takes both as rows of the transaction; with content=transaction the second one is a "
+    "repeated message, and dropped"
+)
+_DISORDER: Final = "One that comes again begins with the number that it began with before. Are the messages in their order?"
+
+
+@dataclass(frozen=True, slots=True)
+class Borders:
+    """What is known of some operations: those on either side of a border between messages, and the first and the last one.
+
+    ``rows`` ascend. ``numbers`` are those of their messages; ``digests`` stand for the bytes of an operation that is alone in its message.
+    ``content`` is what messages hold: a transaction or a row, or auto: that is to be seen.
+    """
+
+    content: str
+    rows: Longs
+    numbers: Longs
+    digests: Longs
+
+    @staticmethod
+    def joined(parts: Sequence[tuple[Borders, int]]) -> Borders:
+        """Return parts as one, each with the number of operations before it."""
+        return Borders(
+            parts[0][0].content,
+            np.concatenate([part.rows + before for part, before in parts]),
+            np.concatenate([part.numbers for part, _ in parts]),
+            np.concatenate([part.digests for part, _ in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LastMessage:
+    """The number of a message and the digest of its last operation.
+
+    ``first``: that is the first one of its transaction; ``began`` is the number of the transaction's first message, ``NO_NUMBER`` where that is not known.
+    """
+
+    number: int
+    digest: int
+    first: bool
+    began: int
+
+
+def last_message(borders: Borders, opens: Mask, began: int) -> LastMessage:
+    """Return what the next batch is compared with."""
+    row = int(borders.rows[-1])
+    return LastMessage(int(borders.numbers[-1]), int(borders.digests[-1]), bool(opens[row]), began)
+
+
+def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
+    """Return whether a transaction begins again with the message after a border; raises TransactionError.
+
+    Both messages have operations of one transaction.
+    """
+    if content == ROW or NO_NUMBER in (before.number, after.number):
+        return False
+    if after.number > before.number + 1:
+        problem = (
+            f"message {after.number:04} of a transaction follows its message {before.number:04}"
+        )
+        hint = "Messages are missing, or event_publishing.content=row: then numbers mean nothing"
+        raise TransactionError(problem, hint=hint)
+    if after.number == before.number + 1:
+        return False
+    alone = SEVERAL not in (before.digest, after.digest)
+    if after.number == before.number and content == AUTO and alone:
+        if before.first and before.digest == after.digest:
+            problem = f"two messages of a transaction, numbered {after.number:04}, are the same"
+            raise TransactionError(problem, hint=_ONCE_OR_TWICE)
+        return False
+    if before.began not in (NO_NUMBER, after.number):
+        problem = (
+            f"message {after.number:04} of a transaction follows its message {before.number:04}, "
+            f"and the transaction began with message {before.began:04}"
+        )
+        raise TransactionError(problem, hint=_DISORDER)
+    return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A block of one operation; ``first``: it is the first captured one of its transaction."""
+
+    block: ChangeBlock
+    first: bool
+
+    def released(self, *, last: bool) -> ChangeBlock:
+        """Return the operation with its indicator, as the first one of a batch."""
+        letter = {
+            (True, True): WHOLE,
+            (True, False): BEGIN,
+            (False, True): END,
+            (False, False): MIDDLE,
+        }[self.first, last]
+        return replace(
+            self.block,
+            order=np.zeros(1, np.int64),
+            tx_ind=np.full(1, letter, np.uint8),
+        )
+
+
+NO_TEXT: Final = pa.array([], pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class RawOperations:
+    """Operations before their transactions are worked out; members have one slot an operation.
+
+    ``blocks`` hold one operation type each, or inserts and updates without before values; their ids and indicators are still to
+    be set. An operation that is not captured is in no block. With ``by_id`` operations of one transaction follow one another and have
+    one ``seq_id``, that of the transaction; of ``tx_ind`` only the ends count. ``excluded`` is 1 for those of users and
+    transactions that are left out, -1 for those that have
+    no name of their own. ``tx_ids_generated`` is one value for all operations, or one for each. ``notes`` are what a run notes once about its messages.
+    ``segments`` is the number of an operation's message in its transaction, from 1 on, where messages have one.
+    """
+
+    blocks: tuple[ChangeBlock, ...]
+    message: Longs
+    tx_ind: Octets | None
+    tx_id: pa.Array
+    seq_id: pa.Array
+    tx_ids_generated: bool | Mask
+    excluded: Longs | None = None
+    notes: frozenset[str] = frozenset()
+    by_id: bool = False
+    segments: Longs | None = None
+    borders: Borders | None = None
+
+    @staticmethod
+    def joined(
+        parts: Sequence[RawOperations], *, indicated: bool, by_id: bool = False
+    ) -> RawOperations:
+        """Return parts as one, in the order of their messages.
+
+        ``indicated`` is whether operations have indicators, for where there are none; ``by_id`` likewise.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            none = np.zeros(0, np.int64)
+            marked = np.zeros(0, np.uint8) if indicated else None
+            return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True, by_id=by_id)
+        blocks, before, borders = [], 0, []
+        for raw in parts:
+            borders += [] if raw.borders is None else [(raw.borders, before)]
+            blocks += [replace(b, order=b.order + before) for b in raw.blocks]
+            before += len(raw.message)
+        marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
+        segments = [raw.segments for raw in parts if raw.segments is not None]
+        excluded = [raw.excluded for raw in parts if raw.excluded is not None]
+        return RawOperations(
+            tuple(blocks),
+            np.concatenate([raw.message for raw in parts]),
+            np.concatenate(marks) if marks else None,
+            pa.concat_arrays([raw.tx_id for raw in parts]),
+            pa.concat_arrays([raw.seq_id for raw in parts]),
+            _generated([raw.tx_ids_generated for raw in parts]),
+            np.concatenate(excluded) if excluded else None,
+            frozenset().union(*(raw.notes for raw in parts)),
+            parts[0].by_id,
+            np.concatenate(segments) if segments else None,
+            Borders.joined(borders) if borders else None,
+        )
+
+
+def _generated(parts: Sequence[bool | Mask]) -> bool | Mask:
+    """Return whether ids are generated, of parts that come after one another."""
+    masks = [part for part in parts if not isinstance(part, bool)]
+    return np.concatenate(masks) if masks else parts[0]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitMarks:
+    """By message: whether it ``opens`` a transaction with its first operation or ``starts`` a unit.
+
+    ``closed`` means that nothing is open after the last message.
+    """
+
+    opens: Mask
+    starts: Mask
+    closed: bool = True
+
+    @staticmethod
+    def of_single(messages: int) -> UnitMarks:
+        """Return the marks of messages each of which is a transaction."""
+        every = np.ones(messages, bool)
+        return UnitMarks(every, every)
+
+
+def unit_marks(
+    indicator: Octets, message: Longs, messages: int, unreadable: Longs, *, is_open: bool
+) -> UnitMarks:
+    """Return the marks of messages, by the indicator and the message of each operation.
+
+    Whether something is open after a message is known from its last operation; a message without any
+    leaves it as it was. After an unreadable message something may be open.
+    """
+    first, last = np.ones(len(message), bool), np.ones(len(message), bool)
+    first[1:] = last[:-1] = message[1:] != message[:-1]
+    opens = np.zeros(messages, bool)
+    letters = indicator[first]
+    opens[message[first]] = (letters == BEGIN) | (letters == WHOLE)
+    known = np.zeros(messages + 1, bool)  # slot 0 is before all messages
+    closed = np.zeros(messages + 1, bool)
+    known[0], closed[0] = True, not is_open
+    known[unreadable + 1] = True
+    known[message[last] + 1] = True
+    letters = indicator[last]
+    closed[message[last] + 1] = (letters == END) | (letters == WHOLE)
+    closed = closed[np.maximum.accumulate(np.where(known, np.arange(messages + 1), 0))]
+    return UnitMarks(opens, opens | closed[:-1], bool(closed[-1]))
+
+
+POINT = "."  # between the part of a transaction's sequence id that is in order, and its own id
+INTERLEAVED = "Transactions must be contiguous: each begins after the one before has ended"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionState:
+    """What is open after a batch: a transaction, or a unit that is broken already.
+
+    ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``. ``count`` is how many
+    operations it has so far, where transactions are known by their ids, ``segment`` the number of its last message, where those have one,
+    and ``last`` what is known of that message otherwise.
+    """
+
+    tx_id: str | None = None
+    csn: str | None = None
+    broken: bool = False
+    id_length: int | None = None
+    held: Held | None = None
+    excluded: bool = False
+    count: int = 0
+    segment: int = 0
+    last: LastMessage | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the next message continues the unit before it."""
+        return self.tx_id is not None or self.broken
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A message that cannot be captured; -1 is the unit that was open before the batch.
+
+    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same; none where it surely has no
+    operation. ``place`` is the file and the offset of a message that was in a batch before.
+    """
+
+    message: int
+    error: TrailgateError
+    ids: tuple[str, ...] | None = None
+    place: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """The work of ``chain``: per operation indicator and ids, and which operations are kept.
+
+    ``ordinals`` number the operations of each transaction, where these make their sequence ids. ``ended_before``: the transaction that was open before has
+    ended, without another operation.
+    """
+
+    tx_ind: npt.NDArray[np.uint8]
+    tx_id: pa.Array
+    csn: pa.Array
+    kept: Mask
+    marks: UnitMarks
+    problems: tuple[Problem, ...]
+    state: TransactionState
+    ordinals: Longs | None = None
+    ended_before: bool = False
+
+
+def open_at_end(state: TransactionState) -> TrailgateError | None:
+    """Return the error of a transaction that is still open at the end of the input."""
+    if state.tx_id is None or state.broken:
+        return None
+    return TransactionError(
+        f"transaction {state.tx_id} has not ended at the end of the input",
+        hint="Its last operation must carry the end indicator (txind.endval)",
+    )
+
+
+def chain(
+    raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
+) -> Transactions:
+    """Return the operations' transactions; problems found are added to those of the parser."""
+    bad = {problem.message: problem for problem in problems}
+    unreadable = np.fromiter(bad, np.int64, len(bad))
+    length = check_lengths(raw, bad, state.id_length)
+    if raw.tx_ind is None:
+        return _by_message(raw, messages, bad, TransactionState(id_length=length))
+    marks = unit_marks(raw.tx_ind, raw.message, messages, unreadable, is_open=state.is_open)
+    return _by_indicator(raw, marks, bad, state, length)
+
+
+def check_lengths(
+    raw: RawOperations,
+    bad: dict[int, Problem],
+    length: int | None,
+    *,
+    operation_ids: bool = False,
+) -> int | None:
+    """Note every message with a sequence id of another length than the first: order needs it."""
+    if not len(raw.message):
+        return length
+    if raw.by_id and not operation_ids:
+        width = raw.seq_id[0].as_py().find(POINT) if length is None else length
+        if width >= 0 and starts_before(raw.seq_id, width, POINT) < 0:
+            return int(width)
+        lengths = np.asarray(ordered_lengths(raw.seq_id))
+    else:
+        lengths = np.diff(text_view(raw.seq_id)[0])
+    length = int(lengths[0]) if length is None else length
+    for i in np.flatnonzero(lengths != length).tolist():
+        error = TransactionError(
+            f"sequence id {raw.seq_id[i].as_py()} has not the {length} characters of those before",
+            hint="seqid must have a fixed length, so that text order is its order",
+        )
+        note(bad, int(raw.message[i]), error)
+    return length
+
+
+def ordered_lengths(ids: pa.Array) -> pa.Array:
+    """Return how many characters of the sequence ids of transactions there are before a point, which their order follows from.
+
+    After it is the transaction's own id, whose length may vary.
+    """
+    found = pc.find_substring(ids, POINT)
+    return pc.if_else(pc.less(found, 0), pc.binary_length(ids), found)
+
+
+def ordered_length(own: str, *, by_id: bool) -> int:
+    """Return what ``ordered_lengths`` gives for one id; ``by_id``: transactions are known by their ids alone."""
+    return len(own.partition(POINT)[0]) if by_id else len(own)
+
+
+def note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
+    """Add the error of a message; its first one counts."""
+    if message not in bad:
+        bad[message] = Problem(message, error)
+
+
+def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
+    """Return the operations whose messages are good."""
+    if not bad:
+        return np.ones(len(raw.message), bool)
+    return ~np.isin(raw.message, np.fromiter(bad, np.int64))
+
+
+def _by_message(
+    raw: RawOperations, messages: int, bad: dict[int, Problem], state: TransactionState
+) -> Transactions:
+    count = len(raw.message)
+    new = np.ones(count, bool)
+    new[1:] = raw.message[1:] != raw.message[:-1]
+    letters, tx_id, csn = np.full(count, WHOLE, np.uint8), raw.tx_id, raw.seq_id
+    if not new.all():
+        begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
+        _check_ids(raw, begin, bad)
+        letters = indicators(new, np.append(new[1:], True))
+        tx_id, csn = _of_begin(raw.tx_id, begin), take_text(raw.seq_id, begin)
+    return Transactions(
+        tx_ind=letters,
+        tx_id=tx_id,
+        csn=csn,
+        kept=kept_operations(raw, bad),
+        marks=UnitMarks.of_single(messages),
+        problems=tuple(bad[m] for m in sorted(bad)),
+        state=state,
+    )
+
+
+def _of_begin(values: pa.Array, rows: Longs) -> pa.Array:
+    """Return the values of the rows named, which are the column itself where they are all alike."""
+    if not values.null_count and first_other(values, rows) < 0:
+        return values
+    return take_text(values, rows)
+
+
+def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> None:
+    """Note each message whose operations do not agree on their transaction."""
+    if raw.tx_ids_generated is True:
+        return
+    own, opened = raw.tx_id, _of_begin(raw.tx_id, begin)
+    if own is opened:
+        return
+    differs = ~np.asarray(pc.equal(own, opened)) & ~np.asarray(raw.tx_ids_generated)
+    for i in np.flatnonzero(differs).tolist():
+        error = TransactionError(
+            f"transaction {own[i].as_py()} within transaction {opened[i].as_py()}",
+            hint=INTERLEAVED
+            if raw.tx_ind is not None
+            else "One message is one transaction "
+            "unless an indicator (txind) marks where transactions begin and end",
+        )
+        note(bad, int(raw.message[i]), error)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Working arrays of ``_by_indicator``: one slot an operation."""
+
+    opens: Mask
+    closes: Mask
+    depth: Longs  # transactions open before the operation
+    begin: Longs  # the operation that began the transaction, -1 the one open before the batch
+
+
+def _by_indicator(
+    raw: RawOperations,
+    marks: UnitMarks,
+    bad: dict[int, Problem],
+    state: TransactionState,
+    length: int | None,
+) -> Transactions:
+    unit = np.cumsum(marks.starts, dtype=np.int64)  # 0 is the unit that was open before
+    walk = _walk(raw, unit, state)
+    _check_bounds(raw, walk, unit, bad, state)
+    tx_id = _from_begin(raw.tx_id, walk.begin, state.tx_id)
+    csn = _from_begin(raw.seq_id, walk.begin, state.csn)
+    _check_members(raw, tx_id, bad)
+    _check_contiguous(raw, walk.opens, bad)
+    _check_ends(raw, walk, unit, bad, state)
+    before = replace(state, id_length=length)
+    after = TransactionState(id_length=length)
+    if not marks.closed:
+        after = _open_after(raw, tx_id, csn, unit, bad, before)
+    return Transactions(
+        tx_ind=indicators(walk.opens, walk.closes),
+        tx_id=tx_id,
+        csn=csn,
+        kept=kept_operations(raw, bad),
+        marks=marks,
+        problems=tuple(bad[m] for m in sorted(bad)),
+        state=after,
+    )
+
+
+def _walk(raw: RawOperations, unit: Longs, state: TransactionState) -> _Walk:
+    assert raw.tx_ind is not None
+    count = len(raw.message)
+    opens = (raw.tx_ind == BEGIN) | (raw.tx_ind == WHOLE)
+    closes = (raw.tx_ind == END) | (raw.tx_ind == WHOLE)
+    balance = np.zeros(count + 1, np.int64)
+    np.cumsum(opens.astype(np.int64) - closes, out=balance[1:])
+    own = unit[raw.message] if count else np.zeros(0, np.int64)
+    first = np.ones(count, bool)
+    first[1:] = own[1:] != own[:-1]
+    base_row = np.maximum.accumulate(np.where(first, np.arange(count), 0)) if count else own
+    depth = balance[:-1] - balance[base_row]
+    depth[own == 0] += 1 if state.is_open else 0
+    begin = np.maximum.accumulate(np.where(opens, np.arange(count), -1)) if count else own
+    return _Walk(opens, closes, depth, begin)
+
+
+def _check_bounds(
+    raw: RawOperations, walk: _Walk, unit: Longs, bad: dict[int, Problem], state: TransactionState
+) -> None:
+    """Note messages in which an operation begins inside a transaction or continues outside one."""
+    wrong = np.where(walk.opens, walk.depth != 0, walk.depth != 1)
+    if state.broken and len(wrong):
+        wrong &= unit[raw.message] != 0
+    for i in np.flatnonzero(wrong).tolist():
+        what = "begins inside another one" if walk.opens[i] else "continues without having begun"
+        error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
+        note(bad, int(raw.message[i]), error)
+
+
+def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
+    inside = begin >= 0
+    if inside.all():
+        return _of_begin(values, begin)
+    taken = values.take(pa.array(begin, mask=~inside))
+    return taken if before is None else pc.fill_null(taken, before)
+
+
+def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
+    if raw.tx_ids_generated is True:
+        return
+    if raw.tx_id is tx_id:
+        return
+    differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
+    differs &= ~np.asarray(raw.tx_ids_generated)
+    for i in np.flatnonzero(differs).tolist():
+        error = TransactionError(
+            f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",
+            hint=INTERLEAVED,
+        )
+        note(bad, int(raw.message[i]), error)
+
+
+def _check_contiguous(raw: RawOperations, opens: Mask, bad: dict[int, Problem]) -> None:
+    """Note each message in which a transaction's id comes again after that of another one."""
+    begun = np.flatnonzero(opens)
+    own = raw.message[begun]
+    if raw.tx_ids_generated is True or not (own[2:] == own[:-2]).any():
+        return
+    codes = np.asarray(pc.fill_null(raw.tx_id.take(begun).dictionary_encode().indices, -1))
+    order = np.lexsort((codes, own))  # of one id in its order within the message
+    before, after = order[:-1], order[1:]
+    again = (own[before] == own[after]) & (codes[before] == codes[after]) & (after - before > 1)
+    again &= codes[after] >= 0
+    written = np.broadcast_to(~np.asarray(raw.tx_ids_generated), opens.shape)[begun]
+    for i in np.sort(begun[after[again & written[after]]]).tolist():
+        error = TransactionError(
+            f"transaction {raw.tx_id[i].as_py()} comes again after another one", hint=INTERLEAVED
+        )
+        note(bad, int(raw.message[i]), error)
+
+
+def _check_ends(
+    raw: RawOperations, walk: _Walk, unit: Longs, bad: dict[int, Problem], state: TransactionState
+) -> None:
+    """Note units that end with their transaction open, because the next unit begins."""
+    own = unit[raw.message] if len(raw.message) else np.zeros(0, np.int64)
+    last = np.flatnonzero(own[1:] != own[:-1]) if len(own) else own
+    left = walk.depth[last] + walk.opens[last] - walk.closes[last]
+    for i in last[left != 0].tolist():
+        if own[i] == 0 and state.broken:
+            continue
+        error = TransactionError(
+            f"transaction {raw.tx_id[i].as_py()} has not ended where the next one begins",
+            hint=INTERLEAVED,
+        )
+        note(bad, int(raw.message[i]), error)
+    if state.tx_id is not None and not state.broken and len(own) and own[0] > 0:
+        error = TransactionError(
+            f"transaction {state.tx_id} has not ended where the next one begins",
+            hint=INTERLEAVED,
+        )
+        note(bad, -1, error)
+
+
+def _open_after(
+    raw: RawOperations,
+    tx_id: pa.Array,
+    csn: pa.Array,
+    unit: Longs,
+    bad: dict[int, Problem],
+    state: TransactionState,
+) -> TransactionState:
+    """Return the state after messages whose last one may leave a transaction open."""
+    last_unit = int(unit[-1]) if len(unit) else 0
+    inherited = last_unit == 0 and state.broken
+    if inherited or any(m >= 0 and unit[m] == last_unit for m in bad):
+        # What is open in a broken unit has no meaning: it is left out to its end.
+        return TransactionState(broken=True, id_length=state.id_length)
+    mine = np.flatnonzero(unit[raw.message] == last_unit) if len(raw.message) else raw.message
+    if not len(mine):
+        return state
+    last = int(mine[-1])
+    return replace(state, tx_id=tx_id[last].as_py(), csn=csn[last].as_py(), broken=False)
+
+
+_LOST = "Was a message lost, or published again after a restart?"
+Note = Callable[[int, TransactionError], None]
+
+
+def check_segments(
+    raw: RawOperations, opens: Mask, unreadable: Longs, state: TransactionState, note: Note
+) -> int:
+    """Note the messages whose segment does not follow the one before; return the last segment of what is open at the end, 0 for none.
+
+    ``opens`` marks the operations that begin a transaction, ``unreadable`` are messages that may have any operations; ``note`` takes
+    a message, -1 for the one before all, and its error.
+    """
+    segments, message = raw.segments, raw.message
+    if segments is None or not len(segments):
+        return 0 if len(unreadable) else state.segment
+    before = np.append(state.segment, segments[:-1])
+    ended = _ended(raw.tx_ind, len(segments))
+    open_before = np.append(state.segment > 0, ~ended[:-1]) & (before > 0)
+    first = np.append(True, message[1:] != message[:-1])
+    expected = np.where(opens, 1, before + 1)
+    wrong = first & (segments > 0) & (segments != expected) & (opens | (before > 0))
+    unended = first & opens & open_before
+    last = np.append(-1, message[:-1])
+    for row in np.flatnonzero(wrong | unended).tolist():
+        if ((unreadable >= last[row]) & (unreadable < message[row])).any():
+            continue  # what is missing may be in it
+        if unended[row]:
+            note(int(last[row]), not_ended())
+        if wrong[row]:
+            note(
+                int(message[row]), _out_of_order(raw, row, int(before[row]), opens=bool(opens[row]))
+            )
+    if ended[-1] or (len(unreadable) and unreadable[-1] > message[-1]):
+        return 0
+    return int(segments[-1])
+
+
+def not_ended() -> TransactionError:
+    """Return the error of a transaction whose last segment has not come before the next transaction."""
+    problem = "the transaction before has not ended where the next one begins"
+    return TransactionError(problem, hint=_LOST)
+
+
+def unended(state: TransactionState) -> Problem | None:
+    """Return the problem of a transaction whose last segment has not come at the end of the input."""
+    if not state.segment or state.broken:
+        return None
+    problem = f"transaction {state.tx_id} has not ended at the end of the input: segment {state.segment} is not its last one"
+    return Problem(-1, TransactionError(problem, hint="Capture its other messages with it"))
+
+
+def _ended(marks: Octets | None, count: int) -> Mask:
+    return np.zeros(count, bool) if marks is None else np.isin(marks, (END, WHOLE))
+
+
+def _out_of_order(raw: RawOperations, row: int, before: int, *, opens: bool) -> TransactionError:
+    assert raw.segments is not None
+    own, name = int(raw.segments[row]), raw.seq_id[row].as_py()
+    if opens:
+        problem = f"transaction {name} begins with segment {own}"
+    else:
+        problem = f"segment {own} follows segment {before} of transaction {name}"
+    return TransactionError(problem, hint=_LOST)

@@ -1,0 +1,434 @@
+"""Transactions known by their ids alone: operations that follow one another and have one sequence id are a transaction.
+
+Such messages have no begin, and an end only where the format has a mark for it: a transaction has ended when another id follows, or at the end of the
+input. So its last operation is held until then, see ``messages/transactions/remaining.py``. A message that cannot be read may belong to the
+transaction before it or to the one after it: unless its ids can be read, both are in its unit.
+
+Indicators of transactions of which some operations are not captured (decision 0020).
+
+The indicators of what remains are worked out anew. Where a transaction continues in later messages, its last captured operation is
+held until it is known whether another one follows: at most one operation is held, however long the transaction is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.rows import text_view
+from trailgate.errors import TransactionError
+from trailgate.messages import kernels
+from trailgate.messages.bounds import (
+    NO_NUMBER,
+    LastMessage,
+    Problem,
+    RawOperations,
+    Transactions,
+    TransactionState,
+    UnitMarks,
+    begins_again,
+    check_lengths,
+    check_segments,
+    kept_operations,
+    last_message,
+    not_ended,
+    note,
+)
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, indicators
+
+ENDED: Final = 0  # nothing is open
+_LETTERS: Final = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
+UNKNOWN: Final = 1  # it cannot be known what is open
+Last = str | int  # the id of the transaction that is open, ENDED or UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What is known of the messages after some: the id of the next operation, and which ones they may bring parts of.
+
+    ``awaiting`` marks the messages of whose operations parts may come, None: there are none.
+    """
+
+    following: str | None = None
+    awaiting: Mask | None = None
+
+    def of_first(self, count: int) -> Later:
+        """Return what is known where these are the first of the messages."""
+        awaiting = None if self.awaiting is None else self.awaiting[:count]
+        return Later(self.following, awaiting)
+
+
+NOTHING_LATER: Final = Later()
+
+
+def chain_by_id(
+    raw: RawOperations,
+    messages: int,
+    problems: Iterable[Problem],
+    state: TransactionState,
+    *,
+    operation_ids: bool = False,
+    later: Later = NOTHING_LATER,
+) -> Transactions:
+    """Return the operations' transactions; problems found are added to those of the parser.
+
+    ``raw.seq_id`` is the transaction's: each operation gets it with its number in the transaction, from 0 on. With ``operation_ids`` it is the
+    operation's own, and ``raw.tx_id`` shows which transaction it belongs to.
+    """
+    ids = raw.tx_id if operation_ids else raw.seq_id
+    bad = {problem.message: problem for problem in problems}
+    unreadable = [bad[message] for message in sorted(bad)]
+    length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
+    walk = _walk(raw, ids, messages, unreadable, state)
+    unknown = np.array([m for m in sorted(bad) if bad[m].ids != ()], np.int64)
+    segment = _check_segments(raw, walk, unknown, bad, state)
+    known = _follow(raw, walk, unknown, bad, state)
+    if later.following is not None and isinstance(walk.last, str) and walk.last != later.following:
+        if segment:
+            note(bad, int(raw.message[-1]) if len(raw.message) else -1, not_ended())
+        walk.end()
+    letters, ordinals = np.empty(len(walk.opens), np.uint8), np.empty(len(walk.opens), np.int64)
+    count = kernels.number_operations(
+        walk.opens, walk.closes, state.count, _LETTERS, letters, ordinals
+    )
+    awaiting = np.zeros(messages, bool) if later.awaiting is None else later.awaiting
+    marks = _marks(raw, walk, awaiting, unreadable, is_open=state.is_open)
+    csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
+    open_now = replace(state, id_length=length, count=count, segment=segment, last=known)
+    after = _after(walk, marks, bad, open_now)
+    if operation_ids and after.tx_id is not None and len(csn):
+        after = replace(after, csn=csn[-1].as_py())
+    elif operation_ids and after.tx_id is not None:
+        after = replace(after, csn=state.csn)
+    return Transactions(
+        tx_ind=letters,
+        tx_id=raw.tx_id,
+        csn=csn,
+        kept=kept_operations(raw, bad),
+        marks=marks,
+        problems=tuple(bad[m] for m in sorted(bad)),
+        state=after,
+        ordinals=None if operation_ids else ordinals,
+        ended_before=state.is_open and walk.begins,
+    )
+
+
+def _check_segments(
+    raw: RawOperations,
+    walk: _Walk,
+    unknown: Longs,
+    bad: dict[int, Problem],
+    state: TransactionState,
+) -> int:
+    """Note the messages that are out of order, and return the last segment of what is open."""
+
+    def noted(message: int, error: TransactionError) -> None:
+        note(bad, message, error)
+
+    return check_segments(raw, walk.opens, unknown, state, noted)
+
+
+def _follow(
+    raw: RawOperations,
+    walk: _Walk,
+    unknown: Longs,
+    bad: dict[int, Problem],
+    state: TransactionState,
+) -> LastMessage | None:
+    """Begin a transaction where one begins again, and note messages before which one is missing; return the last one.
+
+    ``unknown`` are messages that may have any operations: what is on either side of one is not compared.
+    """
+    found = raw.borders
+    if found is None or not len(found.rows):
+        return None if len(unknown) else state.last
+    rows, last = found.rows, state.last if state.tx_id is not None else None
+    own = np.cumsum(walk.opens)[rows]
+    began = NO_NUMBER if last is None else last.began
+    apart = _continue_after(raw, walk.opens, rows, unknown)
+    for at, row in enumerate(rows.tolist()):
+        if apart[at]:
+            began = NO_NUMBER
+            continue
+        if own[at] != (own[at - 1] if at else 0):
+            began = int(found.numbers[at])
+        if walk.opens[row] or (row and raw.message[row] == raw.message[row - 1]):
+            continue
+        before = last
+        if row:
+            first = bool(walk.opens[row - 1])
+            number, digest = int(found.numbers[at - 1]), int(found.digests[at - 1])
+            before = LastMessage(number, digest, first, began)
+        after = LastMessage(
+            int(found.numbers[at]), int(found.digests[at]), first=False, began=began
+        )
+        try:
+            again = before is not None and begins_again(found.content, before, after)
+        except TransactionError as error:
+            note(bad, int(raw.message[row]), error)
+            continue
+        if again:
+            walk.begin_again(row)
+            began = after.number
+    after_all = len(unknown) and unknown[-1] > raw.message[-1]
+    return None if after_all else last_message(found, walk.opens, began)
+
+
+def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs) -> Mask:
+    """Return which of the rows are the first after an unknown message, and continue what may have begun in it."""
+    places = np.searchsorted(unknown, raw.message[rows])
+    found: Mask = places > np.append(0, places[:-1])
+    own = np.cumsum(opens)
+    for at in np.flatnonzero(found).tolist():
+        first = int(np.searchsorted(raw.message, unknown[places[at] - 1]))
+        found[at] = not opens[first] and own[first] == own[rows[at]]
+    return found
+
+
+def _marks(
+    raw: RawOperations,
+    walk: _Walk,
+    awaiting: Mask,
+    unreadable: Sequence[Problem],
+    *,
+    is_open: bool,
+) -> UnitMarks:
+    """Return the units: a message that opens a transaction, or follows an end, begins one."""
+    bad, starts = np.zeros_like(awaiting), np.zeros_like(awaiting)
+    bad[[problem.message for problem in unreadable]] = True
+    closed = kernels.mark_units(
+        raw.message, walk.opens, walk.ends, bad, awaiting, is_open, walk.opened, starts
+    )
+    return UnitMarks(walk.opened, starts, bool(closed))
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Which operations open and close a transaction, and which unreadable messages open one.
+
+    ``ends`` are the operations that are marked as the end of one. ``begins``: the first one of all opens one, so that what was open before has ended. ``last`` is what is open at the end. ``bad_last``: an
+    unreadable message follows the last operation.
+    """
+
+    opens: Mask
+    closes: Mask
+    ends: Mask
+    opened: Mask
+    begins: bool
+    last: Last
+    bad_last: bool = False
+
+    def begin_again(self, row: int) -> None:
+        """Note that a transaction begins with an operation that has the id of the one before."""
+        self.opens[row] = True
+        if row:
+            self.closes[row - 1] = True
+        else:
+            self.begins = True
+
+    def end(self) -> None:
+        """Note that what is open at the end has ended."""
+        if len(self.closes):
+            self.closes[-1] |= not self.bad_last
+        else:
+            self.begins = True
+        self.last = ENDED
+
+
+def _walk(
+    raw: RawOperations,
+    own: pa.Array,
+    messages: int,
+    unreadable: Sequence[Problem],
+    state: TransactionState,
+) -> _Walk:
+    count = len(raw.message)
+    ends = np.zeros(count, bool)
+    if raw.tx_ind is not None:
+        ends = np.isin(raw.tx_ind, (END, WHOLE))
+    before: Last = state.tx_id or (UNKNOWN if state.broken else ENDED)
+    opens = np.zeros(count, bool)
+    kernels.find_changes(*text_view(own)[::-1], ends, opens)
+    if count:
+        opens[0] = _differs(before, own[0].as_py())
+    closes = ends.copy()
+    closes[:-1] |= opens[1:]
+    begins = bool(count and opens[0])
+    last: Last = before if not count else ENDED if ends[-1] else str(own[-1].as_py())
+    walk = _Walk(opens, closes, ends, np.zeros(messages, bool), begins, last)
+    rows = np.searchsorted(raw.message, [problem.message for problem in unreadable])
+    for row, group in groupby(zip(rows.tolist(), unreadable, strict=True), lambda pair: pair[0]):
+        last = before if not row else ENDED if ends[row - 1] else str(own[row - 1].as_py())
+        begun, last = _around(walk, last, [problem for _, problem in group])
+        if not row:
+            walk.begins = begun
+        else:
+            closes[row - 1] = ends[row - 1] | begun
+        if row < count:
+            opens[row] = _differs(last, own[row].as_py())
+        else:
+            walk.last, walk.bad_last = last, True
+    return walk
+
+
+def _around(walk: _Walk, last: Last, unreadable: Sequence[Problem]) -> tuple[bool, Last]:
+    """Note which of these messages, which follow one another, open a transaction.
+
+    Returns whether the first one does, and what is open after them.
+    """
+    for problem in unreadable:
+        if problem.ids:
+            walk.opened[problem.message] = _differs(last, problem.ids[0])
+            last = problem.ids[-1]
+        elif problem.ids is None:
+            last = UNKNOWN
+    return bool(walk.opened[unreadable[0].message]), last
+
+
+def _differs(last: Last, own: str) -> bool:
+    """Return whether an operation begins a transaction; where it cannot be known it is said to continue one."""
+    return last not in (UNKNOWN, own)
+
+
+def _first_ids(ids: pa.Array, opens: Mask, before: str | None) -> pa.Array:
+    """Return for each operation the id of its transaction's first one; ``before`` is that of the open one."""
+    if not len(opens):
+        return ids
+    begin = np.maximum.accumulate(np.where(opens, np.arange(len(opens)), -1))
+    found = ids.take(pa.array(np.maximum(begin, 0)))
+    if begin[0] >= 0 or before is None:
+        return found
+    return pc.if_else(pa.array(begin < 0), before, found)
+
+
+def _after(
+    walk: _Walk,
+    marks: UnitMarks,
+    bad: dict[int, Problem],
+    state: TransactionState,
+) -> TransactionState:
+    """Return the state after the messages; the unit that is open is broken where one of its messages is bad."""
+    if walk.last == ENDED:
+        return TransactionState(id_length=state.id_length)
+    unit = np.cumsum(marks.starts)
+    last_unit = int(unit[-1]) if len(unit) else 0
+    broken = last_unit == 0 and state.broken
+    broken |= any(m >= 0 and unit[m] == last_unit for m in bad)
+    known = walk.last if isinstance(walk.last, str) else None
+    return replace(state, tx_id=known, csn=known, broken=broken)
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What is captured of a batch: per operation whether it is, and its indicator.
+
+    ``released`` was held, and comes before all others. ``held_row`` is the operation that is held now, -1 none; it is not among
+    the captured ones. ``held_first``: it is the first captured one of its transaction. ``state`` has what was held before
+    and is held on.
+    """
+
+    captured: Mask
+    tx_ind: Octets
+    state: TransactionState
+    released: ChangeBlock | None = None
+    held_row: int = -1
+    held_first: bool = False
+
+
+def remaining(
+    raw: RawOperations, done: Transactions, state: TransactionState, *, hold: bool
+) -> Remaining:
+    """Return what is captured: the operations that have a block, in transactions that are not left out.
+
+    ``hold`` is whether the last operation of a transaction that stays open is held.
+    """
+    captured = np.zeros(len(raw.message), bool)
+    for block in raw.blocks:
+        captured[block.order] = True
+    if not hold and raw.excluded is None and captured.all():
+        return Remaining(done.kept, done.tx_ind, done.state)
+    if raw.excluded is None and len(captured) and captured.all() and done.kept.all():
+        return _every(done, state)
+    opens = (done.tx_ind == BEGIN) | (done.tx_ind == WHOLE)
+    closes = (done.tx_ind == END) | (done.tx_ind == WHOLE)
+    begins = opens.copy()
+    begins[1:] |= closes[
+        :-1
+    ]  # what follows an end in a broken unit belongs to no transaction before it
+    number = np.cumsum(begins)  # 0 is the transaction that was open before
+    left_out = _left_out(raw, opens, state)
+    captured &= done.kept & ~left_out
+    rows = np.flatnonzero(captured)
+    own = number[rows]
+    first, last = np.ones(len(rows), bool), np.ones(len(rows), bool)
+    first[1:] = last[:-1] = own[1:] != own[:-1]
+    ended = np.zeros(len(number) + 1, bool)
+    ended[0] = done.ended_before
+    ended[number[closes]] = True
+    last &= ended[own]
+    held, released = state.held, None
+    if held is not None:
+        continued = bool(len(own)) and own[0] == 0 and not done.ended_before
+        if continued:
+            first[0] = False
+        if continued or ended[0]:
+            released, held = held.released(last=not continued), None
+    if done.state.tx_id is None or done.state.broken or number[-1:].any():
+        held = None  # its transaction has ended, or its unit is broken
+    tx_ind = done.tx_ind.copy()
+    tx_ind[rows] = indicators(first, last)
+    after = replace(
+        done.state,
+        held=held,
+        excluded=_excluded_after(raw, opens, state),
+    )
+    stays = after.tx_id is not None and not after.broken
+    open_now = hold and stays and len(own) > 0 and own[-1] == number[-1]
+    if not open_now or last[-1]:
+        return Remaining(captured, tx_ind, after, released)
+    captured[rows[-1]] = False
+    return Remaining(captured, tx_ind, after, released, int(rows[-1]), bool(first[-1]))
+
+
+def _every(done: Transactions, state: TransactionState) -> Remaining:
+    """Return what ``remaining`` does where all operations are captured, and the last one may be held."""
+    letters, held, released = done.tx_ind, state.held, None
+    continued = int(letters[0]) in (MIDDLE, END) and not done.ended_before
+    if held is not None:
+        released = held.released(last=not continued)
+    elif continued:  # what was before it is not captured
+        letters = letters.copy()
+        letters[0] = BEGIN if letters[0] == MIDDLE else WHOLE
+    captured = np.ones(len(letters), bool)
+    after = replace(done.state, held=None, excluded=False)
+    last = int(letters[-1])
+    if last in (END, WHOLE) or after.tx_id is None or after.broken:
+        return Remaining(captured, letters, after, released)
+    captured[-1] = False
+    return Remaining(captured, letters, after, released, len(letters) - 1, last == BEGIN)
+
+
+def _left_out(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
+    """Return the operations of users and transactions that are left out; what has no name has that of its first operation."""
+    count = len(raw.message)
+    if raw.excluded is None:
+        return np.zeros(count, bool)
+    begin: Longs = np.maximum.accumulate(np.where(opens, np.arange(count), -1))
+    of_transaction = np.where(begin >= 0, raw.excluded[begin] == 1, state.excluded)
+    found: Mask = (raw.excluded == 1) | ((raw.excluded < 0) & of_transaction)
+    return found
+
+
+def _excluded_after(raw: RawOperations, opens: Mask, state: TransactionState) -> bool:
+    """Return whether the last transaction's first operation is left out."""
+    begun = np.flatnonzero(opens)
+    if raw.excluded is None or not len(begun):
+        return state.excluded
+    return bool(raw.excluded[begun[-1]] == 1)

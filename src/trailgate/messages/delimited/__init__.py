@@ -1,1 +1,0 @@
-"""Delimited messages: fields, values and images."""

@@ -1,1 +1,0 @@
-"""Delimited event publications, read by the delimited engine and written."""

@@ -1,1 +1,0 @@
-"""XML publications: messages to operations, and operations to messages."""

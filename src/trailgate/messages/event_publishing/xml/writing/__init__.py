@@ -1,1 +1,0 @@
-"""Operations to XML publications."""

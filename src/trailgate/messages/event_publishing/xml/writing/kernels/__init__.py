@@ -1,1 +1,0 @@
-"""Compiled loops that write publications."""

@@ -1,1 +1,0 @@
-"""Extract parameter files: which operations are captured, and what of them."""

@@ -1,0 +1,637 @@
+"""Extract's parameters that are not obeyed: those that change nothing about the data, and those that would.
+
+The options of a TABLE statement.
+
+The options of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE.
+
+Extract parameter files read: what is obeyed, what changes nothing, and what is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquoted
+from trailgate.errors import OptionError, Where, did_you_mean, nearest
+from trailgate.expressions.parser import parse_condition, parse_value
+from trailgate.expressions.values import Surroundings
+from trailgate.messages.selection import ALL, CaptureRules, Condition, TableRule, Token
+from trailgate.model.table_patterns import NAME_PART
+
+
+class LogOption(NamedTuple):
+    """An option of TRANLOGOPTIONS: the member it adds to, or why it changes nothing."""
+
+    takes_value: bool
+    member: str = ""
+    reason: str = ""
+
+
+TRANSACTION_LOG: Final[Mapping[str, LogOption]] = MappingProxyType(
+    {
+        "EXCLUDEUSER": LogOption(True, "users"),
+        "EXCLUDETRANS": LogOption(True, "transactions"),
+        "VAMCOMPATIBILITY": LogOption(True, reason="there is one kind of capture only"),
+        "GETMETADATAFROMVAM": LogOption(False, reason="metadata always come from the properties"),
+    }
+)
+
+_NO_DATABASE: Final = "no database is read"
+_NO_LOG: Final = "there is no transaction log"
+_NOT_SENT: Final = "nothing is sent to another machine"
+_SUMMARY: Final = "the run prints its own summary"
+_NO_WAIT: Final = "a run reads the messages that are there, and ends"
+_MEMORY: Final = "memory is bounded by itself"
+
+NOTED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ALLOWDUPTARGETMAP": "an operation is always written once",
+        "CACHEMGR": _MEMORY,
+        "CHECKPOINTSECS": "what is published is the checkpoint",
+        "COMMENT": "a comment",
+        "DBOPTIONS": _NO_DATABASE,
+        "DDL": "messages carry no DDL",
+        "DDLOPTIONS": "messages carry no DDL",
+        "DISCARDFILE": "bad messages are quarantined by --on-error",
+        "DISCARDROLLOVER": "bad messages are quarantined by --on-error",
+        "DYNAMICRESOLUTION": _NO_DATABASE,
+        "EOFDELAY": _NO_WAIT,
+        "EOFDELAYCSECS": _NO_WAIT,
+        "FETCHOPTIONS": _NO_DATABASE,
+        "FLUSHCSECS": "files are published whole",
+        "FLUSHSECS": "files are published whole",
+        "GETAPPLOPS": "every user's operations are captured",
+        "GETREPLICATES": "every user's operations are captured",
+        "LIST": _SUMMARY,
+        "LOGALLSUPCOLS": _NO_LOG,
+        "NOALLOWDUPTARGETMAP": "an operation is always written once",
+        "NODISCARDFILE": "bad messages are quarantined by --on-error",
+        "NODYNAMICRESOLUTION": _NO_DATABASE,
+        "NOLIST": _SUMMARY,
+        "NOTCPSOURCETIMER": _NOT_SENT,
+        "NUMFILES": _MEMORY,
+        "PASSTHRU": "no trail is read",
+        "NOPASSTHRU": "no trail is read",
+        "REPORT": _SUMMARY,
+        "REPORTCOUNT": _SUMMARY,
+        "REPORTROLLOVER": _SUMMARY,
+        "RMTHOST": _NOT_SENT,
+        "RMTHOSTOPTIONS": _NOT_SENT,
+        "SEQUENCE": "messages carry no sequences",
+        "SOURCEDB": _NO_DATABASE,
+        "STATOPTIONS": _SUMMARY,
+        "TCPSOURCETIMER": _NOT_SENT,
+        "THREADOPTIONS": _NO_LOG,
+        "TRACE": _SUMMARY,
+        "TRACE2": _SUMMARY,
+        "USEANSISQLQUOTES": "it is always so",
+        "USERID": _NO_DATABASE,
+        "USERIDALIAS": _NO_DATABASE,
+        "WARNLONGTRANS": _SUMMARY,
+        "WILDCARDRESOLVE": "wildcards are resolved when the run begins",
+    }
+)
+
+_INCLUDED: Final = "write the lines that it stands for into this file"
+_AS_IS: Final = "text is captured as it is"
+_OTHER_FORMAT: Final = "a trail is written, and no other format"
+REFUSED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "BEGIN": "all messages are captured",
+        "CHARSET": "messages are UTF-8",
+        "COLMATCH": "columns are not mapped while messages are captured",
+        "CUSEREXIT": "there are no user exits",
+        "DECRYPTTRAIL": "no trail is read",
+        "ENCRYPTTRAIL": "the trail would not be encrypted: keep it on an encrypted disk",
+        "END": "all messages are captured",
+        "EXCLUDETAG": "messages carry no tags",
+        "EXCLUDEWILDCARDOBJECTSONLY": "TABLEEXCLUDE holds for all tables",
+        "FORMATASCII": _OTHER_FORMAT,
+        "FORMATSQL": _OTHER_FORMAT,
+        "FORMATXML": _OTHER_FORMAT,
+        "IGNOREAPPLOPS": "messages do not state who wrote them: EXCLUDEUSER leaves a user out",
+        "IGNOREREPLICATES": "messages do not state who wrote them: EXCLUDEUSER leaves a user out",
+        "INCLUDE": _INCLUDED,
+        "MACRO": _INCLUDED,
+        "MAP": "it belongs to Replicat: write TABLE",
+        "NOUSEANSISQLQUOTES": "literals are in single quotes, names in double quotes",
+        "OBEY": _INCLUDED,
+        "REPLACEBADCHAR": "text that is not UTF-8 is an error of its message",
+        "SOURCEISTABLE": "no database is read",
+        "SQLEXEC": "no database is read",
+        "TARGETDEFS": "columns are not mapped while messages are captured",
+        "TRIMSPACES": _AS_IS,
+        "NOTRIMSPACES": _AS_IS,
+    }
+)
+
+
+LETTERS: Final = {"INSERT": "I", "UPDATE": "U", "DELETE": "D"}
+NAMES: Final = re.compile(r"\"(?:[^\"]|\"\")+\"|[^\s,\"]+")
+TOKEN: Final = re.compile(r"(\"[^\"]+\"|'[^']+'|[^\s=]+)\s*=\s*(.*)", re.DOTALL)
+_LIMIT: Final = re.compile(r"(ON|IGNORE)\s+(INSERT|UPDATE|DELETE)S?", re.IGNORECASE)
+
+
+class Refused(NamedTuple):
+    """An option that is not obeyed, and why."""
+
+    text: str
+    reason: str
+
+
+def read_table(statement: Statement, rule: TableRule, text: str) -> tuple[TableRule, list[Refused]]:
+    """Return a rule with the options of a statement, and those that are not obeyed."""
+    refused = []
+    for clause in statement.clauses(text):
+        read = CLAUSES.get(clause.name)
+        if read is None:
+            reason = REASONS.get(clause.name) or _unknown(clause.name)
+            refused.append(Refused(clause.text, reason))
+            continue
+        if not clause.argument:
+            raise statement.error(f"expected parentheses after {clause.name}")
+        try:
+            rule = read(rule, clause, statement)
+        except OptionError as error:
+            raise error.located(line=statement.line, field=clause.name) from None
+    if rule.columns and rule.without:
+        raise statement.error("COLS and COLSEXCEPT are given together")
+    return rule, refused
+
+
+def _unknown(name: str) -> str:
+    return f"unknown option. {did_you_mean(name, (*CLAUSES, *REASONS))}".strip()
+
+
+def _names(member: str) -> Callable[[TableRule, Clause, Statement], TableRule]:
+    """Return what reads the names of columns."""
+
+    def read(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
+        if getattr(rule, member):
+            raise statement.error(f"{clause.name} is given twice")
+        argument = clause.argument or ""
+        names = tuple(unquoted(name) for name in NAMES.findall(argument))
+        if not names or NAMES.sub("", argument).strip(" \t,"):
+            raise statement.error(f"expected names of columns, found {argument!r}")
+        changes: Mapping[str, Any] = {member: names}
+        return replace(rule, **changes)
+
+    return read
+
+
+def _condition(rule: TableRule, clause: Clause, _: Statement) -> TableRule:
+    """Return the rule with a FILTER or WHERE; FILTER may limit itself to some operations."""
+    limits, words = "", list(parts(clause.argument or ""))
+    ignored = ""
+    while clause.name == "FILTER" and len(words) > 1 and (found := _LIMIT.fullmatch(words[0])):
+        letter = LETTERS[found[2].upper()]
+        limits += letter if found[1].upper() == "ON" else ""
+        ignored += letter if found[1].upper() == "IGNORE" else ""
+        words.pop(0)
+    applied = "".join(one for one in limits or "IUD" if one not in ignored)
+    condition = Condition(clause.name, parse_condition(", ".join(words)), applied)
+    return replace(rule, conditions=(*rule.conditions, condition))
+
+
+def _tokens(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
+    tokens = list(rule.tokens)
+    for part in parts(clause.argument or ""):
+        found = TOKEN.fullmatch(part)
+        if found is None:
+            raise statement.error(f"expected NAME = value in TOKENS, found {part!r}")
+        name = unquoted(found[1])
+        if name in {token.name for token in tokens}:
+            raise statement.error(f"the token {name} is given twice")
+        tokens.append(Token(name, parse_value(found[2])))
+    return replace(rule, tokens=tuple(tokens))
+
+
+CLAUSES: Final[Mapping[str, Callable[[TableRule, Clause, Statement], TableRule]]] = (
+    MappingProxyType(
+        {
+            "KEYCOLS": _names("key"),
+            "COLS": _names("columns"),
+            "COLSEXCEPT": _names("without"),
+            "FILTER": _condition,
+            "WHERE": _condition,
+            "TOKENS": _tokens,
+        }
+    )
+)
+
+_MAPPED_LATER: Final = "columns are not mapped while messages are captured"
+_NO_SQL: Final = "no database is read"
+REASONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "COLMAP": _MAPPED_LATER,
+        "TARGET": _MAPPED_LATER,
+        "TARGETDEF": _MAPPED_LATER,
+        "DEF": "the properties file names the definitions",
+        "SQLEXEC": _NO_SQL,
+        "SQLPREDICATE": _NO_SQL,
+        "FETCHCOLS": _NO_SQL,
+        "FETCHCOLSEXCEPT": _NO_SQL,
+        "FETCHMODCOLS": _NO_SQL,
+        "FETCHMODCOLSEXCEPT": _NO_SQL,
+        "FETCHBEFOREFILTER": _NO_SQL,
+        "GETBEFORECOLS": "GETUPDATEBEFORES gives the before values",
+        "EXITPARAM": "there are no user exits",
+        "EVENTACTIONS": "there are no events",
+        "CHARSET": "messages are UTF-8",
+        "COLCHARSET": "messages are UTF-8",
+        "TRIMSPACES": "text is captured as it is",
+        "NOTRIMSPACES": "text is captured as it is",
+        "REPLACEBADCHAR": "text that is not UTF-8 is an error of its message",
+    }
+)
+
+
+MEGABYTE: Final = 1_000_000
+Remarks = list[tuple[str, str]]
+
+
+class TrailOption(NamedTuple):
+    """How an option is written, and what it sets; else why it changes nothing (noted) or is refused."""
+
+    pattern: re.Pattern[str]
+    member: str = ""
+    convert: Callable[[str], Any] = str
+    noted: str = ""
+    refused: str = ""
+
+
+def _row(
+    pattern: str, member: str = "", convert: Callable[[str], Any] = str, **reasons: str
+) -> TrailOption:
+    return TrailOption(re.compile(pattern, re.IGNORECASE), member, convert, **reasons)
+
+
+OPTIONS: Final = (
+    _row(r"FORMAT\s+RELEASE\s+([\d.]+)", "format_release"),
+    _row(r"MEGABYTES\s+(\d+)", "max_bytes", lambda text: int(text) * MEGABYTE),
+    _row(
+        r"TRAILBYTEORDER\s+(BIGENDIAN|LITTLEENDIAN)",
+        "byte_order",
+        lambda text: text.upper().removesuffix("ENDIAN").lower(),
+    ),
+    _row(r"MAXFILES\s+\d+", noted="as many files are written as there are data"),
+    _row(r"APPEND\b", noted="a run always adds to the trail"),
+    _row(r"OBJECTDEFS\b", noted="files of release 12.2 and later always define their tables"),
+    _row(r"PURGE\b", refused="earlier files are kept: remove them yourself"),
+    _row(r"NO_OBJECTDEFS\b", refused="files of release 12.2 and later define their tables"),
+)
+
+
+def read_trail_options(statement: Statement, text: str) -> tuple[dict[str, Any], Remarks, Remarks]:
+    """Return what the options set, those that change nothing, and those that are refused."""
+    members: dict[str, Any] = {}
+    noted: Remarks = []
+    refused: Remarks = []
+    while text := text.strip(" \t,"):
+        for option in OPTIONS:
+            found = option.pattern.match(text)
+            if found is not None:
+                break
+        else:
+            refused.append((text, f"unknown option of {statement.keyword}"))
+            break
+        if option.member:
+            members[option.member] = option.convert(found[1])
+        elif option.noted:
+            noted.append((found[0], option.noted))
+        else:
+            refused.append((found[0], option.refused))
+        text = text[found.end() :]
+    return members, noted, refused
+
+
+_PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
+_SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
+_UNKNOWN_OPTION: Final = "unknown option"
+_LETTERS: Final = {"INSERTS": "I", "UPDATES": "U", "DELETES": "D", "TRUNCATES": "T"}
+
+
+class Remark(NamedTuple):
+    """A parameter or option that has no effect here: its line, its text and the reason."""
+
+    line: int
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractParameters:
+    """The parameters of a file that have an effect here, and those that have none.
+
+    ``unused`` are those that change nothing about the data; ``ignored`` would, and were let through by ``ignore_unsupported``.
+    """
+
+    group: str
+    properties_path: str
+    trail: str | None = None
+    sourcedefs: str | None = None
+    tables: tuple[TableRule, ...] = ()
+    excluded: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    transactions: tuple[str, ...] = ()
+    compress_updates: bool = True
+    update_befores: bool = False
+    compress_deletes: bool = True
+    format_release: str | None = None
+    byte_order: str | None = None
+    update_format: str | None = None
+    max_bytes: int | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+    unused: tuple[Remark, ...] = ()
+    ignored: tuple[Remark, ...] = ()
+
+    @property
+    def rules(self) -> CaptureRules:
+        """Return the capture rules; without a TABLE row all tables are captured."""
+        return CaptureRules(
+            compress_updates=self.compress_updates,
+            update_befores=self.update_befores,
+            compress_deletes=self.compress_deletes,
+            tables=self.tables or (ALL,),
+            excluded=self.excluded,
+            users=self.users,
+            transactions=self.transactions,
+            surroundings=Surroundings(group=self.group, variables=self.environment),
+        )
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What is known so far; ``not_taken`` are the letters of operations that TABLE statements now ignore."""
+
+    parameters: ExtractParameters = ExtractParameters("", "")
+    not_taken: set[str] = field(default_factory=set)
+    unused: list[Remark] = field(default_factory=list)
+    refused: list[Remark] = field(default_factory=list)
+
+    def set(self, **members: Any) -> None:
+        self.parameters = replace(self.parameters, **members)
+
+    def add(self, member: str, *items: object) -> None:
+        self.set(**{member: (*getattr(self.parameters, member), *items)})
+
+    def note(self, statement: Statement, text: str, reason: str) -> None:
+        self.unused.append(Remark(statement.line, text, reason))
+
+    def refuse(self, statement: Statement, text: str, reason: str = _UNKNOWN_OPTION) -> None:
+        if text:
+            self.refused.append(Remark(statement.line, text, reason))
+
+
+def parse_extract(
+    text: str, source: str = "", *, ignore_unsupported: bool = False
+) -> ExtractParameters:
+    """Return the parameters of an Extract parameter file; raises OptionError with source and line.
+
+    capture properties §10. A parameter that would change which data are written, or how, and is not obeyed, is an error,
+    unless it is to be ignored.
+    """
+    draft = _Draft()
+    try:
+        for statement in statements(text):
+            handler = _HANDLERS.get(statement.keyword, _not_obeyed)
+            handler(draft, statement)
+        _check(draft.parameters)
+        if draft.refused and not ignore_unsupported:
+            raise _refusal(draft.refused)
+    except OptionError as error:
+        raise error.located(source=source or None) from None
+    return replace(draft.parameters, unused=tuple(draft.unused), ignored=tuple(draft.refused))
+
+
+def _refusal(refused: list[Remark]) -> OptionError:
+    first, others = refused[0], len(refused) - 1
+    problem = f"{first.text} is not obeyed: {first.reason}"
+    more = (
+        f" {others} more in this file {'is' if others == 1 else 'are'} not obeyed."
+        if others
+        else ""
+    )
+    hint = f"It would change what is captured.{more} Remove it, or capture without it: --ignore-unsupported (ignore_unsupported)"
+    keyword = re.split(r"[\s,;(]", first.text, maxsplit=1)[0]
+    return OptionError(problem, where=Where(line=first.line, field=keyword), hint=hint)
+
+
+def _check(parameters: ExtractParameters) -> None:
+    if not parameters.group:
+        raise OptionError("no EXTRACT parameter", hint="A file begins with EXTRACT group")
+    if not parameters.properties_path:
+        hint = "Write VAM library, PARAMS properties-file"
+        raise OptionError("no VAM parameter", hint=hint)
+
+
+def _once(statement: Statement, earlier: str | None, hint: str = "") -> None:
+    if earlier:
+        problem = f"{statement.keyword} is given twice"
+        raise statement.error(problem, hint or f"The first is {earlier}")
+
+
+def _extract(draft: _Draft, statement: Statement) -> None:
+    _once(statement, draft.parameters.group)
+    group, rest = statement.first("a group name")
+    draft.set(group=unquoted(group))
+    draft.refuse(statement, rest)
+
+
+def _vam(draft: _Draft, statement: Statement) -> None:
+    _once(statement, draft.parameters.properties_path)
+    _, after = statement.first("a library")
+    found = _PARAMS.match(after)
+    if found is None:
+        # OGG-00172: "no PARAMS section"
+        raise statement.error("expected PARAMS and a properties file after the library")
+    opened, items = found.groups()
+    if opened:
+        items, closed, _ = items.partition(")")
+        if not closed:
+            raise statement.error("no closing parenthesis after PARAMS")
+    path, rest = statement.first("a properties file in PARAMS", items.strip())
+    if not unquoted(path):
+        raise statement.error("expected a properties file in PARAMS")
+    draft.set(properties_path=unquoted(path))
+    draft.refuse(statement, rest, "only the first item of PARAMS is used")
+
+
+def _trail(draft: _Draft, statement: Statement) -> None:
+    """Take a trail or file; all of them are trails here, on this machine."""
+    hint = "A run writes one trail: give each a parameter file of its own"
+    _once(statement, draft.parameters.trail, hint)
+    path, rest = statement.first("a trail")
+    draft.set(trail=unquoted(path))
+    members, noted, refused = read_trail_options(statement, rest)
+    draft.set(**members)
+    for text, reason in noted:
+        draft.note(statement, text, reason)
+    for text, reason in refused:
+        draft.refuse(statement, text, reason)
+    if statement.keyword.startswith("RMT"):
+        draft.note(statement, statement.text, "the trail is written on this machine")
+    if statement.keyword.endswith("FILE"):
+        draft.note(statement, statement.text, "its files are numbered, as those of a trail are")
+
+
+def _table(draft: _Draft, statement: Statement) -> None:
+    pattern, rest = _pattern(statement)
+    ignored = "".join(one for one in _LETTERS.values() if one in draft.not_taken)
+    rule = TableRule(pattern, ignored, line=statement.line)
+    rule, refused = read_table(statement, rule, rest)
+    draft.add("tables", rule)
+    for option in refused:
+        draft.refuse(statement, option.text, option.reason)
+
+
+def _tableexclude(draft: _Draft, statement: Statement) -> None:
+    pattern, rest = _pattern(statement)
+    draft.add("excluded", pattern)
+    draft.refuse(statement, rest)
+
+
+def _pattern(statement: Statement) -> tuple[str, str]:
+    pattern, rest = statement.first("a table name")
+    parts = NAME_PART.findall(pattern)
+    if ".".join(parts) != pattern or (len(parts) < 2 and pattern != "*"):
+        raise statement.error(f"expected SCHEMA.TABLE after {statement.keyword}, found {pattern}")
+    return pattern, rest
+
+
+def _operations(letter: str, *, taken: bool) -> Callable[[_Draft, Statement], None]:
+    """Return what lets the TABLE statements that follow take operations, or not."""
+
+    def apply(draft: _Draft, statement: Statement) -> None:
+        (draft.not_taken.discard if taken else draft.not_taken.add)(letter)
+        draft.refuse(statement, statement.rest)
+
+    return apply
+
+
+def _switch(name: str, value: bool) -> Callable[[_Draft, Statement], None]:
+    """Return what sets a switch of the whole run.
+
+    In GoldenGate it would hold for the TABLE statements that follow, so one between them is refused.
+    """
+
+    def apply(draft: _Draft, statement: Statement) -> None:
+        if draft.parameters.tables and getattr(draft.parameters, name) != value:
+            line = draft.parameters.tables[0].line
+            problem = (
+                f"{statement.keyword} follows TABLE of line {line}, which it would not hold for"
+            )
+            raise statement.error(problem, "Write it before the first TABLE: it holds for all here")
+        draft.set(**{name: value})
+        draft.refuse(statement, statement.rest)
+
+    return apply
+
+
+def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, Statement], None]:
+    """Return what takes a parameter's word for a setting."""
+
+    def apply(draft: _Draft, statement: Statement) -> None:
+        word, rest = statement.first(f"one of {', '.join(words)}")
+        if word.upper() not in words:
+            raise statement.error(f"expected one of {', '.join(words)}, found {word}")
+        draft.set(**{name: words[word.upper()]})
+        draft.refuse(statement, rest)
+
+    return apply
+
+
+def _excludeuser(draft: _Draft, statement: Statement) -> None:
+    user, rest = statement.first("a user")
+    draft.add("users", unquoted(user))
+    draft.refuse(statement, rest)
+
+
+def _tranlogoptions(draft: _Draft, statement: Statement) -> None:
+    rest = statement.rest
+    if not rest:
+        raise statement.error("expected an option after TRANLOGOPTIONS")
+    while rest:
+        word, rest = statement.first("an option", rest)
+        row = TRANSACTION_LOG.get(word.upper())
+        if row is None:
+            draft.refuse(statement, f"TRANLOGOPTIONS {word} {rest}".strip(), _UNKNOWN_OPTION)
+            return
+        value = ""
+        if row.takes_value:
+            value, rest = statement.first(f"a value of {word}", rest)
+        if row.member:
+            draft.add(row.member, unquoted(value))
+        else:
+            draft.note(statement, f"TRANLOGOPTIONS {word} {value}".strip(), row.reason)
+
+
+def _sourcedefs(draft: _Draft, statement: Statement) -> None:
+    _once(statement, draft.parameters.sourcedefs)
+    path, rest = statement.first("a definitions file")
+    draft.set(sourcedefs=unquoted(path))
+    draft.refuse(statement, rest)
+
+
+def _setenv(draft: _Draft, statement: Statement) -> None:
+    found = _SETENV.search(statement.rest)
+    if found is None:
+        raise statement.error("expected (NAME = value) after SETENV")
+    draft.add("environment", (found[1], unquoted(found[2])))
+    draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) sees it")
+
+
+def _recovery(draft: _Draft, statement: Statement) -> None:
+    word, rest = statement.first("APPENDMODE or OVERWRITEMODE")
+    if word.upper() not in ("APPENDMODE", "OVERWRITEMODE"):
+        raise statement.error(f"expected APPENDMODE or OVERWRITEMODE, found {word}")
+    reason = "a run publishes whole files, so there is nothing to overwrite or to continue"
+    draft.note(statement, f"{statement.keyword} {word}", reason)
+    draft.refuse(statement, rest)
+
+
+def _not_obeyed(draft: _Draft, statement: Statement) -> None:
+    """Note a parameter that changes nothing about the data; refuse any other one."""
+    text = statement.text.rstrip("; \t")
+    if statement.keyword in NOTED:
+        draft.note(statement, text, NOTED[statement.keyword])
+        return
+    reason = REFUSED.get(statement.keyword)
+    if reason is None:
+        near = nearest(statement.keyword, (*_HANDLERS, *NOTED, *REFUSED), cutoff=0.8)
+        reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
+    draft.refuse(statement, text, reason)
+
+
+_HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingProxyType(
+    {
+        "EXTRACT": _extract,
+        "VAM": _vam,
+        "EXTTRAIL": _trail,
+        "EXTFILE": _trail,
+        "RMTTRAIL": _trail,
+        "RMTFILE": _trail,
+        "SOURCEDEFS": _sourcedefs,
+        "TABLE": _table,
+        "TABLEEXCLUDE": _tableexclude,
+        "EXCLUDEUSER": _excludeuser,
+        "TRANLOGOPTIONS": _tranlogoptions,
+        "RECOVERYOPTIONS": _recovery,
+        "SETENV": _setenv,
+        "COMPRESSUPDATES": _switch("compress_updates", True),
+        "NOCOMPRESSUPDATES": _switch("compress_updates", False),
+        "COMPRESSDELETES": _switch("compress_deletes", True),
+        "NOCOMPRESSDELETES": _switch("compress_deletes", False),
+        "GETUPDATEBEFORES": _switch("update_befores", True),
+        "IGNOREUPDATEBEFORES": _switch("update_befores", False),
+        "TRAILBYTEORDER": _word("byte_order", {"BIGENDIAN": "big", "LITTLEENDIAN": "little"}),
+        "UPDATERECORDFORMAT": _word("update_format", {"FULL": "full", "COMPACT": "compact"}),
+        **{f"GET{name}": _operations(letter, taken=True) for name, letter in _LETTERS.items()},
+        **{f"IGNORE{name}": _operations(letter, taken=False) for name, letter in _LETTERS.items()},
+    }
+)
+OBEYED: Final = frozenset(_HANDLERS)

@@ -1,1 +1,0 @@
-"""Fixed-width messages: options and layouts, cells, records, columns."""

@@ -1,1 +1,0 @@
-"""Operations as GoldenGate's JSON formatter writes them: read, and written."""

@@ -1,1 +1,0 @@
-"""JSON text: a compiled scanner of messages, what it finds, and how values are written."""

@@ -1,1 +1,0 @@
-"""The adapter's properties and parameter files, from bytes to typed options."""

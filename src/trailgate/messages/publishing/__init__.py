@@ -1,1 +1,0 @@
-"""What all writers of publications share: their options, and the messages that they make."""

@@ -1,1 +1,0 @@
-"""Operations of messages put into transactions, and what each carries."""

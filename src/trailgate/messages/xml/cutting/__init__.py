@@ -1,1 +1,0 @@
-"""Messages that are too long for memory, cut into their transactions."""

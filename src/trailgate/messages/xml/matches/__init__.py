@@ -1,1 +1,0 @@
-"""What rules find in messages, as users see it: which never match, and why."""

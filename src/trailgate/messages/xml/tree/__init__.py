@@ -1,1 +1,0 @@
-"""XML documents as trees, and rules applied to them: the general way."""

@@ -1,1 +1,0 @@
-"""Expressions of parameter files: text to trees, and trees over blocks of changes to columns."""

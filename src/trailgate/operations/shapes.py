@@ -1,0 +1,278 @@
+"""One table's changes in the columns of one definition, where a trail defines it more than once.
+
+Change blocks of one table to its typed shape: its own columns in their types, and what an operation adds.
+
+Which columns are returned of changes: of the operations table, or of one table in its types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.columnar.digits import short_position
+from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
+from trailgate.model.changes import (
+    ABSENT,
+    DELETE,
+    OPERATIONS_SCHEMA,
+    TYPED_FIELDS,
+    ChangeBatch,
+    ChangeBlock,
+    Image,
+)
+from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.types import Family
+from trailgate.operations.operations_table import (
+    commit_times,
+    image_of,
+    in_order,
+    letters,
+    to_operations,
+)
+from trailgate.operations.values import Convert, parser_for, typed_for
+
+HINT: Final = "Read the general shape, or from this position on by fromPosition"
+
+
+def in_columns_of(batch: ChangeBatch, table: Table) -> ChangeBatch:
+    """Return a table's changes in the columns of a definition; one that it lacks is missing.
+
+    Raises DefinitionError where a change has a column that the definition does not have, or has
+    of another type: the rows of a typed shape have one schema.
+    """
+    blocks = [
+        block if block.table.columns == table.columns else _moved(block, table)
+        for block in batch.blocks
+        if block.table.name.casefold() == table.name.casefold()
+    ]
+    return ChangeBatch(blocks, batch.rows)
+
+
+def _moved(block: ChangeBlock, table: Table) -> ChangeBlock:
+    known = {column.name.casefold(): i for i, column in enumerate(table.columns)}
+    places = []
+    for column in block.table.columns:
+        place = known.get(column.name.casefold())
+        if place is None or typed_for(column)[0] != typed_for(table.columns[place])[0]:
+            raise _changed(block, column, is_new=place is None)
+        places.append(place)
+    before, after = (_ordered(image, places, table) for image in (block.before, block.after))
+    return replace(block, table=table, before=before, after=after)
+
+
+def _ordered(image: Image, places: Sequence[int], table: Table) -> Image:
+    columns = [ABSENT] * len(table.columns)
+    for place, column in zip(places, image, strict=True):
+        columns[place] = column
+    return tuple(columns)
+
+
+def _changed(block: ChangeBlock, column: Column, *, is_new: bool) -> DefinitionError:
+    what = "is new" if is_new else "has another type"
+    position = block.position[0].as_py()
+    problem = f"the trail defines the table anew: column {column.name} {what} at {position}"
+    return DefinitionError(problem, where=Where(table=block.table.name), hint=HINT)
+
+
+_NAMES: Final = pa.list_(pa.string())
+_NO_NAME: Final = pa.array([], pa.string())
+
+
+class _TypedTable(NamedTuple):
+    """The typed shape of a table, and how each of its columns becomes one of that."""
+
+    schema: pa.Schema
+    columns: tuple[tuple[pa.DataType, Convert], ...]
+
+
+@lru_cache(TABLES)
+def _typed(table: Table) -> _TypedTable:
+    columns = tuple(map(typed_for, table.columns))
+    own = [
+        pa.field(column.name, kind)
+        for column, (kind, _) in zip(table.columns, columns, strict=True)
+    ]
+    return _TypedTable(pa.schema([*own, *TYPED_FIELDS]), columns)
+
+
+def typed_schema(table: Table) -> pa.Schema:
+    """Return the typed shape of a table: its columns, then ``_op_type`` and the others."""
+    return _typed(table).schema
+
+
+def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
+    """Return one table's operations in its typed shape, in the batch's order.
+
+    Values come from the after image, for deletes from the before image. Raises DecodeError for
+    a value that the typed shape cannot hold.
+    """
+    schema = typed_schema(table)
+    wanted = [
+        block
+        for block in batch.blocks
+        if len(block) and block.table.name.casefold() == table.name.casefold()
+    ]
+    if any(block.table.guessed for block in wanted):
+        raise DefinitionError(
+            f"the columns of table {table.name} are numbered, since nothing in the trail defines them",
+            hint="Read it without its types, or give definitions that name it",
+        )
+    for block in wanted:
+        if block.table is not table and typed_schema(block.table) != schema:
+            raise DefinitionError(
+                f"table {table.name} has other columns in the trail than in the definitions",
+                hint="Read it by the trail's own definition, or read operations instead of types",
+            )
+    parts = [_typed_of(block, schema) for block in wanted]
+    return in_order(parts, [block.order for block in wanted], schema)
+
+
+def check_types(block: ChangeBlock) -> None:
+    """Raise DecodeError where a value of either image is not one of its column's type; columns of undefined tables have none.
+
+    Times may have more digits than the typed shape holds.
+    """
+    if block.table.guessed:
+        return
+    for number, column in enumerate(block.table.columns):
+        convert = parser_for(column) if column.family is Family.DATETIME else typed_for(column)[1]
+        for image in (block.before, block.after):
+            _converted(block, number, image, convert)
+
+
+def _typed_column(block: ChangeBlock, number: int, image: Image) -> pa.Array:
+    """Return a column of an image in its type."""
+    kind, convert = _typed(block.table).columns[number]
+    found = _converted(block, number, image, convert)
+    return pa.nulls(len(block), kind) if found is None else found
+
+
+def _converted(block: ChangeBlock, number: int, image: Image, convert: Convert) -> pa.Array | None:
+    """Return a column of an image converted, None without values; raises DecodeError with the field and the operation's place in the trail."""
+    values = image[number].values
+    if values is None:
+        return None
+    try:
+        return convert(values)
+    except DecodeError as error:
+        row, error.where = error.where.record, replace(error.where, record=None)
+        position = None if row is None else block.position[row].as_py()
+        if position:
+            error.located(source=f"position {short_position(position)}")
+        column = block.table.columns[number]
+        raise error.located(table=block.table.name, field=column.name) from None
+
+
+def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
+    rows = len(block)
+    images = _chosen_images(block)
+    own = [_typed_column(block, number, images) for number in range(len(images))]
+    arrays = [
+        *own,
+        letters(block.op_type),
+        commit_times(block.op_ts),
+        block.tx_id,
+        block.csn,
+        block.position,
+        _missing_names(block.table, images, rows),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _chosen_images(block: ChangeBlock) -> Image:
+    """Return the columns of before images where rows are deletes, of after images elsewhere."""
+    deletes = block.op_type == DELETE
+    if not deletes.any():
+        return block.after
+    if deletes.all():
+        return block.before
+    both = zip(block.before, block.after, strict=True)
+    return tuple(image_of(before, after, deletes) for before, after in both)
+
+
+def _missing_names(table: Table, images: Image, rows: int) -> pa.ListArray:
+    if all(image.values is not None and image.missing is None for image in images):
+        none = pa.py_buffer(np.zeros(rows + 1, np.int32))
+        return pa.Array.from_buffers(_NAMES, rows, [None, none], children=[_NO_NAME])
+    missing = np.stack([image.is_missing(rows) for image in images], axis=1)
+    offsets = np.zeros(rows + 1, np.int32)
+    np.cumsum(missing.sum(axis=1), out=offsets[1:])
+    which = np.nonzero(missing)[1]
+    names = pa.array([column.name for column in table.columns], pa.string())
+    return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(which)))
+
+
+def names_of(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the names of columns as a schema has them, compared without case; None: all.
+
+    Raises OptionError for an unknown one, with the nearest known name.
+    """
+    if columns is None:
+        return tuple(schema.names)
+    known = {name.casefold(): name for name in schema.names}
+    for name in (wanted := tuple(columns)):
+        if name.casefold() not in known:
+            hint = did_you_mean(name, schema.names) or f"Known: {', '.join(schema.names)}"
+            raise OptionError(f"there is no column {name}", hint=hint)
+    return tuple(known[name.casefold()] for name in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Columns of the operations table, or of one table in its typed shape.
+
+    ``needed`` are the columns of tables that have to be decoded, in lower case; None: all of them. ``table`` is
+    the table asked for with these columns alone, and ``whole`` with all of them.
+    """
+
+    schema: pa.Schema
+    needed: frozenset[str] | None = None
+    table: Table | None = None
+    whole: Table | None = None
+
+    @classmethod
+    def of(cls, table: Table | None, columns: Iterable[str] | None = None) -> Self:
+        """Return the projection to some columns, None for all; raises OptionError."""
+        everything = OPERATIONS_SCHEMA if table is None else typed_schema(table)
+        names = names_of(everything, columns)
+        schema = pa.schema([everything.field(name) for name in names])
+        if table is None:
+            return cls(schema, None if {"before", "after"} & set(names) else frozenset())
+        if "_missing" in names:
+            return cls(schema, None, table, table)
+        own = [column for column in table.columns if column.name in names] or table.columns[:1]
+        needed = frozenset(column.name.casefold() for column in own)
+        return cls(schema, needed, replace(table, columns=tuple(own)), table)
+
+    def rows(self, changes: ChangeBatch, also: Iterable[str] = ()) -> pa.RecordBatch:
+        """Return changes as rows of these columns, and of others by which rows are chosen."""
+        names = [*self.schema.names, *(name for name in also if name not in self.schema.names)]
+        if self.table is None or self.whole is None:
+            return _selected(to_operations(self._narrow(changes)), names)
+        changes = in_columns_of(changes, self.whole)
+        return _selected(to_typed(self._narrow(changes), self.table), names)
+
+    def _narrow(self, changes: ChangeBatch) -> ChangeBatch:
+        """Return changes with the columns alone that are needed."""
+        if self.needed is None:
+            return changes
+        blocks = [_narrow(block, self.needed, self.table) for block in changes.blocks]
+        return ChangeBatch(blocks, changes.rows)
+
+
+def _selected(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+    return batch if batch.schema.names == names else batch.select(names)
+
+
+def _narrow(block: ChangeBlock, needed: frozenset[str], table: Table | None) -> ChangeBlock:
+    kept = [i for i, c in enumerate(block.table.columns) if c.name.casefold() in needed]
+    if table is None:
+        table = replace(block.table, columns=tuple(block.table.columns[i] for i in kept))
+    before, after = ([image[i] for i in kept] for image in (block.before, block.after))
+    return replace(block, table=table, before=tuple(before), after=tuple(after))

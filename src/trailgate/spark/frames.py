@@ -1,0 +1,152 @@
+"""Trails, messages and files of records as DataFrames by ``mapInArrow``.
+
+The rows are those of the formats. Spark plans one projection less for them than for a format's rows; docs/spark.md
+names which way is for what. Only the DataFrame API is used, so a session over Spark Connect will do.
+
+A binary column of any DataFrame, decoded by a copybook: Kafka values, MQ bodies, files.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, Unpack
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.functions import arrow_udf, col
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from trailgate.cobol.records.fields import records_at
+from trailgate.jobs.record_files import OPTIONS, CopybookKeywords, CopybookOptions, RecordKeywords
+from trailgate.options import listed
+from trailgate.spark.errors import arrow_schema, as_expected, brief_errors
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.found_files import Addresses, addresses_of
+
+
+def read_trail(  # noqa: PLR0913  one parameter an option
+    spark: SparkSession,
+    path: Addresses,
+    *,
+    table: str | None = None,
+    tables: str | Iterable[str] | None = None,
+    records: Literal["operations", "all"] = "operations",
+    columns: str | Iterable[str] | None = None,
+    definitions: Address | None = None,
+    charset: str | None = None,
+    after: str | None = None,
+    from_position: str | None = None,
+    to_position: str | None = None,
+    from_csn: str | None = None,
+    to_csn: str | None = None,
+    undo: Literal["show", "exclude"] = "show",
+    open_transactions: Literal["hold", "show"] = "hold",
+    split_bytes: int | None = None,
+    base: Address | None = None,
+) -> DataFrame:
+    """Return the rows of a trail; the options are those of the format ``trail``."""
+    options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
+    from trailgate.spark.trail import TrailSource  # noqa: PLC0415  what is not read is not loaded
+
+    return _frame(spark, TrailSource, path, options)
+
+
+def read_messages(  # noqa: PLR0913  one parameter an option
+    spark: SparkSession,
+    path: Addresses,
+    properties: Address | None = None,
+    *,
+    extract: Address | None = None,
+    table: str | None = None,
+    columns: str | Iterable[str] | None = None,
+    message_per: Literal["file", "line"] = "file",
+    split_bytes: int | None = None,
+    ignore_unsupported: bool = False,
+    base: Address | None = None,
+) -> DataFrame:
+    """Return the operations of message files; the options are those of the format ``message_capture``."""
+    options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
+    from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
+
+    return _frame(spark, MessageCaptureSource, path, options)
+
+
+@listed(RecordKeywords, OPTIONS)
+def read_records(
+    spark: SparkSession,
+    path: Addresses,
+    copybook: Address | None = None,
+    *,
+    base: Address | None = None,
+    **options: Unpack[RecordKeywords],
+) -> DataFrame:
+    """Return the records of files; the options are those of the format ``copybook``."""
+    from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
+
+    return _frame(spark, CopybookSource, path, {"copybook": copybook, "base": base, **options})
+
+
+def _frame(
+    spark: SparkSession, kind: type[DataSource], path: Addresses, options: Mapping[str, Any]
+) -> DataFrame:
+    # Planned in this process, so relative paths are from its working folder, over Spark Connect too.
+    source = kind({"paths": addresses_of(path), **options})
+    schema = source.schema()
+    reader = source.reader(schema)
+    # Each task unpickles its own partition only.
+    parts = [pickle.dumps(part) for part in reader.partitions()]
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+
+    def rows(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from reader.read(pickle.loads(parts[number]))  # noqa: S301  our own partitions
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return as_expected(rows(numbers), schema, zone)
+
+    numbers = spark.range(0, len(parts), 1, max(1, len(parts)))
+    return numbers.mapInArrow(run, schema)
+
+
+@listed(CopybookKeywords, OPTIONS)
+def decode_copybook(
+    column: Column | str, copybook: Address | None = None, **options: Unpack[CopybookKeywords]
+) -> Column:
+    """Return a struct column of the records that a binary column holds, one a row.
+
+    The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A null row gives a
+    null struct.
+    """
+    chosen = CopybookOptions.of_column({"copybook": copybook, **options})
+    schema = from_arrow_schema(chosen.decoder().schema)
+    exact = arrow_schema(schema)
+
+    @arrow_udf(schema)  # type: ignore[untyped-decorator]  # pyspark's types are not followed
+    def decoded(values: pa.Array) -> pa.Array:
+        with brief_errors():
+            return _decoded(values, chosen, exact)
+
+    return decoded(col(column) if isinstance(column, str) else column)
+
+
+def _decoded(values: pa.Array, options: CopybookOptions, schema: Any) -> pa.Array:
+    rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    bodies = values.take(pa.array(rows)).cast(pa.large_binary())
+    _, offsets, data = bodies.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[bodies.offset : bodies.offset + len(bodies) + 1]
+    records = records_at(data or pa.py_buffer(b""), bounds[:-1], bounds[1:], first=None)
+    table = pa.Table.from_batches(list(options.decoder().batches(records))).select(schema.names)
+    batch = table.cast(schema).combine_chunks().to_batches(max_chunksize=None)
+    columns = batch[0].columns if batch else [pa.nulls(0, field.type) for field in schema]
+    struct = pa.StructArray.from_arrays(columns, fields=list(schema))
+    if len(rows) == len(values):
+        return struct
+    slots = np.zeros(len(values), np.int64)
+    slots[rows] = np.arange(len(rows))
+    mask = np.ones(len(values), bool)
+    mask[rows] = False
+    return struct.take(pa.array(slots, mask=mask))

@@ -1,0 +1,361 @@
+"""What messages of a broker are streamed by: the texts of Spark's options, read once.
+
+The stream of the format ``jms``: an offset is the number of the next message in the journal.
+
+Spark builds the reader in several processes, so nothing is opened before the first offset is asked for; the process that is asked
+receives from the broker then, if one is named. Nothing depends on ``commit``, which Spark calls a batch late, nor on ``stop``.
+
+The format ``jms``: messages of a broker, or their operations, through a journal.
+
+``spark.readStream.format("jms").option("url", "stomp://broker/orders").load("dirdat/ot.journal")``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from trailgate.brokers.address import BrokerAddress
+from trailgate.capture.capture import Capture
+from trailgate.errors import OptionError, StorageError, Where
+from trailgate.jobs.capture.loading import Loaded, load, warn_ignored
+from trailgate.jobs.receive.feeds import check_journalled, receiver_of
+from trailgate.jobs.receive.journal_stream import (
+    StoringReceiver,
+    TransactionBorders,
+    good_operations_of,
+    operations_of,
+)
+from trailgate.jobs.receive.source import URL, broker_address
+from trailgate.messages.metadata import MessageIdRule
+from trailgate.model.changes import ChangeBatch
+from trailgate.operations.shapes import Projection
+from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, choice
+from trailgate.spark.errors import as_expected, with_brief_errors
+from trailgate.spark.options import BASE, one_path, read_with_paths
+from trailgate.storage.journal.journal import Stored
+from trailgate.storage.journal.reader import JournalIndex, JournalRange
+
+SPLIT_BYTES: Final = 16 << 20
+IDLE_SECONDS: Final = 2
+OPTIONS: Final = Options(
+    "jms",
+    (
+        Option("url", TEXT, "the broker's queue or topic, as stomp://HOST/QUEUE"),
+        Option("user", TEXT, "the user, where the url names none"),
+        Option("password", TEXT, "the password, where the url has none"),
+        Option("receive", FLAG, "false: follow the journal, which somebody else fills"),
+        Option("properties", PATH, "the capture's properties: operations instead of messages"),
+        Option("extract", PATH, "an Extract parameter file that names them"),
+        Option("ignore_unsupported", FLAG, "capture without what is not obeyed", False),
+        Option("table", TEXT, "this table's operations in the types of its columns"),
+        Option("columns", NAMES, "only these columns, comma-separated"),
+        Option(
+            "on_error",
+            choice({"stop": "stop", "quarantine": "quarantine"}),
+            "stop at the first bad message, or quarantine those of its transaction beside the journal",
+            "stop",
+        ),
+        Option("max_messages_per_trigger", COUNT, "a stream's batch: at most so many messages"),
+        Option("split_bytes", COUNT, "how many bytes of messages a task parses", SPLIT_BYTES),
+        Option(
+            "idle_seconds",
+            COUNT,
+            "availableNow ends where nothing came for so long",
+            IDLE_SECONDS,
+        ),
+        BASE,
+    ),
+)
+MESSAGES: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("id", pa.string()),
+        ("received", pa.timestamp("us", "UTC")),
+        ("headers", pa.map_(pa.string(), pa.string())),
+        ("body", pa.binary()),
+        ("fault", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JmsOptions:
+    """The journal, the broker that fills it (None: somebody else does), and what makes operations of its messages, if anything does.
+
+    ``quarantine`` is the folder of bad messages; None: they stop the stream.
+    """
+
+    journal: Path
+    address: BrokerAddress | None
+    capture: Capture | None
+    projection: Projection | None
+    quarantine: Path | None
+    most: int | None
+    split_bytes: int
+    idle_seconds: float
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], folder: str | None = None) -> Self:
+        """Return the options of Spark's texts; relative paths are from ``folder``. Raises OptionError."""
+        paths, values = read_with_paths(OPTIONS, given, '.load("dirdat/ot.journal")', folder)
+        journal = Path(one_path(paths, "a stream of the format jms"))
+        loaded = _loaded(values)
+        projection = None if loaded is None else _projection(values, loaded.capture)
+        return cls(
+            journal,
+            _address(values, {} if loaded is None else dict(loaded.connection)),
+            None if loaded is None else loaded.capture,
+            projection,
+            _quarantine(journal, values),
+            values["max_messages_per_trigger"],
+            values["split_bytes"],
+            values["idle_seconds"],
+        )
+
+    @property
+    def message_ids(self) -> MessageIdRule | None:
+        """Return how the ids of messages are compared; None: they are not."""
+        return None if self.capture is None else MessageIdRule.of(self.capture.options)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the schema of the rows: operations, or messages."""
+        return MESSAGES if self.projection is None else self.projection.schema
+
+
+def _loaded(values: Mapping[str, Any]) -> Loaded | None:
+    """Return what makes operations, None where nothing is named."""
+    if values["properties"] is None and values["extract"] is None:
+        for name in ("table", "columns", "on_error"):
+            if values[name] is not None and values[name] != "stop":
+                problem = f"the option {name} is about operations"
+                hint = "They are made by the option properties, or extract"
+                raise OptionError(problem, hint=hint)
+        return None
+    loaded = load(
+        values["properties"],
+        values["extract"],
+        base=values["base"],
+        ignore_unsupported=values["ignore_unsupported"],
+    )
+    warn_ignored(loaded)
+    return loaded
+
+
+def _quarantine(journal: Path, values: Mapping[str, Any]) -> Path | None:
+    return (
+        journal.with_name(f"{journal.name}.quarantine")
+        if values["on_error"] == "quarantine"
+        else None
+    )
+
+
+def _projection(values: Mapping[str, Any], capture: Capture) -> Projection:
+    table = None if values["table"] is None else capture.definitions.table(values["table"])
+    return Projection.of(table, values["columns"])
+
+
+def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> BrokerAddress | None:
+    """Return what fills the journal: the option's url, or what the properties name."""
+    url, wanted = values["url"], values["receive"]
+    named = url is not None or URL in connection
+    if wanted is False or not named:
+        if wanted or (wanted is False and url is not None):
+            problem = (
+                "receive is true, and no url is given"
+                if wanted
+                else "receive is false, and a url is given"
+            )
+            raise OptionError(problem, hint="As url=stomp://HOST/QUEUE, without receive")
+        return None
+    given = {"jms.user": values["user"], "jms.password": values["password"]}
+    known = {**connection, **{name: text for name, text in given.items() if text is not None}}
+    address = broker_address(() if url is None else (url,), known)
+    if address is None:
+        problem = "the option url is not the address of a broker"  # it may have a password
+        raise OptionError(problem, hint="As stomp://HOST/QUEUE or amqp://HOST/QUEUE")
+    check_journalled(address)
+    return address
+
+
+WAIT_SECONDS: Final = 0.05
+Offset = dict[str, Any]
+
+
+class JournalPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
+    """Messages that one task reads."""
+
+    def __init__(self, messages: JournalRange) -> None:
+        super().__init__(None)
+        self.messages = messages
+
+
+@with_brief_errors
+class JmsTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
+    """Follows a journal, and fills it where a broker is named."""
+
+    def __init__(self, options: JmsOptions, schema: StructType) -> None:
+        self._options, self._schema = options, schema
+        self._index = JournalIndex(options.journal)
+        capture = options.capture
+        stop = options.quarantine is None
+        self._borders = (
+            None if capture is None else TransactionBorders(self._index, capture, stop=stop)
+        )
+        self._receiver: StoringReceiver | None = None
+        self._released = 0
+        self._to_the_end = False
+        self._target: int | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
+        """Return where a new stream begins: with the first message that is there."""
+        return {"message": self._index.held().first}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
+        """Return the limit of a batch that the options set."""
+        most = self._options.most
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802  Spark's name
+        """Return where the next batch ends: between two transactions, if the rows are operations."""
+        begin = int(start["message"])
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        self._receive(begin)
+        while True:
+            end = self._end(begin)
+            found = self._cut(begin, end, most)
+            if found > begin or not self._is_waiting():
+                return {"message": found}
+            time.sleep(WAIT_SECONDS)
+
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802  Spark's name
+        """Return where the journal ends, from which Spark's progress has the lag."""
+        return {"message": self._index.held().end}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        """Let the stream end with what the journal has now, or, of a broker, where nothing comes any more."""
+        self._to_the_end = True
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        """Return the partitions of a batch: some megabytes each, of whole transactions."""
+        begin, stop = int(start["message"]), int(end["message"])
+        whole = self._index.range(begin, stop)
+        cuts = [begin]
+        for cut in self._index.cuts(begin, stop, self._options.split_bytes):
+            border = cut if self._borders is None else self._borders.last(cuts[-1], cut)
+            if border > cuts[-1]:
+                cuts.append(border)
+        if len(cuts) == 1:
+            return [JournalPartition(whole)] if stop > begin else []
+        cuts.append(stop)
+        ranges = (self._index.range(*pair) for pair in pairwise(cuts))
+        return [JournalPartition(part) for part in ranges]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Yield a partition's rows."""
+        if not isinstance(partition, JournalPartition):
+            return  # Spark asks once with None where there are no partitions
+        capture, projection = self._options.capture, self._options.projection
+        if capture is None or projection is None:
+            rows = (_rows(stored) for stored in partition.messages.read())
+        else:
+            parsed = self._operations(partition.messages, capture)
+            rows = (projection.rows(batch) for batch in parsed if batch.rows)
+        yield from as_expected(rows, self._schema)
+
+    def _operations(self, messages: JournalRange, capture: Capture) -> Iterator[ChangeBatch]:
+        quarantine = self._options.quarantine
+        if quarantine is None:
+            return operations_of(messages, capture)
+        return good_operations_of(messages, capture, quarantine)
+
+    def stop(self) -> None:
+        """Let go of the broker in order, where Spark gives the time for it."""
+        if self._receiver is not None:
+            self._receiver.close()
+
+    def _receive(self, begin: int) -> None:
+        """Receive from the broker from now on, and remove from the journal what is before the offset: Spark has committed that."""
+        if self._options.address is None:
+            return
+        if self._receiver is None:
+            receiver = receiver_of(self._options.address)
+            rule = self._options.message_ids
+            self._receiver = StoringReceiver(receiver, self._options.journal, rule=rule)
+        self._receiver.check()
+        if begin > self._released:
+            self._receiver.release(begin)
+            self._released = begin
+
+    def _end(self, begin: int) -> int:
+        """Return up to where messages can be given; raises StorageError where the journal is not the stream's."""
+        held = self._index.held().end
+        # What is stored, but not synced yet, may be lost: the receiver knows better.
+        end = held if self._receiver is None else min(held, self._receiver.end)
+        if end < begin:
+            problem = f"the journal ends before message {end}, and the stream continues at {begin}"
+            hint = "It is not the journal that belongs to the stream's checkpoint: restore that one"
+            raise StorageError(problem, where=Where(source=str(self._options.journal)), hint=hint)
+        if self._to_the_end and self._receiver is None:
+            self._target = end if self._target is None else self._target
+            return min(end, max(begin, self._target))
+        return end
+
+    def _cut(self, begin: int, end: int, most: int | None) -> int:
+        """Return where a batch of what is there ends."""
+        if self._borders is None:
+            return end if most is None else min(end, begin + most)
+        if most is None:
+            return self._borders.last(begin, end)
+        return self._borders.last_within(begin, most, end)
+
+    def _is_waiting(self) -> bool:
+        """Return whether more may come, and is waited for."""
+        if not self._to_the_end or self._receiver is None:
+            return False
+        self._receiver.check()
+        return not self._receiver.is_quiet(self._options.idle_seconds)
+
+
+def _rows(stored: Stored) -> pa.RecordBatch:
+    messages = stored.messages
+    numbers = pa.array(np.arange(stored.number, stored.end))
+    columns = [messages[name].cast(MESSAGES.field(name).type) for name in MESSAGES.names[1:]]
+    return pa.RecordBatch.from_arrays([numbers, *columns], schema=MESSAGES)
+
+
+@with_brief_errors
+class JmsSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
+    """Messages in the order in which they were received; with ``properties`` their operations."""
+
+    folder: str | None = None  # that relative paths are from: register() sends the user's
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "jms"
+
+    def schema(self) -> StructType:
+        """Return the schema of messages, or of operations."""
+        return from_arrow_schema(JmsOptions.of(self.options, self.folder).schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """Return the stream reader."""
+        return JmsTail(JmsOptions.of(self.options, self.folder), schema)

@@ -1,1 +1,0 @@
-"""The format ``jms``: messages of a broker, or their operations, through a journal."""

@@ -1,1 +1,0 @@
-"""Jobs whose parts Spark runs, one task each; the driver publishes."""

@@ -1,0 +1,281 @@
+"""Messages of any DataFrame as operations: Kafka, files, a table of bodies.
+
+Operations as messages in a DataFrame: a trail's, or those of an operations table.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from trailgate.capture.capture import Capture
+from trailgate.capture.formats import publish_options, writer_for
+from trailgate.columnar.gather import gathered
+from trailgate.errors import DecodeError, OptionError, Where
+from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.publishing import plan, read_changes
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.publishing import Messages, PublishOptions, WholeTransactions
+from trailgate.model.changes import OPERATIONS_SCHEMA
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.tables import Definitions
+from trailgate.operations.operations_table import from_operations
+from trailgate.operations.shapes import Projection
+from trailgate.spark.errors import as_expected
+from trailgate.spark.trail import AHEAD
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.listing import read_definitions
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading.splits import SPLIT_BYTES
+
+FAULT: Final = "fault"  # why a message of a broker has no body, in a frame of the format jms
+BODIES: Final = ("body", "value")  # columns that hold the message: ours, and Kafka's
+
+
+def capture(  # noqa: PLR0913  one parameter an option
+    frame: DataFrame,
+    properties: str | os.PathLike[str] | None = None,
+    *,
+    extract: str | os.PathLike[str] | None = None,
+    table: str | None = None,
+    columns: Sequence[str] | None = None,
+    ignore_unsupported: bool = False,
+    base: str | os.PathLike[str] | None = None,
+) -> DataFrame:
+    """Return the operations of messages, of which each row is one: ``body`` (or Kafka's ``value``) and maybe ``headers``.
+
+    The body is text or bytes, ``headers`` a map of texts, or Kafka's array of key and value (``includeHeaders``). The capture is that of a properties file, or of the
+    Extract parameter file that names it; ``ignore_unsupported`` lets one through that has parameters which are not obeyed. Relative paths, those inside the files too, are from ``base``, else from the working folder. With ``table`` that table's rows come in their types, with ``columns`` only these columns. Positions, and ids that
+    are generated from them, count partitions and their rows; reading stops at the first bad message.
+
+    Raises OptionError where transactions span messages, since the rows of a frame have no order that would hold them
+    together, and for a stream whose ids are generated, since each batch would generate the same ones.
+    """
+    parser = load_capture(properties, extract, base=base, ignore_unsupported=ignore_unsupported)
+    _check(frame, parser)
+    projection = Projection.of(None if table is None else parser.definitions.table(table), columns)
+    schema = from_arrow_schema(projection.schema)
+    zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        partition, row = TaskContext.get().partitionId(), 0
+        for batch in gathered(batches):
+            parsed = parser.parse(messages_of_rows(batch, partition, row))
+            if parsed.problems:
+                raise parsed.problems[0].error
+            row += batch.num_rows
+            yield projection.rows(parsed.batch)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return as_expected(rows(batches), schema, zone)
+
+    return _messages(frame).mapInArrow(run, schema)
+
+
+def _messages(frame: DataFrame) -> DataFrame:
+    """Return the columns of the messages: body and maybe headers."""
+    body = next(name for name in BODIES if name in frame.columns)
+    named = [frame[body].alias(BODIES[0])]
+    named += [frame[name] for name in ("headers", FAULT) if name in frame.columns]
+    return frame.select(*named)
+
+
+def _check(frame: DataFrame, parser: Capture) -> None:
+    if parser.spans_messages:
+        problem = "transactions that span messages (txind) cannot be taken from a DataFrame"
+        hint = 'Let the format "jms" make the operations (option properties), or capture into a trail first'
+        raise OptionError(problem, hint=hint)
+    if not any(name in frame.columns for name in BODIES):
+        problem = "there is no column body, and none that Kafka calls value"
+        raise OptionError(problem, hint="One row is one message")
+    kinds = (parser.options.txid.kind, parser.options.seqid.kind)
+    if frame.isStreaming and (SourceKind.TX_ID in kinds or SourceKind.SEQ_ID in kinds):
+        problem = "ids that are generated (*txid, *seqid) repeat in each batch of a stream"
+        raise OptionError(problem, hint="Name fields or headers that have them")
+
+
+def _headers(held: Iterable[Any], row: int) -> dict[str, str]:
+    """Return a row's headers: pairs of a map, or Kafka's keys and values; one without a value is not there."""
+    pairs = [tuple(pair.values()) if isinstance(pair, dict) else pair for pair in held]
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if value is None:
+            continue
+        try:
+            text = value if isinstance(value, str) else bytes(value).decode()
+        except UnicodeDecodeError:
+            where = Where(message=row, field=name, raw=bytes(value))
+            raise DecodeError("the header is not UTF-8", where=where) from None
+        if found.setdefault(name, text) != text:
+            where = Where(message=row, field=name, raw=text.encode())
+            raise DecodeError("the header comes twice, with two values", where=where)
+    return found
+
+
+def messages_of_rows(batch: pa.RecordBatch, partition: int, row: int) -> MessageBatch:
+    """Return a batch's rows as messages; raises DecodeError where a body is null."""
+    body = batch.column("body").cast(pa.large_binary())
+    if body.null_count:
+        first = int(np.flatnonzero(body.is_null().to_numpy(zero_copy_only=False))[0])
+        raise DecodeError("the body is null", where=Where(message=row + first))
+    if FAULT in batch.schema.names and batch[FAULT].null_count < len(batch):
+        first = int(np.flatnonzero(np.asarray(batch[FAULT].is_valid()))[0])
+        raise DecodeError(batch[FAULT][first].as_py(), where=Where(message=row + first))
+    _, bounds, data = body.buffers()
+    ends = np.frombuffer(bounds, np.int64)[body.offset : body.offset + len(body) + 1]
+    headers = None
+    if "headers" in batch.schema.names:
+        headers = tuple(
+            _headers(held or (), row + at)
+            for at, held in enumerate(batch.column("headers").to_pylist())
+        )
+    places = np.arange(row, row + len(body), dtype=np.int64)
+    return MessageBatch(
+        data=data or pa.py_buffer(b""),
+        starts=ends[:-1],
+        ends=ends[1:],
+        files=np.full(len(body), partition, np.int64),
+        offsets=places,
+        headers=headers,
+        source=f"partition {partition}",
+    )
+
+
+# The columns that Kafka's sink takes.
+HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
+SCHEMA: Final = pa.schema(
+    [("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(HEADER))]
+)
+_COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
+Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def publish(  # noqa: PLR0913  one parameter an option
+    source: DataFrame | Address,
+    format: str = "delimited",  # noqa: A002  the option's name
+    *,
+    tables: str | Iterable[str] | None = None,
+    after: str | None = None,
+    definitions: Address | Definitions | None = None,
+    content: Literal["transaction", "row"] | None = None,
+    max_message_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    split_bytes: int = SPLIT_BYTES,
+) -> DataFrame:
+    """Return operations as messages: ``value``, and ``key`` and ``headers`` as Kafka's sink takes them.
+
+    ``source`` is a trail, of which each task reads whole transactions, or a DataFrame of operations (``spark.read.format("trail")``), whose
+    partitions have whole transactions in order; that needs the ``definitions`` of its tables. The other options are those of
+    ``trailgate.publish_trail``. A transaction that has not ended where the trail ends is left out.
+
+    Raises OptionError; EncodeError, for what the format cannot hold, when the rows are taken.
+    """
+    asked = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
+    own = publish_options(format, {name: v for name, v in asked.items() if v is not None})
+    if isinstance(source, DataFrame):
+        if tables is not None or after is not None:
+            raise OptionError("tables and after are about a trail", hint="Filter the DataFrame")
+        return _of_frame(source, format, own, definitions)
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        raise OptionError("there is no active Spark session", hint="Make one before publishing")
+    trail = find_trail(source, definitions)
+    patterns = None if tables is None else TablePatterns(_names(tables))
+    # Each task unpickles its own part only; the definitions are sent once.
+    tables_known, last, files_only = trail.definitions, trail.end.number, trail.undefined()
+    parts = [
+        pickle.dumps((files_only.window(s.start.number, min(s.end.number + AHEAD, last)), s))
+        for s in plan(trail, after, split_bytes)
+    ]
+
+    def rows(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                files, split = pickle.loads(parts[number])  # noqa: S301  our own parts
+                files = replace(files, definitions=tables_known)
+                whole = WholeTransactions(writer_for(format, own))
+                for changes in read_changes(files, [split], after, patterns):
+                    yield from map(_row_batch, whole.write(changes))
+                yield from map(_row_batch, whole.finish())
+
+    frame = spark.range(0, len(parts), 1, max(1, len(parts)))
+    return _mapped(frame, rows)
+
+
+def _names(tables: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(tables.split(",")) if isinstance(tables, str) else tuple(tables)
+
+
+def _of_frame(
+    frame: DataFrame,
+    name: str,
+    options: PublishOptions,
+    definitions: Address | Definitions | None,
+) -> DataFrame:
+    if definitions is None:
+        problem = "the definitions of the tables are not given"
+        raise OptionError(problem, hint="Give definitions, as the trail's .def file")
+    lacking = [column for column in _COLUMNS if column not in frame.columns]
+    if lacking:
+        problem = f"the DataFrame has no column {lacking[0]}"
+        raise OptionError(problem, hint="It must have those of the operations table")
+    known = definitions if isinstance(definitions, Definitions) else read_definitions(definitions)
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer = writer_for(name, options)
+        for batch in batches:
+            typed = pa.RecordBatch.from_arrays(
+                [batch.column(field.name).cast(field.type) for field in OPERATIONS_SCHEMA],
+                schema=OPERATIONS_SCHEMA,
+            )
+            yield _row_batch(writer.write(from_operations(typed, known)))
+        yield _row_batch(writer.finish())
+
+    return _mapped(frame.select(*_COLUMNS), rows)
+
+
+def _mapped(frame: DataFrame, rows: Rows) -> DataFrame:
+    schema = from_arrow_schema(SCHEMA)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return as_expected((batch for batch in rows(batches) if batch.num_rows), schema)
+
+    return frame.mapInArrow(run, schema)
+
+
+def _row_batch(messages: Messages) -> pa.RecordBatch:
+    """Return messages as rows."""
+    count = len(messages)
+    keys = pa.nulls(count, pa.binary()) if messages.keys is None else messages.keys
+    columns = [
+        keys.cast(pa.binary()),
+        messages.bodies.cast(pa.binary()),
+        _published_headers(messages),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _published_headers(messages: Messages) -> pa.Array:
+    kind = SCHEMA.field("headers").type
+    if not messages.headers:
+        return pa.nulls(len(messages), kind)
+    named = {name: values.to_pylist() for name, values in messages.headers.items()}
+    made = [
+        [
+            {"key": name, "value": values[at].encode()}
+            for name, values in named.items()
+            if values[at] is not None
+        ]
+        for at in range(len(messages))
+    ]
+    return pa.array(made, kind)

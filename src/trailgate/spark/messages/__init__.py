@@ -1,1 +1,0 @@
-"""Messages as operations and operations as messages: formats, streams and DataFrames."""

@@ -1,1 +1,0 @@
-"""The format ``trail``: batch, stream and sink."""

@@ -1,0 +1,195 @@
+"""Writing the format ``trail``: ``df.write.format("trail").mode("append").save("dirdat/ot")``.
+
+Tasks write trail files into a staging folder; the commit numbers and lists them, the manifest
+last. Until then nothing happened.
+
+The stream sink of the format ``trail``: ``frame.writeStream.format("trail").start("dirdat/ot")``.
+
+A batch is committed once, known by its query and its number (``storage/live/batch_commit.py``). Nothing set in ``write`` reaches
+``commit`` but what tasks return, and both run in other processes than the constructor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import time_ns
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from trailgate.errors import OptionError, StorageError
+from trailgate.options import COUNT, PATH, TEXT, Option, Options, choice
+from trailgate.spark.errors import with_brief_errors
+from trailgate.spark.options import BASE, one_path, read_with_paths
+from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
+from trailgate.storage.writing.segments import MAX_BYTES
+from trailgate.storage.writing.table_writing import (
+    Chain,
+    StagedPart,
+    TableOptions,
+    check_columns,
+    planned_target,
+    prepare_writing,
+    publish_parts,
+    write_part,
+)
+from trailgate.storage.writing.target import Target
+from trailgate.trail.writing.trail_format import TrailFormat
+
+WRITING: Final = Options(
+    "trail",
+    (
+        Option("definitions", PATH, "the definitions file, where the trail has none or not all"),
+        Option("max_bytes", COUNT, "the most bytes of a trail file", MAX_BYTES),
+        Option("seq_digits", choice({"6": 6, "9": 9}), "digits of a trail file's number"),
+        Option("format_release", TEXT, "the trail's format, as 12.2; else 11.2"),
+        Option("byte_order", TEXT, "big or little; little needs release 12.1"),
+        Option("update_format", TEXT, "separate, full or compact; the last two need 12.1"),
+        BASE,
+    ),
+)
+
+
+@dataclass
+class Written(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
+    """What a task has staged."""
+
+    part: StagedPart
+
+
+@with_brief_errors
+class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
+    """Appends operations to a trail, partitions and rows in their order."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Stage a partition's operations; a second attempt has files of its own."""
+        task = TaskContext.get()
+        stem = f"{task.partitionId():06}-{task.taskAttemptId()}"
+        return Written(write_part(self._target, stem, iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Publish what the tasks have staged."""
+        parts = [message.part for message in messages if isinstance(message, Written)]
+        publish_parts(self._target, parts)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove the staging folder."""
+        del messages  # those of failed tasks are missing: the folder has all
+        self._target.discard()
+
+
+def trail_writer(
+    options: Any, schema: StructType, folder: str | None = None, *, overwrite: bool
+) -> TrailWriter:
+    """Return the writer for Spark's options; raises OptionError."""
+    if overwrite:
+        problem = "a trail is never overwritten"
+        raise OptionError(problem, hint='Write with .mode("append"), or to another path')
+    paths, values = read_with_paths(WRITING, options, '.save("dirdat/ot")', folder)
+    check_columns(schema.names)
+    target = prepare_writing(one_path(paths, "writing a trail"), table_options(values))
+    return TrailWriter(target)
+
+
+def table_options(values: Mapping[str, Any]) -> TableOptions:
+    """Return how operations are written by the values of the options."""
+    form = TrailFormat.named(
+        values["format_release"], values["byte_order"], values["update_format"]
+    )
+    return TableOptions(values["definitions"], values["max_bytes"], values["seq_digits"], form)
+
+
+STREAMING: Final = Options(
+    "trail",
+    (
+        *WRITING,
+        Option("max_age_seconds", COUNT, "a stream begins another file when the last is so old"),
+    ),
+)
+OF_SPARK: Final = (
+    "checkpointlocation",
+    "queryname",
+)  # options of every stream, which a sink is given too
+QUERY: Final = "sql.streaming.queryId"  # local properties of Spark's tasks
+BATCH: Final = "streaming.sql.batchId"
+
+
+@dataclass
+class WrittenBatch(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
+    """What a task has staged, and for which query."""
+
+    query: str
+    part: BatchPart
+
+
+@with_brief_errors
+class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
+    """Adds batches of operations to a trail, partitions and rows in their order."""
+
+    def __init__(self, target: Target, max_age: int | None) -> None:
+        self._target, self._max_age = target, max_age
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenBatch:
+        """Stage a partition's operations; a second attempt has files of its own."""
+        task = TaskContext.get()
+        query, number = task.getLocalProperty(QUERY), task.getLocalProperty(BATCH)
+        if query is None or number is None:
+            raise StorageError("Spark does not state which query and batch this is")
+        target = _staged(self._target, query, int(number))
+        target.place.make(target.staging)
+        header = target.header
+        now = replace(header.trail, creation_time=time_ns() // 1000)
+        target = replace(target, header=replace(header, trail=now))
+        # Attempts are numbered from 0 again where the query is started again.
+        stem = f"{task.partitionId():06}-{task.taskAttemptId()}-{uuid4().hex[:8]}"
+        chain = Chain()
+        part = write_part(target, stem, iterator, chain)
+        return WrittenBatch(query, BatchPart(part.segments, len(target.begin()), chain.ends))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
+        """Add the batch to the trail, once."""
+        written = [message for message in messages if isinstance(message, WrittenBatch)]
+        if not written:
+            return
+        query = written[0].query
+        target = _staged(self._target, query, batchId)
+        parts = [message.part for message in written]
+        commit_batch(target, Batch(query, batchId, self._max_age), parts)
+        target.place.forget(target.staging)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
+        """Remove what the tasks have staged; what is published stays, and is known by the manifest."""
+        for message in messages:
+            if isinstance(message, WrittenBatch):
+                names = [segment.name for segment in message.part.segments]
+                staging = _staged(self._target, message.query, batchId).staging
+                self._target.place.discard(staging, names)
+
+
+def _staged(target: Target, query: str, number: int) -> Target:
+    """Return the target with the staging folder of one batch."""
+    return replace(target, staging=target.place.staging(f"stream-{query}") / f"{number:09}")
+
+
+def trail_stream_writer(
+    options: Any, schema: StructType, folder: str | None = None
+) -> TrailStreamWriter:
+    """Return the stream writer for Spark's options; raises OptionError."""
+    own = {name: value for name, value in options.items() if name.casefold() not in OF_SPARK}
+    paths, values = read_with_paths(STREAMING, own, '.start("dirdat/ot")', folder)
+    check_columns(schema.names)
+    target = planned_target(one_path(paths, "writing a trail"), table_options(values))
+    target.place.checked()
+    return TrailStreamWriter(target, values["max_age_seconds"])

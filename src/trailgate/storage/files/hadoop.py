@@ -1,0 +1,340 @@
+"""What a namenode, or the way to it, refuses: one line of text, and what to try.
+
+Requests to a cluster of Hadoop by hdfs-native, which speaks the protocols of its namenodes and datanodes without Java.
+
+The files of a cluster of Hadoop as a file system of pyarrow's, to read from.
+
+Places in HDFS: addresses with a namenode, with a name service of ``HADOOP_CONF_DIR``, or with neither.
+
+``hdfs://host:8020/dirdat/ot``, ``hdfs://cluster/dirdat/ot``, and ``hdfs:///dirdat/ot`` for the cluster that ``fs.defaultFS`` names.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from io import RawIOBase
+from types import MappingProxyType
+from typing import Any, Final, NoReturn
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from trailgate.errors import MissingDependencyError, OptionError
+from trailgate.storage.files.accounts import Refusal, obeyed_parameters
+
+# Errors of the client are printed as Rust prints them: RPCError("org.apache.hadoop.x.YException", "text\n\tat a.place(...)").
+PRINTED: Final = re.compile(r"(?P<kind>\w+)\((?P<texts>.*)\)", re.DOTALL)
+QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+BACKED: Final = re.compile(r"\\(.)")
+NAMES: Final = "Name the namenode, as hdfs://host:8020/path, or have HADOOP_CONF_DIR name the folder of core-site.xml and hdfs-site.xml"
+UNREACHED: Final = "OSError"  # of the connection, which the client raises itself
+SPACE: Final = "Have the quota raised, or delete what is not needed"
+# What to try, by the name of the exception that the namenode raised, or of the client's own.
+HINTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "AccessControlException": "HADOOP_USER_NAME names another user, where the cluster has no Kerberos",
+        "SafeModeException": "Run it again when hdfs dfsadmin -safemode get answers OFF",
+        "StandbyException": "Name the active namenode, or the name service of hdfs-site.xml, where HADOOP_CONF_DIR names its folder",
+        "NSQuotaExceededException": SPACE,
+        "DSQuotaExceededException": SPACE,
+        "QuotaByStorageTypeExceededException": SPACE,
+        "InvalidPathException": "Names in HDFS have no colon",
+        "NoDatanodes": "See hdfs dfsadmin -report: a datanode has to be live, have space left, and be reached from here",
+        "InvalidArgument": NAMES,
+        UNREACHED: NAMES,
+    }
+)
+
+
+class RefusedError(OSError):
+    """A request that the namenode refuses, or that does not reach it.
+
+    ``kind`` is the name of the exception that was raised there, or of the client's own; ``hint`` is what to try.
+    """
+
+    def __init__(self, problem: str, kind: str) -> None:
+        self.problem, self.kind, self.hint = problem, kind, HINTS.get(kind, "")
+        super().__init__(f"{problem}. {self.hint}" if self.hint else problem)
+
+    def __reduce__(self) -> tuple[type[RefusedError], tuple[str, str]]:
+        return type(self), (self.problem, self.kind)
+
+
+def refusal(error: BaseException) -> RefusedError:
+    """Return the error of a client of Hadoop in one line."""
+    kind, text = _parts(error)
+    line = " ".join(text.partition("\n")[0].split())
+    if "could only be written to 0 of" in line or "NotEnoughReplicas" in kind:
+        kind = "NoDatanodes"
+    return RefusedError(line or kind, kind)
+
+
+def _parts(error: BaseException) -> tuple[str, str]:
+    """Return the short name of the exception that was raised, and its text."""
+    text = str(error)
+    printed = PRINTED.fullmatch(text)
+    if printed is None:
+        own = UNREACHED if isinstance(error, OSError) else type(error).__name__
+        return own, text
+    texts = [_unquoted(one) for one in QUOTED.findall(printed["texts"])]
+    if len(texts) > 1:
+        return texts[0].rpartition(".")[2], texts[-1]
+    return printed["kind"], texts[0] if texts else printed["texts"]
+
+
+def _unquoted(text: str) -> str:
+    return BACKED.sub(lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
+
+
+PORT: Final = 8020
+# Requests to one namenode that is not reached, which take 15 seconds together. Name services are asked as hdfs-site.xml states.
+TRIED: Final = "4"
+OF_A_NAMENODE: Final = MappingProxyType({"dfs.client.failover.max.attempts": TRIED})
+KEEP: Final = 2**64 - 1  # -1 as Hadoop's Java reads it: the time of the last access stays
+FOLDERS: Final = 0o755
+# What the client reads when it connects: with other values it is another client.
+STATED: Final = ("HADOOP_USER_NAME", "HADOOP_CONF_DIR", "HADOOP_HOME", "KRB5CCNAME")
+# Seconds that the library keeps a connection to a datanode for the next request; a forked process must not use that of its parent.
+IDLE: Final = 3.2
+# The process that sent the last request, and when; a forked process has what its parent had.
+_LAST: Final[list[float]] = [0, 0.0]
+
+
+def _created(client: Any, path: str) -> Any:
+    from hdfs_native import WriteOptions  # noqa: PLC0415  an extra
+
+    return client.create(path, WriteOptions(overwrite=True, create_parent=True))
+
+
+def _written(client: Any, path: str, data: bytes) -> None:
+    file = _created(client, path)
+    file.write(data)
+    file.close()
+
+
+def _range(_client: Any, _path: str, file: Any, begin: int, end: int) -> bytes:
+    end = min(end, file.file_length())  # the client panics beyond it
+    return bytes(file.read_range(begin, end - begin)) if begin < end else b""
+
+
+# Requests by their names; each is given the client, a path, and arguments of its own.
+REQUESTS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {
+        "status": lambda client, path: client.get_file_info(path),
+        "entries": lambda client, path, deep=False: list(client.list_status(path, deep)),
+        "open": lambda client, path: client.inner.read(path),
+        "range": _range,
+        "create": _created,
+        "write": _written,
+        "append": lambda _client, _path, file, data: file.write(data),
+        "close": lambda _client, _path, file: file.close(),
+        "rename": lambda client, path, to, overwrite: client.rename(path, to, overwrite),
+        "delete": lambda client, path, recursive: client.delete(path, recursive),
+        "set_time": lambda client, path, time: client.set_times(path, time, KEEP),
+        "folder": lambda client, path: client.mkdirs(path, FOLDERS, True),
+    }
+)
+
+
+def ask(authority: str, request: str, path: str, *given: Any) -> Any:
+    """Return the answer of a cluster: of a namenode, a name service, or of ``fs.defaultFS`` where there is no authority.
+
+    Raises FileNotFoundError, FileExistsError, and RefusedError for all else, and MissingDependencyError.
+    """
+    try:
+        client = _client(authority)
+        _LAST[:] = os.getpid(), time.monotonic()
+        return REQUESTS[request](client, path, *given)
+    except (FileNotFoundError, FileExistsError) as error:
+        raise type(error)(str(error).partition("\n")[0]) from None
+    except MissingDependencyError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        raise refusal(error) from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # pyo3's, which cannot be imported
+            raise
+        raise RefusedError(f"the client of Hadoop fails: {error}", "PanicException") from None
+
+
+def _client(authority: str) -> Any:
+    """Return the client of this process: threads of another one would not answer."""
+    stated = tuple(os.environ.get(name) for name in STATED)
+    return _connected(authority, os.getpid(), stated)
+
+
+@cache
+def _connected(authority: str, _process: int, _stated: tuple[str | None, ...]) -> Any:
+    check_installed()
+    from hdfs_native import Client  # noqa: PLC0415  an extra
+
+    process, at = _LAST
+    if process not in (0, os.getpid()):
+        time.sleep(max(0, at + IDLE - time.monotonic()))
+    host, colon, _ = authority.rpartition(":")
+    if not authority:
+        made = Client(None)
+    elif host and colon:
+        made = Client(f"hdfs://{authority}", dict(OF_A_NAMENODE))
+    else:
+        try:
+            made = Client(f"hdfs://{authority}")
+        except RuntimeError:  # not a name service: a host, with the port that Hadoop takes then
+            made = Client(f"hdfs://{authority}:{PORT}", dict(OF_A_NAMENODE))
+    # Never deleted: a process that inherited it by a fork would wait for ever for threads that it does not have.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made.inner))
+    return made
+
+
+def check_installed() -> None:
+    """Raise MissingDependencyError where hdfs-native is not installed."""
+    try:
+        import hdfs_native  # noqa: F401, PLC0415  an extra
+    except ImportError:
+        raise MissingDependencyError.of_extra("hdfs:// needs hdfs-native", "hdfs") from None
+
+
+class HadoopFile(RawIOBase):
+    """A file to read from."""
+
+    def __init__(self, authority: str, path: str) -> None:
+        self._asked = authority, path
+        self._file = ask(authority, "open", path)
+        self._size, self._at = int(self._file.file_length()), 0
+
+    def readable(self) -> bool:
+        """Return that it is read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return that it is read anywhere."""
+        return True
+
+    def tell(self) -> int:
+        """Return where the next byte is."""
+        return self._at
+
+    def size(self) -> int:
+        """Return how many bytes there are."""
+        return self._size
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Set where the next byte is, and return it."""
+        self._at = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence] + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return the next bytes, fewer of them at the end alone."""
+        authority, path = self._asked
+        end = self._size if size is None or size < 0 else self._at + size
+        data = bytes(ask(authority, "range", path, self._file, self._at, end))
+        self._at += len(data)
+        return data
+
+
+class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types of its own
+    """The files of one cluster; they are not written by pyarrow."""
+
+    def __init__(self, authority: str) -> None:
+        self.authority = authority
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HadoopFiles) and other.authority == self.authority
+
+    def __hash__(self) -> int:
+        return hash(self.authority)
+
+    def get_type_name(self) -> str:
+        """Return the name of the kind."""
+        return "hadoop"
+
+    def normalize_path(self, path: str) -> str:
+        """Return a path as it is."""
+        return path
+
+    def get_file_info(self, paths: Iterable[str]) -> list[fs.FileInfo]:
+        """Return what there is at each path."""
+        return [self._info(path) for path in paths]
+
+    def _info(self, path: str) -> fs.FileInfo:
+        try:
+            return _described(path, ask(self.authority, "status", f"/{path.strip('/')}"))
+        except FileNotFoundError:
+            return fs.FileInfo(path, fs.FileType.NotFound)
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        """Return what is in a folder."""
+        folder = f"/{selector.base_dir.strip('/')}"
+        try:
+            if not ask(self.authority, "status", folder).isdir:
+                raise NotADirectoryError(f"{folder} is not a folder")
+            found = ask(self.authority, "entries", folder, bool(selector.recursive))
+        except FileNotFoundError:
+            if selector.allow_not_found:
+                return []
+            raise
+        return [_described(entry.path, entry) for entry in found]
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """Return a file to read from, anywhere."""
+        return pa.PythonFile(HadoopFile(self.authority, path), mode="r")
+
+    open_input_stream = open_input_file
+
+    def _refused(self, *_: object) -> NoReturn:
+        raise NotImplementedError("pyarrow does not write files of Hadoop here")
+
+    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refused
+    delete_file = move = copy_file = open_output_stream = open_append_stream = _refused
+
+
+def _described(path: str, status: Any) -> fs.FileInfo:
+    if status.isdir:
+        return fs.FileInfo(path, fs.FileType.Directory)
+    changed = int(status.modification_time) * 1_000_000
+    return fs.FileInfo(path, fs.FileType.File, size=int(status.length), mtime_ns=changed)
+
+
+REFUSED: Final = Refusal(
+    "the parameter {} of an address of HDFS is not obeyed",
+    "HADOOP_CONF_DIR names the folder of core-site.xml and hdfs-site.xml, which state how a cluster is reached",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HdfsPlace:
+    """A place in a cluster; ``key`` is its path without the first slash."""
+
+    authority: str
+    key: str
+
+
+def hdfs_place(address: str) -> HdfsPlace:
+    """Return what an address states; raises OptionError."""
+    url = urlsplit(address)
+    obeyed_parameters(url.query, (), REFUSED)
+    if "@" in url.netloc:
+        problem = "the user in an address of HDFS is not obeyed"
+        hint = "Name the user by HADOOP_USER_NAME; where the cluster has Kerberos, kinit does"
+        raise OptionError(problem, hint=hint)
+    if url.fragment or address.endswith("#"):
+        raise OptionError("the sign # in an address of HDFS", hint="In a name it is written %23")
+    key = unquote(url.path).lstrip("/")
+    if ":" in key:
+        raise OptionError(f"the colon in {key}", hint="Names in HDFS have none")
+    return HdfsPlace(url.netloc, key)
+
+
+def hdfs_files(address: str) -> tuple[fs.FileSystem, str]:
+    """Return the files of a cluster to read from, and the path in them; raises OptionError and MissingDependencyError."""
+    place = hdfs_place(address)
+    check_installed()
+    return fs.PyFileSystem(HadoopFiles(place.authority)), f"/{place.key}"

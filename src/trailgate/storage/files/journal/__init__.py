@@ -1,1 +1,0 @@
-"""The journal: messages of a broker that were stored before they were acknowledged."""

@@ -1,0 +1,1 @@
+"""The journal between a broker and a trail."""

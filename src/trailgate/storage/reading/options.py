@@ -1,0 +1,178 @@
+"""Which part of a trail is read, and in what shape: one frozen value for all front ends.
+
+Rows of a split chosen by position and by commit sequence number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.digits import long_position, parse_position
+from trailgate.errors import OptionError
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.tables import Definitions
+from trailgate.options import NAMES, TEXT, Kind, Option, Options, choice, instance
+from trailgate.trail.values.codec import charset_named
+
+ALL_RECORDS: Final = "all"
+OF_OPERATIONS: Final = ("table", "from_csn", "to_csn", "undo", "open_transactions")
+EXCLUDE: Final = "exclude"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """Which part of a trail is read, and in what shape; None: no such bound."""
+
+    table: str | None = None
+    tables: TablePatterns | None = None
+    records: str | None = None
+    definitions: str | os.PathLike[str] | Definitions | None = None
+    charset: str | None = None
+    after: str | None = None
+    from_position: str | None = None
+    to_position: str | None = None
+    from_csn: str | None = None
+    to_csn: str | None = None
+    columns: tuple[str, ...] | None = None
+    undo: str | None = None
+    open_transactions: bool | None = None
+
+    @classmethod
+    def of(cls, named: Mapping[str, Any]) -> Self:
+        """Return the options of these names; raises OptionError for an unknown or a bad one."""
+        return cls(**OPTIONS.read(named))
+
+    def __post_init__(self) -> None:
+        if self.records is not None:
+            for row in OPTIONS:
+                if row.name in OF_OPERATIONS and getattr(self, row.name) is not None:
+                    raise OptionError(
+                        f"{row.spelled} is about operations, records=all gives records",
+                        hint="Choose records by tables, fromPosition, toPosition or after",
+                    )
+        if self.table is not None and self.tables is not None:
+            raise OptionError(
+                "table and tables are both given",
+                hint="table gives one table in its types, tables chooses some in the general shape",
+            )
+
+
+def _patterns(value: Any) -> TablePatterns:
+    """Return the patterns of a list of texts."""
+    return value if isinstance(value, TablePatterns) else TablePatterns(NAMES.passed(value))
+
+
+def _position(text: str) -> str:
+    """Return a position as 20 digits, whose text order is that of places."""
+    return long_position(*parse_position(text))
+
+
+POSITION: Final = Kind("a position", _position)
+DEFINITIONS: Final = Kind("a path or definitions", TEXT.read, instance(os.PathLike, Definitions))
+OPTIONS: Final = Options(
+    "trail",
+    (
+        Option("table", TEXT, "this table's operations in the types of its columns"),
+        Option(
+            "tables",
+            Kind("patterns of tables", TablePatterns.read, _patterns),
+            "only these tables; * and ? stand for characters",
+        ),
+        Option(
+            "records",
+            choice({"operations": None, ALL_RECORDS: ALL_RECORDS}),
+            "all: every record with its header, instead of operations",
+        ),
+        Option("definitions", DEFINITIONS, "the definitions file, if it is not PREFIX.def"),
+        Option(
+            "charset",
+            Kind("a character set", charset_named),
+            "the character set of the source's texts",
+        ),
+        Option("after", POSITION, "only what is after this position"),
+        Option("from_position", POSITION, "only what is at this position or after it"),
+        Option("to_position", POSITION, "only what is at this position or before it"),
+        Option("from_csn", TEXT, "only transactions of this commit sequence number or a later one"),
+        Option(
+            "to_csn", TEXT, "only transactions of this commit sequence number or an earlier one"
+        ),
+        Option("columns", NAMES, "only these columns, comma-separated; others are not decoded"),
+        Option(
+            "undo",
+            choice({"show": None, EXCLUDE: EXCLUDE}),
+            "exclude: without operations that back out an earlier one (UndoFlag of NonStop)",
+        ),
+        Option(
+            "open_transactions",
+            choice({"hold": None, "show": True}),
+            "show: also the last operation of a transaction that is open at the end, of which more may follow",
+        ),
+    ),
+)
+
+
+POSITIONS: Final = (("after", pc.greater), ("from_position", pc.greater_equal))
+DIGITS: Final = r"^[0-9]+$"
+
+
+def choosing_columns(options: ReadOptions, *, typed: bool) -> tuple[str, ...]:
+    """Return the columns that ``chosen_rows`` compares with the options."""
+    prefix = "_" if typed else ""
+    position = any((options.after, options.from_position, options.to_position))
+    csn = any((options.from_csn, options.to_csn))
+    return tuple(f"{prefix}{name}" for name, used in (("position", position), ("csn", csn)) if used)
+
+
+def chosen_rows(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
+    """Return the rows of a batch, of any shape, that the options ask for."""
+    prefix = "_" if {"_position", "_csn"} & set(batch.schema.names) else ""
+    masks = []
+    for name, holds in (*POSITIONS, ("to_position", pc.less_equal)):
+        bound = getattr(options, name)
+        if bound is not None:
+            masks.append(holds(batch[f"{prefix}position"], bound))
+    if options.from_csn is not None:
+        masks.append(pc.invert(_below(batch[f"{prefix}csn"], options.from_csn)))
+    if options.to_csn is not None:
+        masks.append(pc.invert(_above(batch[f"{prefix}csn"], options.to_csn)))
+    for mask in masks[1:]:
+        masks[0] = pc.and_(masks[0], mask)
+    # A row without a CSN is on neither side of a bound: it is left out.
+    return batch.filter(masks[0]) if masks else batch
+
+
+def _below(csn: pa.Array, bound: str) -> pa.Array:
+    return _compared(csn, bound, pc.less)
+
+
+def _above(csn: pa.Array, bound: str) -> pa.Array:
+    return _compared(csn, bound, pc.greater)
+
+
+def _compared(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
+    """Return a comparison with a bound: as numbers where both are digits, else as text.
+
+    Numbers of any length: without leading zeros, the longer one is greater.
+    """
+    as_text = holds(csn, bound)
+    if not (bound.isascii() and bound.isdigit()):
+        return as_text
+    digits = pc.utf8_ltrim(csn, "0")
+    number = bound.lstrip("0")
+    length = pc.utf8_length(digits)
+    same = pc.equal(length, len(number))
+    as_number = pc.if_else(same, holds(digits, number), holds(length, len(number)))
+    return pc.if_else(pc.match_substring_regex(csn, DIGITS), as_number, as_text)
+
+
+def of_tables(names: pa.Array, tables: TablePatterns) -> pa.Array:
+    """Return which names are of these tables; a record without a name is of none."""
+    found = names.dictionary_encode()
+    fits = pa.array([tables.fits(name) for name in found.dictionary.to_pylist()], pa.bool_())
+    return fits.take(found.indices)

@@ -1,0 +1,407 @@
+"""What readers report beside the rows that they return: by the log, which is stderr unless a program handles it.
+
+Splits: which transactions a task owns, read to their end in flat memory.
+
+A split is a range of a trail and owns the transactions that begin in it. Whoever owns a transaction
+reads it to its end, after the split's end and into later files if it must.
+
+The record level of a split: every record that begins in it, transactions or not.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import PORTION, Octets
+from trailgate.errors import TruncatedError, Where, masked
+from trailgate.model.changes import ChangeBatch, undatable
+from trailgate.model.tables import Definitions
+from trailgate.storage.files.found_files import even_cuts
+from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.reading.trail_file import (
+    LONGEST,
+    EarlierTables,
+    TrailFileReader,
+    usual_charset,
+)
+from trailgate.storage.reading.transaction_spans import (
+    Restarts,
+    Stretch,
+    bounds_of,
+    next_begin,
+    record_begin,
+)
+from trailgate.trail.format.file_header import ORACLE, FileHeader
+from trailgate.trail.reading.images import EVERYTHING, Wanted
+from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.reading.record_table import record_table
+from trailgate.trail.records.framing import trail_bytes
+from trailgate.trail.records.metadata import NO_TABLES
+from trailgate.trail.records.record_view import LAST
+from trailgate.trail.writing.trail_format import RELEASES
+
+LOG: Final = logging.getLogger(__name__)
+HIGHEST_LEVEL: Final = max(release.level for release in RELEASES.values())
+UNDEFINED: Final = (
+    "%s: nothing defines %s%s: columns are numbered and numbers unscaled; the definitions file of its tables helps "
+    "(--definitions FILE, or PREFIX.def)"
+)
+HELD: Final = (
+    "%s, byte %d: the last operation of an open transaction is left out, since more of it may follow "
+    "(--open-transactions show gives it)"
+)
+UNFINISHED: Final = "%s, byte %d: the file ends inside a record, which is left out: it is still being written, or the file was cut"
+CUT: Final = "%s: the header states %d bytes, and the file has %d: its end is missing (trailgate check lists what is whole)"
+UNBEGUN: Final = "%s: the file ends at byte %d, inside its header: it is still being written, or the file was cut"
+UNPAIRED: Final = "%s, byte %d: the last update is left out: its after image is not written yet"
+NEWER: Final = "%s: the trail is of level %d, and levels up to %d are known: what is new in it may be read wrongly"
+UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
+NAMED: Final = 3  # tables in a notice
+
+
+class Notices:
+    """Logs each kind of notice once, however many readers of a trail share it."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def once(self, text: str, *values: object) -> None:
+        """Log a text with its values, unless it was logged before."""
+        if text not in self._given:
+            self._given.add(text)
+            LOG.warning(text, *(masked(v) if isinstance(v, str) else v for v in values))
+
+    def of_header(self, reader: TrailFileReader) -> None:
+        """Log where a file is of a level that is not known, or shorter than its header states."""
+        file, header = reader.file, reader.header
+        if header is None:
+            return
+        if is_newer(header):
+            self.once(NEWER, file.path, header.trail.compatibility, HIGHEST_LEVEL)
+        stated = header.trail.file_size
+        # The header may have been written after the file was listed: then it states what the file has by now.
+        if stated is not None and stated > file.size and stated > (size := reader.size_now()):
+            self.once(CUT, file.path, stated, size)
+
+    def of_undefined(self, path: str, names: list[str]) -> None:
+        """Log where nothing defines tables."""
+        if names:
+            more = f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
+            self.once(UNDEFINED, path, ", ".join(names[:NAMED]), more)
+
+
+def is_newer(header: FileHeader) -> bool:
+    """Return whether a file is of a level that is not known."""
+    return header.trail.compatibility > HIGHEST_LEVEL
+
+
+SPLIT_BYTES: Final = 64 << 20
+NOT_UNDERSTOOD: Final = (
+    "%s, byte %d: the trail has definitions of %s%s that are not understood; unless definitions are given "
+    "(--definitions FILE), their columns are numbered and numbers are unscaled"
+)
+FILE_COST: Final = 256 << 10  # bytes that could be read while a file is opened
+
+
+@dataclass(frozen=True, slots=True)
+class TrailSplit:
+    """The transactions that begin in [start, end).
+
+    ``whole`` takes the range as it is, whatever its first record is: right for the beginning of
+    a trail, where nobody else would take the rest of an earlier transaction.
+    """
+
+    start: TrailPlace
+    end: TrailPlace
+    whole: bool = False
+
+
+def plan_splits(
+    trail: TrailFiles,
+    split_bytes: int = SPLIT_BYTES,
+    bounds: tuple[TrailPlace, TrailPlace] | None = None,
+) -> list[TrailSplit]:
+    """Return splits that together hold every operation between two places once, in order.
+
+    Large files are split, small ones put together.
+    """
+    start, stop = bounds or (trail.begin, trail.end)
+    cuts = _cuts(trail, split_bytes, (start, stop))
+    ends = [*cuts[1:], stop]
+    return [
+        TrailSplit(one, other, whole=one == start) for one, other in zip(cuts, ends, strict=True)
+    ]
+
+
+def _cuts(
+    trail: TrailFiles, split_bytes: int, bounds: tuple[TrailPlace, TrailPlace]
+) -> list[TrailPlace]:
+    start, stop = bounds
+    files = [file for file in trail.following(start.number) if (file.number, 0) < stop]
+    begins = [start.offset if file.number == start.number else 0 for file in files]
+    ends = [
+        min(file.size, stop.offset) if file.number == stop.number else file.size for file in files
+    ]
+    cost = min(FILE_COST, split_bytes)
+    sizes = [max(end - begin, cost) for begin, end in zip(begins, ends, strict=True)]
+    cuts = [start]
+    for index, offset in even_cuts(sizes, split_bytes):
+        file, at = files[index], begins[index] + offset
+        if at >= ends[index]:
+            place = TrailPlace(file.number + 1, 0)
+        elif at < cost // 4:  # at a file's beginning no record is searched
+            place = TrailPlace(file.number, 0)
+        else:
+            place = TrailPlace(file.number, at)
+        if cuts[-1] < place < stop:
+            cuts.append(place)
+    return cuts
+
+
+class SplitReader:
+    """Reads a split once, from its first transaction to the end of its last.
+
+    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions state. ``give_open``: the last
+    operation of a transaction that is open at the trail's end is given, and not left out with a notice.
+    """
+
+    def __init__(
+        self,
+        trail: TrailFiles,
+        split: TrailSplit,
+        wanted: Wanted = EVERYTHING,
+        charset: str | None = None,
+        *,
+        give_open: bool = False,
+        notices: Notices | None = None,
+    ) -> None:
+        self._trail = trail
+        self._split = split
+        self._state = ReaderState(wanted=wanted)
+        self._charset, self._give_open = charset, give_open
+        self._notices = notices or Notices()
+        self._buffer = np.empty(0, np.uint8)
+        self._announced: set[str] = set()
+        self.restarts = Restarts(trail)
+
+    @property
+    def _definitions(self) -> Definitions:
+        return self._trail.definitions
+
+    def batches(self) -> Iterator[ChangeBatch]:
+        """Yield the operations, one batch a portion."""
+        split = self._split
+        begin: TrailPlace | None = split.start
+        if not split.whole:
+            begin = next_begin(self._trail, split.start, split.end)
+        if begin is None:
+            return
+        for file in self._trail.following(begin.number):
+            with TrailFileReader(file) as reader:
+                done = yield from self._file(reader, begin)
+            if done:
+                return
+
+    def _file(
+        self, reader: TrailFileReader, begin: TrailPlace
+    ) -> Generator[ChangeBatch, None, bool]:
+        """Yield the operations of one file; return whether the split's end was come to."""
+        file = reader.file
+        may_grow = self._trail.may_grow(file)
+        place = self._place(reader, begin)
+        if place is None:
+            return True
+        self._notices.of_header(reader)
+        earlier = EarlierTables(reader, place)
+        charset = self._charset or usual_charset(reader.header, self._definitions)
+        self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
+        size = self._size(reader, place)
+        while place < file.size:
+            data = reader.read_into(self._room(size), place)
+            at_end = place + len(data) >= file.size
+            stretch, last = self._stretch(reader, data, place, may_grow=may_grow)
+            if not earlier.complete:
+                tables = earlier.needed_by(data, stretch.view, place)
+                self._state = replace(self._state, tables=tables)
+            decoded = decode(
+                data,
+                self._definitions,
+                file_number=file.number,
+                base_offset=place,
+                state=self._state,
+                finish=last or (at_end and not may_grow),
+                give_open=at_end and self._give_open,
+                records=self.restarts.remaining(stretch, last=last),
+            )
+            self._announce(file.path, decoded.state)
+            self._state = decoded.state
+            if decoded.batch.rows:
+                self._note(file.path, decoded.batch)
+                yield decoded.batch
+            left = decoded.consumed < stretch.view.end
+            if at_end and not last:
+                self._note_end(file, place + stretch.view.end)
+            if last or at_end:
+                if left and not last:
+                    _check_end(stretch, file.path)
+                    held = UNPAIRED if self._give_open else HELD
+                    self._notices.once(held, file.path, place + decoded.consumed)
+                return last
+            if left:
+                self.restarts.resume()
+            place += decoded.consumed
+            # One operation may be longer than a portion: it has pieces of large objects.
+            size = self._size(reader, place) if decoded.consumed else 2 * size
+        return False
+
+    def _place(self, reader: TrailFileReader, begin: TrailPlace) -> int | None:
+        """Return where records to read begin in a file; None where its writer has just begun it."""
+        file = reader.file
+        try:
+            return max(begin.offset if file.number == begin.number else 0, reader.begin)
+        except TruncatedError:
+            if self._trail.may_grow(file):
+                self._notices.once(UNBEGUN, file.path, file.size)
+                return None
+            raise
+
+    def _announce(self, path: str, state: ReaderState) -> None:
+        """Log definitions of the trail that are not understood, once a table."""
+        found = state.tables.unread_since(self._state.tables, self._definitions)
+        names = [known.name for known in found if known.name not in self._announced]
+        if names:
+            self._announced.update(names)
+            offset = min(known.offset for known in found)
+            LOG.warning(
+                NOT_UNDERSTOOD, masked(path), offset, ", ".join(names[:NAMED]), _more(names)
+            )
+
+    def _note(self, path: str, batch: ChangeBatch) -> None:
+        """Log times that are not dates, and tables that nothing defines; those not understood are logged already."""
+        if any(undatable(block.op_ts).any() for block in batch.blocks):
+            self._notices.once(UNDATABLE, path)
+        names = {block.table.name for block in batch.blocks if block.table.guessed}
+        self._notices.of_undefined(path, sorted(names - self._announced))
+
+    def _note_end(self, file: TrailFile, end: int) -> None:
+        """Log where a file ends inside a record, if the split goes so far."""
+        if end < file.size and TrailPlace(file.number, end) < self._split.end:
+            self._notices.once(UNFINISHED, file.path, end)
+
+    def _room(self, size: int) -> Octets:
+        """Return memory for a portion, in place of the one before: columns hold copies, and fresh memory costs as much as reading."""
+        if size > len(self._buffer):
+            self._buffer = np.empty(size, np.uint8)
+        return self._buffer[:size]
+
+    def _size(self, reader: TrailFileReader, place: int) -> int:
+        """Return how much to read: not far into what is most likely another split's."""
+        number, limit = self._split.end
+        if reader.file.number == number and place < limit:
+            return min(PORTION, limit - place + LONGEST)
+        return PORTION
+
+    def _stretch(
+        self, reader: TrailFileReader, data: Octets, place: int, *, may_grow: bool
+    ) -> tuple[Stretch, bool]:
+        """Return the records at a place up to the next split's first transaction, and whether that follows."""
+        number, end = reader.file.number, self._split.end
+        view = reader.view(data, place)
+        found = Stretch(number, place, view, bounds_of(view))
+        if number >= end.number:
+            limit = end.offset if number == end.number else 0
+            others = np.flatnonzero(found.bounds.begins & (found.starts >= limit))
+            if len(others):
+                return found.take(slice(int(others[0]))), True
+        if place + len(data) < reader.file.size:
+            return _to_last_end(found), False
+        if not may_grow and view.end < len(data):
+            reader.view(data, place, finish=True)  # raises
+        return found, False
+
+
+def _to_last_end(stretch: Stretch) -> Stretch:
+    """Return records up to the end of the last transaction that ends among them, all where none does.
+
+    The next ones are read again, but nothing is carried over, and it need not be asked whether they are abandoned. The last
+    record is not known to end a transaction: pieces of it may follow.
+    """
+    ends = stretch.bounds.ends[-2::-1]
+    back = int(ends.argmax()) if len(ends) else 0
+    if not len(ends) or not ends[back]:
+        return stretch
+    return stretch.take(slice(len(stretch.bounds) - 1 - back))
+
+
+def _more(names: list[str]) -> str:
+    return f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
+
+
+def _check_end(stretch: Stretch, path: str) -> None:
+    """Raise where the last record ends its transaction, and is continued: what follows it is missing, or it is damaged."""
+    view = stretch.view
+    if len(view) and view.continued[-1] and view.indicator[-1] >= LAST:
+        raise TruncatedError(
+            "the last record is continued, but nothing follows it",
+            where=Where(source=path, offset=int(stretch.starts[-1])),
+            hint="Is the trail still being written? If not, its end is missing or Continued is damaged",
+        )
+
+
+def read_records(
+    trail: TrailFiles, split: TrailSplit, notices: Notices | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records that begin in a split, what a restart undid among them; memory stays flat."""
+    notices = notices or Notices()
+    begin = split.start if split.whole else record_begin(trail, split.start)
+    for file in trail.following(begin.number):
+        start = begin.offset if file.number == begin.number else 0
+        if TrailPlace(file.number, start) >= split.end:
+            return
+        with TrailFileReader(file) as reader:
+            limit, may_grow = _limit(file, split.end), trail.may_grow(file)
+            for batch in _records(reader, start, limit, may_grow, notices):
+                notices.of_header(reader)
+                yield batch
+
+
+def _limit(file: TrailFile, end: TrailPlace) -> int:
+    return end.offset if file.number == end.number else file.size
+
+
+def _records(
+    reader: TrailFileReader, start: int, limit: int, may_grow: bool, notices: Notices
+) -> Iterator[pa.RecordBatch]:
+    try:
+        place = max(start, reader.begin)
+    except TruncatedError:
+        if may_grow:
+            notices.once(UNBEGUN, reader.file.path, reader.file.size)
+            return
+        raise
+    header = reader.header
+    oracle = header is not None and header.database.vendor == ORACLE
+    tables = reader.tables(place) if place > reader.begin else NO_TABLES
+    while place < limit:
+        data = reader.read(place, PORTION)
+        at_end = place + len(data) >= reader.file.size
+        view = reader.view(data, place, finish=at_end and not may_grow)
+        if at_end and place + view.end < limit:
+            notices.once(UNFINISHED, reader.file.path, place + view.end)
+        own = int((place + view.offsets < limit).sum())
+        if not own:
+            return
+        source = trail_bytes(data, place, reader.order)
+        found = record_table(
+            source, view.take(slice(own)), reader.file.number, tables, oracle=oracle
+        )
+        yield found.batch
+        tables = found.tables
+        place += view.end

@@ -1,1 +1,0 @@
-"""Trails read in splits, whole or in part, and as a stream."""

@@ -1,0 +1,246 @@
+"""One open trail file: its header, its byte order, records from a place on, its metadata.
+
+The tables of metadata records before a place, searched no further than needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import Final, Self
+
+from trailgate.arrays import Octets
+from trailgate.columnar.rows import octets
+from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
+from trailgate.model.table_patterns import table_name
+from trailgate.model.tables import Definitions, Table
+from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.opened_file import OpenedFile
+from trailgate.storage.files.trail_files import TrailFiles
+from trailgate.trail.format.file_header import FileHeader, decode_header
+from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
+from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.tokens import RECORD, ByteOrder
+from trailgate.trail.records.framing import (
+    find_order,
+    find_records,
+    find_typed,
+    resync,
+    trail_bytes,
+)
+from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTable, TrailTables
+from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record_view import RecordView, view_records
+from trailgate.trail.values.codec import UTF_8, charset_named
+
+LONGEST: Final = 64 << 10  # no object of a trail is longer
+SEARCH: Final = 256 << 10  # holds at least four records, which is what resync looks for
+SCAN: Final = 4 << 20  # read at once where only rare records are looked for
+# Assumed: this number in the header is UTF-8. The others of the printed headers are not public.
+UTF_8_NUMBER: Final = 0x20000000
+
+
+class TrailFileReader:
+    """Reads bytes and record places of one file; errors raised inside are given its name.
+
+    Level 0 files have no header (trail format §4.6): then ``header`` is None and records begin at 0.
+    """
+
+    def __init__(self, file: TrailFile) -> None:
+        self.file = file
+        self._opened = OpenedFile(file.path, file.size, "trail file")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.close()
+        if isinstance(error, TrailgateError):
+            error.located(source=self.file.path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._opened.close()
+
+    def size_now(self) -> int:
+        """Return how many bytes the file has by now; ``file.size`` is what it had when it was listed."""
+        return self._opened.size_now()
+
+    def read(self, place: int, size: int) -> Octets:
+        """Return the bytes from a place on, no more than the file is to have."""
+        return octets(self._opened.read(place, size))
+
+    def read_into(self, buffer: Octets, place: int) -> Octets:
+        """Return the bytes from a place on, as many as a buffer has room for, read into that."""
+        return self._opened.read_into(buffer, place)
+
+    @cached_property
+    def _head(self) -> Octets:
+        return self.read(0, LONGEST)
+
+    @cached_property
+    def _begin(self) -> tuple[FileHeader | None, int]:
+        head = self._head
+        if len(head) and head[0] == RECORD:
+            return None, 0
+        return decode_header(head)
+
+    @property
+    def header(self) -> FileHeader | None:
+        """Return the file header; None for level 0. Raises TruncatedError while it is not there."""
+        return self._begin[0]
+
+    @property
+    def begin(self) -> int:
+        """Return where the first record begins."""
+        return self._begin[1]
+
+    @cached_property
+    def order(self) -> ByteOrder:
+        """Return the records' byte order; big-endian while there is no record."""
+        found = find_order(self._head, self.begin)
+        if found is None:
+            found = find_order(self.read(self.begin, LONGEST))
+        return found or ByteOrder.BIG
+
+    def records(self, place: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
+        """Return bytes from a record's begin on, and the records in them."""
+        data = self.read(place, size)
+        return data, self.view(data, place)
+
+    def view(self, data: Octets, place: int, *, finish: bool = False) -> RecordView:
+        """Return the records of bytes read at a place; with ``finish`` they must end with one."""
+        try:
+            found = find_records(data, order=self.order, finish=finish)
+        except DecodeError as error:
+            error.where = replace(error.where, offset=place + (error.where.offset or 0))
+            raise
+        return view_records(trail_bytes(data, place, self.order), found)
+
+    def resync(self, place: int) -> int | None:
+        """Return where the next record begins; None where there is none any more."""
+        data = self.read(place, SEARCH)
+        found = resync(data, 0, self.order)
+        if found >= 0:
+            return place + found
+        if place + len(data) >= self.file.size:
+            return None
+        raise DecodeError("no record begins in the bytes from here", where=Where(offset=place))
+
+    def tables(
+        self, until: int, start: int | None = None, tables: TrailTables = NO_TABLES
+    ) -> TrailTables:
+        """Return what the metadata records before a place define; nothing else is decoded.
+
+        ``tables`` is what those before ``start`` define.
+        """
+        begin = self.begin if start is None else start
+        for place in range(begin, min(until, self.file.size), SCAN):
+            data = self.read(place, SCAN + LONGEST)
+            stop = min(SCAN, until - place)
+            for offset in find_typed(data, self.order, IO_METADATA).tolist():
+                if offset < stop:
+                    tables = tables.with_record(
+                        decode_record(data, offset, order=self.order, base=place)
+                    )
+        return tables
+
+
+def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
+    """Return the character set of the source: as the header has it, else as the definitions have.
+
+    Where neither has one, it is UTF-8. Raises OptionError for a name that is not known.
+    """
+    named = definitions.database.character_set
+    if (header is not None and header.database.charset == UTF_8_NUMBER) or not named:
+        return UTF_8
+    try:
+        return charset_named(named)
+    except OptionError as error:
+        error.hint = f"The definitions name it; the option charset overrules them. {error.hint}"
+        raise
+
+
+class EarlierTables:
+    """The tables of metadata records before the place at which the reading of a file begins.
+
+    Indexes count up in the order in which tables appear in a file (trail format §12), so from its
+    begin only as much is searched as holds the highest index that is used. Where metadata come
+    while reading, all those before them must be known: references take the next index.
+    """
+
+    def __init__(self, reader: TrailFileReader, place: int) -> None:
+        self._reader = reader
+        self._searched = reader.begin
+        self._until = place
+        self._tables = NO_TABLES
+
+    @property
+    def complete(self) -> bool:
+        """Return whether all tables before the place are known."""
+        return self._searched >= self._until
+
+    def needed_by(self, data: Octets, view: RecordView, place: int) -> TrailTables:
+        """Return the tables that these records, which begin at ``place``, need to be known."""
+        if self.complete or not len(view):
+            return self._tables
+        if (view.io_type == IO_METADATA).any():
+            self._until = place
+            self._search(None)
+        by_index = view.offsets[view.partition & BY_TABLE != 0]
+        if len(by_index):
+            highest = int(self._reader.order.words(data, "u2")[by_index + NAME_AT].max())
+            self._search(highest)
+        return self._tables
+
+    def _search(self, index: int | None) -> None:
+        """Search on until an index is known, or without one to the end."""
+        while not self.complete and (index is None or index not in self._tables.tables):
+            stop = min(self._searched + SCAN, self._until)
+            self._tables = self._reader.tables(stop, self._searched, self._tables)
+            self._searched = stop
+
+
+def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table:
+    """Return a table's definition: the trail's own, else the one given; raises DefinitionError.
+
+    It is the first one that the trail has from the file of a number on; files of levels without
+    metadata are not searched.
+    """
+    for file in trail.following(trail.begin.number if number is None else number):
+        with TrailFileReader(file) as reader:
+            header = reader.header if file.size else None
+            if header is None or header.trail.compatibility < METADATA_LEVEL:
+                break
+            found = _defined_in(reader, table_name(name).casefold())
+            if found is not None:
+                return found
+    return trail.definitions.table(name)
+
+
+def defined_tables(trail: TrailFiles) -> list[str]:
+    """Return the names of all tables that a trail defines, in its files or by its definitions file, sorted."""
+    names = {table.name for table in trail.definitions}
+    for file in trail.files:
+        with TrailFileReader(file) as reader:
+            header = reader.header if file.size else None
+            if header is None or header.trail.compatibility < METADATA_LEVEL:
+                break
+            names |= {known.name for known in _tables(reader)}
+    return sorted(names)
+
+
+def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
+    for known in _tables(reader):
+        if known.table is not None and known.name.casefold() == name:
+            return known.table
+    return None
+
+
+def _tables(reader: TrailFileReader) -> Iterator[TrailTable]:
+    """Yield the tables of a file's metadata records, as far as it is searched; some more than once."""
+    tables = NO_TABLES
+    for place in range(reader.begin, reader.file.size, SCAN):
+        tables = reader.tables(min(place + SCAN, reader.file.size), place, tables)
+        yield from tables.tables.values()

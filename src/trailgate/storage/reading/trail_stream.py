@@ -1,0 +1,205 @@
+"""A growing trail as a stream: where a batch may end, so that only whole transactions are returned.
+
+A place in the stream is at the end of a transaction. What follows the last such place
+waits, however much it is: a transaction that is open, or one that a restart record undid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+from zlib import crc32
+
+from trailgate.columnar.digits import parse_position
+from trailgate.errors import OptionError, StorageError, Where
+from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
+from trailgate.storage.reading.splits import TrailSplit, plan_splits
+from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
+from trailgate.storage.reading.transaction_spans import first_end, last_begin, last_end
+
+EARLIEST, LATEST = "earliest", "latest"
+CHECKED: Final = 32  # bytes before a place that must stay: fewer than any record has
+BEFORE_ALL: Final = TrailPlace(-1, 0)  # where a trail begins that has no file yet
+
+
+def starting_position(text: str) -> str:
+    """Return where a new stream begins; raises OptionError."""
+    if text not in (EARLIEST, LATEST):
+        try:
+            parse_position(text)
+        except OptionError as error:
+            problem = f"startingPosition is earliest, latest or a position, not {text!r}"
+            raise OptionError(problem, hint=error.hint) from None
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """A place in a stream, and a check sum of the bytes before it.
+
+    The check sum distinguishes a trail that was written anew from the one that was read before.
+    """
+
+    place: TrailPlace
+    check: str = ""
+
+    @classmethod
+    def read(cls, offset: Mapping[str, Any]) -> Self:
+        """Return the offset of its JSON form."""
+        return cls(TrailPlace(int(offset["file"]), int(offset["offset"])), str(offset["check"]))
+
+    def json(self) -> dict[str, Any]:
+        """Return the offset as JSON; Spark compares the text, so the order of keys is fixed."""
+        return {"file": self.place.number, "offset": self.place.offset, "check": self.check}
+
+
+NOWHERE: Final = StreamOffset(BEFORE_ALL)
+
+
+class TrailStream:
+    """Finds the ends of batches, and their splits.
+
+    ``find`` gives the trail as it is now, or None while it has no file.
+    """
+
+    def __init__(self, find: Callable[[], TrailFiles | None]) -> None:
+        self._find = find
+        self._target: TrailPlace | None = None
+        # Between these two places no transaction ends: a long one that is open is not searched twice.
+        self._barren = (BEFORE_ALL, BEFORE_ALL)
+
+    def initial(self, position: str) -> StreamOffset:
+        """Return where a new stream begins; inside a transaction it is that one's begin."""
+        trail = self._find()
+        if trail is None:
+            return NOWHERE
+        if position == EARLIEST:
+            found: TrailPlace | None = trail.begin
+        elif position == LATEST:
+            found = last_end(trail, trail.end, trail.begin)
+        else:
+            place = min(TrailPlace(*parse_position(position)), trail.end)
+            found = last_begin(trail, place) if place > trail.begin else None
+        return _offset(trail, found or trail.begin)
+
+    def stop_at_present_end(self) -> None:
+        """Let no later batch continue after what is there now."""
+        trail = self._find()
+        self._target = BEFORE_ALL if trail is None else trail.end
+
+    def latest(self, start: StreamOffset, limit: BatchLimit = NO_LIMIT) -> StreamOffset:
+        """Return where the next batch ends; ``start`` where there is nothing whole to return."""
+        trail = self._find()
+        if trail is None:
+            _check_begun(trail, start)
+            return start
+        _check(trail, start)
+        begin = max(start.place, trail.begin)
+        ceiling = trail.end if self._target is None else min(trail.end, self._target)
+        if ceiling <= begin:
+            return start
+        end = self._end(trail, begin, min(_limited(trail, begin, limit), ceiling))
+        if end is None or end > ceiling:
+            return start
+        return _offset(trail, end)
+
+    def splits(
+        self, start: StreamOffset, end: StreamOffset, split_bytes: int
+    ) -> tuple[TrailFiles, list[TrailSplit]] | None:
+        """Return the trail up to a batch's end and the batch's splits; None for an empty batch.
+
+        The same batch has the same operations whenever it is asked for.
+        """
+        trail = self._find()
+        if start == end or trail is None:
+            _check_begun(trail, start)
+            return None
+        _check(trail, start)
+        _check(trail, end)
+        begin = max(start.place, trail.begin)
+        return trail.until(end.place), plan_splits(trail, split_bytes, (begin, end.place))
+
+    def _end(self, trail: TrailFiles, begin: TrailPlace, wanted: TrailPlace) -> TrailPlace | None:
+        """Return the last end of a transaction up to a place, else the first one after it."""
+        since, until = self._barren
+        # A writer may take its last file back and begin it again.
+        floor = until if since == begin and until <= trail.end else begin
+        end = last_end(trail, wanted, floor) if wanted > floor else None
+        end = end or first_end(trail, max(wanted, floor))
+        if end is None:
+            offset = max(trail.end.offset - LONGEST, 0)
+            self._barren = (begin, max(begin, TrailPlace(trail.end.number, offset)))
+        return end
+
+
+def _limited(trail: TrailFiles, begin: TrailPlace, limit: BatchLimit) -> TrailPlace:
+    """Return the place up to which a batch from ``begin`` may go."""
+    files = list(trail.following(begin.number))
+    if limit.files is not None:
+        files = files[: limit.files]
+    place = begin
+    room = limit.bytes
+    for file in files:
+        start = begin.offset if file.number == begin.number else 0
+        if room is not None and file.size - start >= room:
+            return TrailPlace(file.number, start + room)
+        room = None if room is None else room - (file.size - start)
+        place = TrailPlace(file.number, file.size)
+    return place
+
+
+def _offset(trail: TrailFiles, place: TrailPlace) -> StreamOffset:
+    """Return a place as an offset; the end of a finished file is the beginning of the next one.
+
+    So a file that was read to its end may be removed.
+    """
+    file = trail.file(place.number)
+    if place.offset == file.size and file.number < trail.end.number:
+        return StreamOffset(TrailPlace(place.number + 1, 0))
+    return StreamOffset(place, _check_sum(file, place.offset))
+
+
+def _check_sum(file: TrailFile, offset: int) -> str:
+    start = max(offset - CHECKED, 0)
+    if start == offset:
+        return ""
+    with TrailFileReader(file) as reader:
+        return f"{crc32(reader.read(start, offset - start).tobytes()):08x}"
+
+
+HINT: Final = (
+    "Put back what was there, or begin a new stream: another checkpoint, and startingPosition"
+)
+
+
+def _check_begun(trail: TrailFiles | None, start: StreamOffset) -> None:
+    if trail is None and start.place != BEFORE_ALL:
+        raise StorageError("the trail that was read before is not there any more", hint=HINT)
+
+
+def _check(trail: TrailFiles, offset: StreamOffset) -> None:
+    """Raise where the trail is not the one, up to an offset, that was read before."""
+    number, place = offset.place
+    if offset.place in (BEFORE_ALL, (trail.end.number + 1, 0)):
+        return  # nothing was read of a file that is not there yet, or not again
+    if number < trail.begin.number:
+        raise _changed(trail.prefix, f"file number {number} was removed before it was read")
+    if number > trail.end.number:
+        problem = f"the trail was cut back: file number {number}, read before, is not there"
+        raise _changed(trail.prefix, problem)
+    file = trail.file(number)
+    if place > file.size:
+        problem = (
+            f"the trail was cut back to byte {file.size}, up to byte {place} it was read before"
+        )
+        raise _changed(file.path, problem)
+    if _check_sum(file, place) != offset.check:
+        problem = f"the trail was written anew before byte {place}, which was read before"
+        raise _changed(file.path, problem)
+
+
+def _changed(source: str, problem: str) -> StorageError:
+    return StorageError(problem, where=Where(source=source), hint=HINT)

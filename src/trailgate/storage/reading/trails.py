@@ -1,0 +1,238 @@
+"""Read trails as Arrow batches: whole, in part, or in splits that can run apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final, Literal
+
+import pyarrow as pa
+
+from trailgate.columnar.digits import parse_position
+from trailgate.errors import DecodeError
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.tables import Definitions, Table
+from trailgate.operations.shapes import Projection, names_of
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
+from trailgate.storage.reading.options import (
+    OPTIONS,
+    ReadOptions,
+    choosing_columns,
+    chosen_rows,
+    of_tables,
+)
+from trailgate.storage.reading.splits import (
+    SPLIT_BYTES,
+    Notices,
+    SplitReader,
+    TrailSplit,
+    plan_splits,
+    read_records,
+)
+from trailgate.storage.reading.threads import in_order, thread_count
+from trailgate.storage.reading.trail_file import find_table
+from trailgate.storage.reading.transaction_spans import last_begin
+from trailgate.trail.reading.images import Wanted
+from trailgate.trail.reading.record_table import RECORDS_SCHEMA
+
+__all__ = [
+    "EVERYTHING",
+    "SPLIT_BYTES",
+    "TrailFiles",
+    "TrailPlace",
+    "TrailSplit",
+    "find_trail",
+    "plan_reading",
+    "plan_splits",
+    "read_split",
+    "read_trail",
+]
+
+EVERYTHING: Final = ReadOptions()
+DAMAGED: Final = "trailgate check {} lists what is damaged, and --salvage OUT saves the rest"
+THREAD_BYTES: Final = 16 << 20  # of a trail that a thread reads at once
+
+
+def read_trail(  # noqa: PLR0913  one parameter an option
+    path: Address | TrailFiles,
+    *,
+    table: str | None = None,
+    tables: str | Iterable[str] | TablePatterns | None = None,
+    records: Literal["operations", "all"] = "operations",
+    definitions: Address | Definitions | None = None,
+    charset: str | None = None,
+    after: str | None = None,
+    from_position: str | None = None,
+    to_position: str | None = None,
+    from_csn: str | None = None,
+    to_csn: str | None = None,
+    columns: str | Iterable[str] | None = None,
+    undo: Literal["show", "exclude"] | None = None,
+    open_transactions: Literal["hold", "show"] = "hold",
+    limit: int | None = None,
+    threads: int | None = None,
+) -> pa.RecordBatchReader:
+    """Return a reader of a trail's operations in order: ``pyarrow.Table``, DuckDB, Polars and pandas take it.
+
+    ``path`` is the trail's prefix, one of its files, or its folder. With ``table`` the rows are those of that table in
+    the types of its columns; ``tables`` are patterns such as ``HR.*`` that choose operations of some. With
+    ``records="all"`` each record is a row, with its header. ``definitions`` and ``charset`` are needed where the trail
+    does not state its own. ``after``, ``from_position`` and ``to_position`` bound positions, ``from_csn`` and
+    ``to_csn`` commit sequence numbers, both ends included except for ``after``. ``columns`` names the
+    columns to decode and return. ``undo="exclude"`` leaves out operations that back out an earlier one.
+    ``open_transactions="show"`` gives the last operation of a transaction that is open where a growing trail ends, of which
+    more may follow. ``limit`` is the most rows; ``threads`` None reads with one thread a core.
+
+    Raises OptionError, StorageError and DefinitionError at once; the reader raises DecodeError where it meets bytes
+    that are not what they should be.
+    """
+    named = locals()
+    options = ReadOptions.of({row.name: named[row.name] for row in OPTIONS})
+    return read_chosen(path, options, limit, threads)
+
+
+def read_chosen(
+    path: Address | TrailFiles,
+    options: ReadOptions,
+    limit: int | None = None,
+    threads: int | None = None,
+) -> pa.RecordBatchReader:
+    """Return a reader of what the options ask for, in order."""
+    trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
+    many = thread_count(threads)
+    start, end = bounds = _bounds(trail, options)
+    splits = [TrailSplit(start, end, whole=True)]
+    if many > 1 and limit is None:
+        splits = plan_splits(trail, THREAD_BYTES, bounds)
+    table = wanted_table(trail, options)
+    read = partial(read_split, trail, options=options, table=table, notices=Notices())
+    batches = _limited(in_order(read, splits, min(many, len(splits))), limit)
+    return pa.RecordBatchReader.from_batches(_schema(options, table), batches)
+
+
+def plan_reading(
+    trail: TrailFiles, options: ReadOptions = EVERYTHING, split_bytes: int = SPLIT_BYTES
+) -> list[TrailSplit]:
+    """Return splits that together hold everything that the options ask for, in order."""
+    return plan_splits(trail, split_bytes, _bounds(trail, options))
+
+
+def read_split(
+    trail: TrailFiles,
+    split: TrailSplit,
+    options: ReadOptions = EVERYTHING,
+    table: Table | None = None,
+    notices: Notices | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield what the options ask for of a split; memory stays flat.
+
+    ``table`` is the one that the options name, where it is looked up already. ``notices`` are shared by all splits
+    of a reading, so that each is given once. Errors of the trail's bytes name the command that saves what is whole.
+    """
+    try:
+        yield from _of_split(trail, split, options, table, notices)
+    except DecodeError as error:
+        error.hint = error.hint or DAMAGED.format(trail.prefix)
+        raise
+
+
+def _of_split(
+    trail: TrailFiles,
+    split: TrailSplit,
+    options: ReadOptions,
+    table: Table | None,
+    notices: Notices | None,
+) -> Iterator[pa.RecordBatch]:
+    if options.records is not None:
+        yield from _chosen_records(trail, split, options, notices)
+        return
+    projection = Projection.of(table or wanted_table(trail, options), options.columns)
+    named = projection.table
+    tables = options.tables if named is None else TablePatterns((named.name,))
+    also = choosing_columns(options, typed=named is not None)
+    names = {name.removeprefix("_") for name in (*projection.schema.names, *also)}
+    wanted = Wanted(
+        tables,
+        projection.needed,
+        tokens=not names.isdisjoint(("tokens", "tx_owner", "tx_name")),
+        ids=not names.isdisjoint(("tx_id", "csn")),
+        positions="position" in names,
+        undone=options.undo is None,
+    )
+    reader = SplitReader(
+        trail,
+        split,
+        wanted,
+        options.charset,
+        give_open=bool(options.open_transactions),
+        notices=notices,
+    )
+    for changes in reader.batches():
+        batch = chosen_rows(projection.rows(changes, also), options)
+        if batch.num_rows:
+            yield batch.select(projection.schema.names)
+
+
+def _chosen_records(
+    trail: TrailFiles, split: TrailSplit, options: ReadOptions, notices: Notices | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of records that the options ask for."""
+    names = names_of(RECORDS_SCHEMA, options.columns)
+    for batch in read_records(trail, split, notices):
+        chosen = chosen_rows(batch, options)
+        if options.tables is not None:
+            chosen = chosen.filter(of_tables(chosen["table"], options.tables))
+        if chosen.num_rows:
+            yield chosen.select(names)
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    left = limit
+    while left is None or left > 0:
+        batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch if left is None else batch.slice(0, left)
+        left = None if left is None else left - batch.num_rows
+
+
+def wanted_table(trail: TrailFiles, options: ReadOptions) -> Table | None:
+    """Return the table whose typed rows the options ask for; None where they do not."""
+    if options.table is None:
+        return None
+    number = max(_start(trail, options).number, trail.begin.number)
+    return find_table(trail, options.table, number)
+
+
+def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPlace, TrailPlace]:
+    """Return the part of a trail in which everything lies that the options ask for."""
+    start, end = trail.begin, trail.end
+    place = _start(trail, options)
+    if place > start:
+        start = last_begin(trail, place) or start
+    if options.to_position is not None:
+        number, offset = parse_position(options.to_position)
+        end = max(start, min(end, TrailPlace(number, offset + 1)))
+    return start, end
+
+
+def _start(trail: TrailFiles, options: ReadOptions) -> TrailPlace:
+    """Return the place in the trail that the options name as the first one."""
+    starts = [text for text in (options.after, options.from_position) if text is not None]
+    return min(TrailPlace(*parse_position(max(starts))), trail.end) if starts else trail.begin
+
+
+def schema_of(path: Address | TrailFiles, options: ReadOptions) -> pa.Schema:
+    """Return the schema of what the options ask for."""
+    if options.table is None:
+        return _schema(options, None)
+    trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
+    return _schema(options, wanted_table(trail, options))
+
+
+def _schema(options: ReadOptions, table: Table | None) -> pa.Schema:
+    if options.records is not None:
+        names = names_of(RECORDS_SCHEMA, options.columns)
+        return pa.schema([RECORDS_SCHEMA.field(name) for name in names])
+    return Projection.of(table, options.columns).schema

@@ -1,0 +1,462 @@
+"""The user tokens of many records at once: names and values in columns (trail format §9).
+
+What few records have in their headers: the mark of a backout, and a system key before their data.
+
+Where the GGS tokens of many records lie: the first of one id, or all of them.
+
+The GGS tokens of many records at once: their map column, and the ids of transactions carried forward.
+
+The tokens of records as maps, one a record; what is wrong with tokens is reported, not raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.digits import LOWER, to_hex
+from trailgate.columnar.gather import gather
+from trailgate.errors import DecodeError
+from trailgate.trail.format.record_types import IO_COMMENT, ROLE_OF
+from trailgate.trail.format.tokens import (
+    FRAME,
+    GGS_TOKEN_ROWS,
+    GGS_TOKENS_BY_ID,
+    MAX_BYTES,
+    MAX_NAME,
+    UNREAD,
+    read_user_tokens,
+    token_name,
+)
+from trailgate.trail.records import kernels
+from trailgate.trail.records.framing import Spans, TrailBytes, dense
+from trailgate.trail.records.kernels import SYSTEM_KEY, SYSTEM_KEY_AT, UNDO, UNDO_AT
+from trailgate.trail.records.record import tokens_between
+from trailgate.trail.records.record_view import RecordView
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTokens:
+    """Tokens with names of their own, in order of their records."""
+
+    record: Longs
+    names: pa.Array
+    values: pa.Array
+
+    def texts(self, name: str, operation: Longs, operations: int) -> pa.Array | None:
+        """Return a token of each operation, null where it has none; None where none has it.
+
+        ``operation`` names the operation of each record; of several records of one, the first counts.
+        """
+        rows = np.flatnonzero(np.asarray(pc.equal(self.names, name)))
+        rows = rows[operation[self.record[rows]] >= 0]
+        if not len(rows):
+            return None
+        slots = np.full(operations, -1, np.int64)
+        slots[operation[self.record[rows]][::-1]] = rows[::-1]
+        return self.values.take(pa.array(slots, mask=slots < 0))
+
+    def and_then(self, other: NamedTokens) -> NamedTokens:
+        """Return these and others by record; of one record these come first."""
+        return _merged(self, other)
+
+
+def named_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
+    """Return the user tokens of records; None where none has any."""
+    rows = np.flatnonzero(areas.starts < areas.ends)
+    if not len(rows):
+        return None
+    spans = areas.take(rows)
+    bounds, area = _bounds(source, spans.starts, spans.ends)
+    if not len(bounds):
+        return _one_by_one(source, rows, spans.starts, spans.ends)
+    counts = np.bincount(area, minlength=len(rows))
+    last = np.cumsum(counts) - 1
+    good = (counts > 0) & (counts % 2 == 0) & (spans.sizes <= MAX_BYTES)
+    good &= (counts > 0) & (bounds[np.maximum(last, 0)] == spans.ends - 1)
+    begins = np.empty(len(bounds), np.int64)
+    begins[1:] = bounds[:-1] + 1
+    first = np.flatnonzero(np.diff(area, prepend=-1))
+    begins[first] = spans.starts[area[first]]
+    kept = good[area]
+    begins, bounds, area = begins[kept], bounds[kept], area[kept]
+    sizes = (bounds - begins)[0::2]
+    fits = bool(((sizes > 0) & (sizes <= MAX_NAME)).all())
+    try:
+        texts = gather(source.buffer, begins, bounds, text=True) if fits else None
+    except DecodeError:
+        texts = None
+    if texts is None:
+        return _one_by_one(source, rows, spans.starts, spans.ends)
+    pairs = _of_pairs(rows[area[0::2]], texts)
+    if good.all():
+        return pairs
+    bad = np.flatnonzero(~good)
+    raw = gather(source.buffer, spans.starts[bad], spans.ends[bad])
+    return _merged(pairs, _unread(rows[bad], raw))
+
+
+def _bounds(source: TrailBytes, starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
+    """Return where the NULs of these areas lie, and the area of each."""
+    low, high = int(starts[0]), int(ends[-1])
+    found = np.flatnonzero(source.data[low:high] == 0) + low
+    area = np.searchsorted(starts, found, "right") - 1
+    inside = found < ends[area]
+    return found[inside], area[inside]
+
+
+def _of_pairs(record: Longs, texts: pa.Array) -> NamedTokens:
+    even = pa.array(np.arange(0, len(texts), 2))
+    return NamedTokens(record, texts.take(even), texts.take(pc.add(even, 1)))
+
+
+def _unread(record: Longs, raw: pa.Array) -> NamedTokens:
+    return NamedTokens(record, pa.array([UNREAD] * len(raw), pa.string()), to_hex(raw, LOWER))
+
+
+def _merged(one: NamedTokens, other: NamedTokens) -> NamedTokens:
+    record = np.concatenate([one.record, other.record])
+    order = np.argsort(record, kind="stable")
+    index = pa.array(order)
+    names = pa.concat_arrays([one.names, other.names]).take(index)
+    values = pa.concat_arrays([one.values, other.values]).take(index)
+    return NamedTokens(record[order], names, values)
+
+
+def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> NamedTokens:
+    """Return tokens of areas of which some do not fit, looked at one by one."""
+    record, names, values = [], [], []
+    for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        payload = source.data[start:end].tobytes()
+        pairs = read_user_tokens(payload)
+        for name, value in [(UNREAD, payload.hex())] if pairs is None else pairs:
+            record.append(row)
+            names.append(name)
+            values.append(value)
+    kinds = pa.array(names, pa.string()), pa.array(values, pa.string())
+    return NamedTokens(np.array(record, np.int64), *kinds)
+
+
+UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"
+NOTE: Final = IO_COMMENT  # a type of records that are not operations
+
+
+def without_undone(view: RecordView) -> RecordView:
+    """Return the records with backouts as notes, which are not operations but keep their place in transactions."""
+    rows = view.marked(UNDO)
+    if not len(rows):
+        return view
+    io_type, role = view.io_type.copy(), view.role.copy()
+    io_type[rows], role[rows] = NOTE, ROLE_OF[NOTE]
+    return replace(view, io_type=io_type, role=role)
+
+
+def without_system_keys(source: TrailBytes, view: RecordView) -> RecordView:
+    """Return the records with data that begin after their system keys."""
+    rows = view.marked(SYSTEM_KEY)
+    if not len(rows):
+        return view
+    starts = view.data.starts.copy()
+    starts[rows] += source.data[view.offsets[rows] + SYSTEM_KEY_AT]
+    return replace(view, data=Spans(starts, view.data.ends))
+
+
+def mark_tokens(source: TrailBytes, view: RecordView, records: int) -> NamedTokens | None:
+    """Return the marks of the first records as tokens; None where none has one."""
+    found = []
+    for row in view.marked(UNDO | SYSTEM_KEY).tolist():
+        at, key_at = int(view.offsets[row]), int(view.name_ends[row]) + FRAME
+        if row >= records:
+            break
+        if view.marks[row] & UNDO:
+            found.append((row, UNDO_TOKEN, str(source.data[at + UNDO_AT])))
+        if view.marks[row] & SYSTEM_KEY:
+            # A byte of an array is a number of 8 bits, and so is what is added to it.
+            key = source.data[key_at : key_at + int(source.data[at + SYSTEM_KEY_AT])]
+            found.append((row, SYSTEM_KEY_TOKEN, key.tobytes().hex().upper()))
+    if not found:
+        return None
+    rows, names, values = zip(*found, strict=True)
+    return NamedTokens(np.array(rows, np.int64), pa.array(names), pa.array(values))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundToken:
+    """The payload of the first token of an id in each area, at -1 where it has none.
+
+    ``faults`` are the areas that tokens do not fill exactly.
+    """
+
+    spans: Spans
+    faults: Mask
+
+    @property
+    def rows(self) -> Longs:
+        """Return the areas that have the token."""
+        return np.flatnonzero(self.spans.starts >= 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTokens:
+    """Tokens by group and id: the group, the id and the payload of each."""
+
+    groups: Longs
+    codes: Longs
+    spans: Spans
+
+
+def find_token(source: TrailBytes, areas: Spans, code: int) -> FoundToken:
+    """Return where the first token of an id lies in each area; raises nothing for areas with faults."""
+    count = len(areas.starts)
+    starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+    faults = np.empty(count, bool)
+    kernels.find_token(
+        source.data, areas.starts, areas.ends, source.big, code, starts, ends, faults
+    )
+    return FoundToken(Spans(starts, ends), faults)
+
+
+def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> ListedTokens:
+    """Return the tokens of the first areas; of an id that a group has twice, the first.
+
+    ``groups`` is the group of each area, ascending; areas of a negative one are left out. Raises DecodeError for a token
+    that runs over its area.
+    """
+    room = int(areas.sizes[: len(groups)].sum()) // FRAME
+    owners, codes, starts, ends = (np.empty(room, np.int64) for _ in range(4))
+    count, bad, place = kernels.list_tokens(
+        source.data, areas.starts, areas.ends, source.big, groups, owners, codes, starts, ends
+    )
+    if bad >= 0:
+        raise _overrun(source, (place, int(areas.ends[bad])))
+    return ListedTokens(owners[:count], codes[:count], Spans(starts[:count], ends[:count]))
+
+
+def _overrun(source: TrailBytes, span: tuple[int, int]) -> DecodeError:
+    return source.error("a token runs over the token area", span)
+
+
+NAMES: Final = pa.array([token_name(code) for code in range(256)])
+
+
+def _text_bytes() -> Longs:
+    """Return how many bytes of a token are its text, by id; -1 for a token that is not text."""
+    table = np.full(256, -1, np.int64)
+    for row in GGS_TOKEN_ROWS:
+        if row.is_text:
+            table[row.code] = np.iinfo(np.int64).max if row.text_bytes is None else row.text_bytes
+    table.setflags(write=False)
+    return table
+
+
+_TEXT_BYTES: Final = _text_bytes()
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedTexts:
+    """Where each record's text of a token lies, its own or that of its transaction; ``nulls`` have none.
+
+    The first ``leading`` records have the text ``before``, known from earlier ones.
+    """
+
+    source: TrailBytes
+    spans: Spans
+    nulls: Mask
+    leading: int
+    before: str | None
+
+    def take(self, rows: Longs) -> pa.Array:
+        """Return the texts of some records, ascending."""
+        chosen = dense(rows)
+        spans, nulls = self.spans.take(chosen), self.nulls[chosen]
+        texts = _texts(self.source, spans.starts, spans.ends, nulls)
+        leading = int(np.searchsorted(rows, self.leading)) if self.leading else 0
+        if not leading or self.before is None:
+            return texts
+        return pa.concat_arrays([pa.array([self.before] * leading), texts.slice(leading)])
+
+    def at(self, row: int) -> str | None:
+        """Return the text of a record."""
+        if row < self.leading:
+            return self.before
+        if self.nulls[row]:
+            return None
+        raw = self.source.data[self.spans.starts[row] : self.spans.ends[row]].tobytes()
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            text: str = self.take(np.array([row]))[0].as_py()  # raises
+            return text
+
+
+def carried_texts(
+    source: TrailBytes, view: RecordView, before: Mapping[int, str | None], *, is_open: bool
+) -> list[CarriedTexts]:
+    """Return the texts of each id, which the first record of a transaction has and the others share.
+
+    ``before`` has, by id, that of a transaction that is open before the first record. A transaction that begins without
+    the token has none.
+    """
+    count, ids = len(view), np.array(list(before), np.int64)
+    starts, ends = np.empty(len(ids) * count, np.int64), np.empty(len(ids) * count, np.int64)
+    nulls, leading = np.empty(len(ids) * count, bool), np.empty(len(ids), np.int64)
+    areas = view.tokens
+    bad = kernels.carry_tokens(
+        source.data,
+        areas.starts,
+        areas.ends,
+        source.big,
+        ids,
+        view.indicator,
+        is_open,
+        starts,
+        ends,
+        nulls,
+        leading,
+    )
+    if bad >= 0:
+        list_tokens(source, areas, np.arange(count))  # raises
+    carried = []
+    for i, text in enumerate(before.values()):
+        own = slice(i * count, (i + 1) * count)
+        spans = Spans(starts[own], ends[own])
+        carried.append(CarriedTexts(source, spans, nulls[own], int(leading[i]), text))
+    return carried
+
+
+def _texts(source: TrailBytes, starts: Longs, ends: Longs, nulls: Mask | None = None) -> pa.Array:
+    try:
+        return gather(source.buffer, starts, ends, nulls=nulls, text=True)
+    except DecodeError as error:
+        offset = error.where.offset or 0
+        raise source.error("a token's text is not UTF-8", (offset, offset + 32)) from None
+
+
+def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
+    """Return the tokens' texts; raw bytes, and the payload of an id that is not public, in hex."""
+    bytes_ = _TEXT_BYTES[codes]
+    known = bytes_ >= 0
+    ends = np.where(known & (spans.sizes > bytes_), spans.starts + bytes_, spans.ends)
+    values = _texts(source, spans.starts, ends, None if known.all() else ~known)
+    if known.all():
+        return values
+    raw = gather(source.buffer, spans.starts[~known], ends[~known])
+    slots = np.where(known, 0, np.cumsum(~known) - 1)
+    return pc.coalesce(values, to_hex(raw, LOWER).take(pa.array(slots, mask=known)))
+
+
+def token_maps(
+    source: TrailBytes,
+    areas: Spans,
+    operation: Longs,
+    operations: int,
+    user: NamedTokens | None = None,
+) -> pa.Array:
+    """Return one map an operation; ``operation`` names the operation of each record.
+
+    Records of one operation share a map; of a token that two of them have, the first counts.
+    Records beyond ``operation``, or whose operation is negative, are left out. User tokens follow; one with a GGS
+    token's name begins with USER:.
+    """
+    found = list_tokens(source, areas, operation)
+    values = _values(source, found.codes, found.spans)
+    maps = _Maps(found.groups, NAMES.take(pa.array(found.codes)), values)
+    if user is not None:
+        maps = _with_user(maps, user, operation)
+    offsets = np.zeros(operations + 1, np.int32)
+    np.cumsum(np.bincount(maps.owner, minlength=operations), out=offsets[1:])
+    return pa.MapArray.from_arrays(pa.array(offsets), maps.keys, maps.items)
+
+
+@dataclass(frozen=True, slots=True)
+class _Maps:
+    """Each pair's operation, ascending, its key and its value."""
+
+    owner: Longs
+    keys: pa.Array
+    items: pa.Array
+
+
+def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
+    mine = operation[user.record]
+    rows = np.flatnonzero(mine >= 0)
+    names = user.names.take(pa.array(rows))
+    taken = pc.is_in(names, value_set=NAMES)
+    names = pc.if_else(taken, pc.binary_join_element_wise("USER:", names, ""), names)
+    owner = np.concatenate([maps.owner, mine[rows]])
+    keys = pa.concat_arrays([maps.keys, names])
+    items = pa.concat_arrays([maps.items, user.values.take(pa.array(rows))])
+    # A map has each key once: of equal ones the first counts.
+    codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
+    _, first = np.unique(owner * (len(keys) + 1) + codes, return_index=True)
+    first.sort()
+    order = first[np.argsort(owner[first], kind="stable")]
+    index = pa.array(order)
+    return _Maps(owner[order], keys.take(index), items.take(index))
+
+
+_MAP: Final = pa.map_(pa.string(), pa.string())
+Pairs = list[tuple[str, str]]
+
+
+def token_columns(
+    source: TrailBytes, tokens: Spans, user: Spans
+) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Return the GGS tokens and the user tokens of every record, and what is wrong with them."""
+    count = len(tokens.starts)
+    users = _user_maps(source, user, count)
+    try:
+        maps = token_maps(source, tokens, np.arange(count), count)
+    except DecodeError:
+        maps, problems = _maps_one_by_one(source, tokens)
+        return maps, users, problems
+    return maps, users, pa.nulls(count, pa.string())
+
+
+def _user_maps(source: TrailBytes, areas: Spans, count: int) -> pa.Array:
+    found = named_tokens(source, areas)
+    if found is None:
+        offsets = pa.array(np.zeros(count + 1, np.int32))
+        return pa.MapArray.from_arrays(
+            offsets, pa.array([], pa.string()), pa.array([], pa.string())
+        )
+    offsets = np.searchsorted(found.record, np.arange(count + 1)).astype(np.int32)
+    return pa.MapArray.from_arrays(pa.array(offsets), found.names, found.values)
+
+
+def _maps_one_by_one(source: TrailBytes, areas: Spans) -> tuple[pa.Array, pa.Array]:
+    """Return the tokens and the problems of records of which some are wrong."""
+    maps, problems = [], []
+    for start, end in zip(areas.starts.tolist(), areas.ends.tolist(), strict=True):
+        pairs, problem = _pairs(source, start, end)
+        maps.append(pairs)
+        problems.append(problem)
+    return pa.array(maps, _MAP), pa.array(problems, pa.string())
+
+
+def _pairs(source: TrailBytes, start: int, end: int) -> tuple[Pairs, str | None]:
+    try:
+        found = tokens_between(source.data, (start, end), source.order, source.base)
+    except DecodeError as error:
+        return [("T", source.data[start:end].tobytes().hex())], error.problem
+    pairs: dict[str, str] = {}
+    for token, _ in found:
+        row = GGS_TOKENS_BY_ID.get(token.code)
+        text = None
+        if row is not None and row.is_text:
+            text = _decoded(token.payload[: row.text_bytes])
+        pairs.setdefault(token_name(token.code), token.payload.hex() if text is None else text)
+    return list(pairs.items()), None
+
+
+def _decoded(raw: bytes) -> str | None:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,1 +1,0 @@
-"""The tokens of records: those of transactions, users' own, and what headers mark."""

@@ -1,0 +1,143 @@
+"""What a trail file begins with: its header, and the metadata that say what table indexes mean.
+
+Change what a file header states about its file; every other byte stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+from trailgate.columnar.rows import octets
+from trailgate.errors import EncodeError, Where
+from trailgate.model.tables import Definitions
+from trailgate.trail.format.file_header import TRAIL_FIELDS, FileHeader, HeaderField, encode_header
+from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.tokens import (
+    FILE_HEADER,
+    FRAME,
+    MAX_LENGTH,
+    NORMAL,
+    UNSET,
+    ByteOrder,
+    outer_object,
+    token,
+)
+from trailgate.trail.records.metadata import FIRST_INDEX, MetadataKind, database_data, table_data
+from trailgate.trail.records.record import Token, TrailRecord, encode_record, tokens_between
+from trailgate.trail.writing.trail_format import RELEASES, TrailFormat
+
+DATABASE_INDEX: Final = 1  # a file has one database definition
+
+
+def header_of(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
+    """Return a header that names the format of its file."""
+    release = RELEASES[trail_format.release]
+    producer = replace(header.producer, major_version=release.major, minor_version=release.minor)
+    trail = replace(header.trail, compatibility=trail_format.level)
+    return replace(header, trail=trail, producer=producer, order=trail_format.order)
+
+
+def file_begin(header: FileHeader, trail_format: TrailFormat, definitions: Definitions) -> bytes:
+    """Return the bytes before a file's first operation; raises EncodeError.
+
+    Tables are described in the order of the definitions, so that an index means the same in all files of a run.
+    """
+    begin = encode_header(header_of(header, trail_format)) if trail_format.has_header else b""
+    if not trail_format.by_index:
+        return begin
+    return begin + metadata_bytes(definitions, trail_format, header.trail.creation_time)
+
+
+def metadata_bytes(definitions: Definitions, trail_format: TrailFormat, time: int) -> bytes:
+    """Return the records of the database and of all tables."""
+    records = metadata_records(definitions, trail_format, time)
+    return b"".join(map(encode_record, records))
+
+
+def metadata_records(
+    definitions: Definitions, trail_format: TrailFormat, time: int
+) -> list[TrailRecord]:
+    """Return the records of the database and of all tables; raises EncodeError."""
+    order = trail_format.order
+    if len(definitions) > MAX_LENGTH - FIRST_INDEX:
+        raise EncodeError(f"{len(definitions)} tables are more than an index can name")
+    model = TrailRecord(IO_METADATA, io_time=time, order=order)
+    database = database_data(definitions.database, order)
+    records = [
+        replace(
+            model,
+            node=MetadataKind.DATABASE,
+            audit_rba=_indexes(DATABASE_INDEX, 0, trail_format),
+            data=database,
+        )
+    ]
+    for index, table in enumerate(definitions, FIRST_INDEX):
+        data = table_data(table, order)
+        if len(data) > MAX_LENGTH:
+            problem = f"a table definition of {len(data)} bytes does not fit in a record"
+            raise EncodeError(problem, where=Where(table=table.name))
+        pair = _indexes(DATABASE_INDEX, index, trail_format)
+        records.append(
+            replace(model, node=MetadataKind.TABLE, name=table.name, audit_rba=pair, data=data)
+        )
+    return records
+
+
+def _indexes(first: int, second: int, trail_format: TrailFormat) -> int:
+    """Return two indexes as AuditRBA holds them (trail format §5.3)."""
+    order = trail_format.order
+    return order.number(order.raw(first, 2) + order.raw(second, 2))
+
+
+TRAIL_GROUP: Final = 0x30
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderFacts:
+    """What a header states about its own file; the names are those of ``TrailInfo``, None is not known."""
+
+    filename: str
+    seqno: int
+    file_size: int | None = None
+    first_csn: str | None = None
+    last_csn: str | None = None
+    first_io_time: int | None = None
+    last_io_time: int | None = None
+
+
+_FACTS: Final = {field.name for field in fields(HeaderFacts)}
+_FIELDS: Final = {field.code: field for field in TRAIL_FIELDS if field.name in _FACTS}
+
+
+def patched_header(raw: bytes, order: ByteOrder, facts: HeaderFacts) -> bytes:
+    """Return a header with other facts; its length depends on the file name alone."""
+    data = octets(raw)
+    inner = b""
+    for group, start in tokens_between(data, (FRAME, len(raw) - FRAME), order):
+        payload = group.payload
+        if group.code == TRAIL_GROUP:
+            span = (start, start + len(payload))
+            fields = tokens_between(data, span, order)
+            payload = b"".join(_field(field, order, facts) for field, _ in fields)
+        inner += token(group.code, payload, group.info, order)
+    return outer_object(FILE_HEADER, inner, raw[1], order)
+
+
+def _field(found: Token, order: ByteOrder, facts: HeaderFacts) -> bytes:
+    field = _FIELDS.get(found.code)
+    if field is None:
+        return token(found.code, found.payload, found.info, order)
+    payload = _encoded(field, order, facts)
+    if payload is None:
+        return token(found.code, field.codec.unset or found.payload, UNSET, order)
+    return token(found.code, payload, NORMAL, order)
+
+
+def _encoded(field: HeaderField, order: ByteOrder, facts: HeaderFacts) -> bytes | None:
+    """Return a fact as bytes; None where it is not known, or damaged so that it cannot be written."""
+    value = getattr(facts, field.name)
+    try:
+        return None if value is None else field.codec.encode(value, order)
+    except EncodeError:
+        return None

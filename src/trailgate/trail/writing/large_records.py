@@ -1,0 +1,314 @@
+"""Records that are too long: their data are cut into fragments. They are rare, so they are written one by one.
+
+Large objects: values in records of their own (116), which follow the record of their image.
+
+That record holds NULL for them; each piece states which part of the value it is (trail format §11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.digits import from_hex
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import most_bytes, octets
+from trailgate.errors import DecodeError, DefinitionError, EncodeError, Where
+from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, StateColumn
+from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.types import Family
+from trailgate.trail.format.record_types import (
+    IO_FRAGMENT,
+    IO_KEY_UPDATE,
+    IO_LARGE_OBJECT,
+    IO_LONG_KEY_UPDATE,
+    Prefix,
+)
+from trailgate.trail.format.tokens import FRAME, GGS_TOKENS, MAX_LENGTH, USER_TOKENS, ByteOrder
+from trailgate.trail.records.record import Token, TrailRecord, encode_record
+from trailgate.trail.values.cell_writers import TextBytes
+from trailgate.trail.values.codec import MAX_CELL, UTF_8, VARIABLE_HEAD, charset_of, encoded_texts
+from trailgate.trail.writing.kernels import add_piece_sizes, write_pieces
+from trailgate.trail.writing.record_groups import (
+    MIDDLE,
+    Images,
+    RecordGroup,
+    without_begin,
+    without_end,
+)
+from trailgate.trail.writing.record_writer import (
+    AUDIT_POS,
+    AUDIT_RBA,
+    ImageWriter,
+    TokenAreas,
+    before_writer,
+    head_size,
+    image_writer,
+    record_model,
+    record_times,
+)
+
+STEP: Final = 64  # rows whose data are joined at once
+YES: Final = 1
+
+
+class FragmentWriter:
+    """Writes a group's records with the fragments that follow each; ``sizes`` are their bytes."""
+
+    def __init__(self, group: RecordGroup) -> None:
+        self.records: list[bytes] = []
+        for start in range(0, len(group.rows), STEP):
+            part = group.take(np.arange(start, min(start + STEP, len(group.rows))))
+            self.records += _records(part)
+        self.sizes = np.array([len(record) for record in self.records], np.int64)
+
+    def write(self, body: Octets, places: Longs) -> None:
+        """Write the records; each place becomes the end of the last fragment."""
+        for place, record in zip(places.tolist(), self.records, strict=True):
+            body[place : place + len(record)] = octets(record)
+        places += self.sizes
+
+
+def _records(group: RecordGroup) -> Iterator[bytes]:
+    """Yield each record and its fragments."""
+    before, image, tokens = before_writer(group), image_writer(group), TokenAreas(group)
+    befores = [None] * len(group.rows) if before is None else _written(before)
+    areas = zip(_written(tokens), tokens.ggs_sizes.tolist(), strict=True)
+    for record, (first, last, (area, ggs_size)) in enumerate(
+        zip(befores, _written(image), areas, strict=True)
+    ):
+        whole = _whole(group, record, first, last)
+        user_at = FRAME + ggs_size if ggs_size else 0
+        others = [Token(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
+        others += [Token(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
+        cut = [*_cut(replace(whole, others=tuple(others)))]
+        yield b"".join(map(encode_record, _bounded(cut, group.trans_ind[record : record + 1])))
+
+
+def _written(part: ImageWriter | TokenAreas) -> list[bytes]:
+    """Return what is written of each record."""
+    ends = np.cumsum(part.sizes)
+    body, places = np.zeros(int(ends[-1]) + SPARE, np.uint8), ends - part.sizes
+    part.write(body, places.copy())
+    return [body[start:end].tobytes() for start, end in zip(places, ends, strict=True)]
+
+
+def _whole(group: RecordGroup, record: int, before: bytes | None, image: bytes) -> TrailRecord:
+    """Return a record without tokens, as long as it is."""
+    reference, io_type = group.reference, int(group.io_type[record])
+    if before is not None:
+        width = Prefix.SHORT if len(before) <= MAX_LENGTH else Prefix.LONG
+        image = reference.order.raw(len(before), width) + before + image
+        if io_type == IO_KEY_UPDATE and width is Prefix.LONG:
+            io_type = IO_LONG_KEY_UPDATE
+    return TrailRecord(
+        io_type,
+        name=reference.table if reference.index is None else None,
+        table_index=reference.index,
+        data=image or None,
+        partition=group.partition,
+        image=group.image_letter,
+        io_time=int(group.block.op_ts[group.rows[record]]),
+        audit_pos=AUDIT_POS,
+        audit_rba=AUDIT_RBA,
+        trans_ind=MIDDLE,
+        order=reference.order,
+    )
+
+
+def _cut(record: TrailRecord) -> Iterator[TrailRecord]:
+    """Yield a record, or the beginning of one that is too long and the fragments that follow it.
+
+    Assumed (trail format §11): a fragment's data are what comes next of the row's, Continued is Y in all but the last.
+    """
+    data = record.data or b""
+    bare = _room(replace(record, data=None))
+    if bare <= 0:
+        problem = "the tokens of a record leave no room for its data"
+        raise EncodeError(problem, where=Where(table=record.name))
+    more = replace(record, io_type=IO_FRAGMENT, data=None, others=())
+    room, place = bare, 0
+    while place + room < len(data):
+        yield replace(record, data=data[place : place + room], continued=YES)
+        place, room, record = place + room, _room(more), more
+    yield replace(record, data=data[place:] or None)
+
+
+def _room(record: TrailRecord) -> int:
+    """Return how many bytes of data fit into a record that has none so far."""
+    return MAX_LENGTH - len(encode_record(record)) - FRAME
+
+
+def _bounded(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
+    """Return an operation's records, all middle ones so far, with the place of each in the transaction."""
+    if len(records) == 1:
+        return [replace(records[0], trans_ind=int(trans_ind[0]))]
+    first = replace(records[0], trans_ind=int(without_end(trans_ind)[0]))
+    last = replace(records[-1], trans_ind=int(without_begin(trans_ind)[0]))
+    return [first, *records[1:-1], last]
+
+
+# Assumed: a value of a column that is a large object by its definition (lob_type) stays in its record up to the length
+# of Oracle's longest VARCHAR2; one printed LONG of 513 bytes is in its record, one of 7,070 is not (trail format §11).
+INLINE_BYTES: Final = 4000
+WIDEST: Final = 2  # bytes in a character set of one byte of UTF-8
+
+
+def _text_bytes(column: Column, values: pa.Array) -> pa.Array:
+    charset = charset_of(column, UTF_8)
+    if charset is None or charset == UTF_8:
+        return values.view(pa.binary())
+    return encoded_texts(values, charset)
+
+
+# How a block column's values become the bytes of large objects: those families that can have one.
+LARGE_BYTES: Final[Mapping[Family, Callable[[Column, pa.Array], pa.Array]]] = MappingProxyType(
+    {
+        Family.TEXT: _text_bytes,
+        Family.NUMBER_TEXT: _text_bytes,
+        Family.BYTES: lambda _, values: from_hex(values),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LargeColumn:
+    """The large values of one column of an image: those of ``rows``, ascending, among the bytes of all."""
+
+    before: bool  # of the before image
+    index: int
+    rows: Longs
+    values: TextBytes
+
+
+def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
+    """Return a block with NULL for its large values, and these.
+
+    The before values of a key update stay in its record, which has both images.
+    """
+    parted = (block.op_type == DELETE) | (block.op_type == UPDATE)
+    before, after = list(block.before), list(block.after)
+    found = []
+    for is_before, image, rows in ((True, before, parted), (False, after, None)):
+        for index, state in enumerate(image):
+            raw = _possibly_large(block, index, state)
+            large = None if raw is None else _large(block.table.columns[index], raw)
+            if large is not None and rows is not None:
+                large &= rows
+            if large is not None and large.any():
+                values = TextBytes.shared(raw)
+                found.append(LargeColumn(is_before, index, np.flatnonzero(large), values))
+                image[index] = _null_where(state, large)
+    if not found:
+        return block, found
+    return replace(block, before=tuple(before), after=tuple(after)), found
+
+
+def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Array | None:
+    """Return a column's values as the bytes of large objects; None where none is large."""
+    limit = _limits(block.table)[index]
+    if state.values is None or limit is None or most_bytes(state.values) * WIDEST <= limit:
+        return None
+    column = block.table.columns[index]
+    try:
+        return LARGE_BYTES[column.family](column, state.values)
+    except (DecodeError, EncodeError) as error:
+        where = Where(table=block.table.name, field=column.name, raw=error.where.raw)
+        raise EncodeError(error.problem, where=where) from None
+
+
+@lru_cache(TABLES)
+def _limits(table: Table) -> tuple[int | None, ...]:
+    """Return the bytes above which a value of each column is a large object; None where none is."""
+    return tuple(_limit(column) if _may_be_large(column) else None for column in table.columns)
+
+
+def _may_be_large(column: Column) -> bool:
+    try:
+        return column.family in LARGE_BYTES and not column.type_row.fixed
+    except DefinitionError:  # an unknown type: the record's writer refuses its values
+        return False
+
+
+def _limit(column: Column) -> int:
+    return INLINE_BYTES if column.lob_type else MAX_CELL - VARIABLE_HEAD
+
+
+def _large(column: Column, raw: pa.Array) -> Mask:
+    sizes = pc.binary_length(raw).fill_null(0).to_numpy()
+    large: Mask = sizes > _limit(column)
+    return large
+
+
+def _null_where(state: StateColumn, large: Mask) -> StateColumn:
+    """Return a column with NULL for its large values, whose bytes are not copied."""
+    values = state.values
+    assert values is not None
+    valid = values.is_valid().to_numpy(zero_copy_only=False) & ~large
+    bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    _, offsets, data = values.buffers()
+    shared = [bitmap, offsets.slice(4 * values.offset), data]
+    return replace(state, values=pa.Array.from_buffers(values.type, len(values), shared))
+
+
+class _ValuesOfRecords(NamedTuple):
+    """Large values of one column: that of row ``rows[i]`` follows record ``records[i]``."""
+
+    column: LargeColumn
+    records: Longs
+    rows: Longs
+
+
+class PieceWriter:
+    """Writes the pieces of a group's large values after its records; ``sizes`` are their bytes."""
+
+    def __init__(self, group: RecordGroup, columns: Sequence[LargeColumn]) -> None:
+        self.group, self.model = group, record_model(group, IO_LARGE_OBJECT)
+        self.sizes = np.zeros(len(group.rows), np.int64)
+        self.values = []
+        for column in columns:
+            if column.before is not (group.images is Images.BEFORE):
+                continue
+            rows = column.rows[np.isin(column.rows, group.rows, assume_unique=True)]
+            found = _ValuesOfRecords(column, np.searchsorted(group.rows, rows), rows)
+            frames = head_size(group) + 2 * FRAME
+            add_piece_sizes(found.records, rows, column.values.offsets, frames, self.sizes)
+            self.values.append(found)
+
+    def records_before(self) -> RecordGroup:
+        """Return the group's records, whose transactions end with the pieces if they do."""
+        indicators = self.group.trans_ind
+        split = np.where(self.sizes > 0, without_end(indicators), indicators)
+        return replace(self.group, trans_ind=split)
+
+    def write(self, body: Octets, places: Longs) -> None:
+        """Write the pieces; each place becomes the end of those of its record."""
+        group, order = self.group, self.group.reference.order
+        last_column = np.zeros(len(group.rows), np.int64)
+        for number, found in enumerate(self.values):
+            last_column[found.records] = number
+        last, times = without_begin(group.trans_ind), record_times(group)
+        for number, (column, records, rows) in enumerate(self.values):
+            is_last = last_column[records] == number
+            write_pieces(
+                body,
+                places,
+                records,
+                rows,
+                column.values.offsets,
+                column.values.data,
+                self.model,
+                head_size(group),
+                column.index,
+                times[records],
+                np.where(is_last, last[records], np.uint8(MIDDLE)),
+                order is ByteOrder.BIG,
+            )

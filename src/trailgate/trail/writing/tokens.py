@@ -1,0 +1,215 @@
+"""The tokens that operations bring in their map: GGS tokens by name, user tokens by any other name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.digits import from_hex
+from trailgate.errors import DecodeError, EncodeError, Where
+from trailgate.model.changes import ChangeBlock
+from trailgate.trail.format.tokens import (
+    DDL,
+    GGS_TOKEN_ROWS,
+    MAX_LENGTH,
+    ORAROWID,
+    ORATAG,
+    ByteOrder,
+    token_name,
+    user_token_bytes,
+)
+from trailgate.trail.values.cell_writers import TextBytes
+from trailgate.trail.writing.token_kernels import (
+    CARRIED_TOKEN,
+    USER_TOKEN,
+    add_entry_sizes,
+    write_entries,
+    write_user_entries,
+)
+
+ROWID_TAIL: Final = b"\0\1"  # of unknown meaning, the same in both byte orders (trail format §9)
+ROWID_CHARACTERS: Final = 18
+EMPTY_TAG_INFO: Final = 1  # info of an empty ORATAG (trail format §2)
+FROM_COLUMNS: Final = frozenset({"LOGCSN", "TRANID"})  # written from csn and tx_id
+UNNAMED: Final = re.compile(r"x([0-9a-f]{2})")  # how the reader names an id that is not public
+
+
+# What each name of a token means: its id, or that its value comes from a column.
+CODES: Final[Mapping[str, int]] = MappingProxyType(
+    {row.name: CARRIED_TOKEN if row.name in FROM_COLUMNS else row.code for row in GGS_TOKEN_ROWS}
+)
+
+
+class _Entries(NamedTuple):
+    """The entries of a column of maps: those of row i are ``starts[i]`` to ``starts[i + 1]``."""
+
+    starts: Longs
+    names: pa.Array
+    values: pa.Array
+
+    @classmethod
+    def of(cls, tokens: pa.MapArray) -> _Entries:
+        offsets = tokens.offsets.to_numpy().astype(np.int64)
+        begin, end = int(offsets[0]), int(offsets[-1])
+        names, values = (part.slice(begin, end - begin) for part in (tokens.keys, tokens.items))
+        return cls(offsets - begin, names, values)
+
+
+def written_tokens(tokens: pa.MapArray | None) -> pa.MapArray | None:
+    """Return tokens that are written from their map; None where all are written from columns."""
+    if tokens is None:
+        return None
+    names = set(pc.unique(_Entries.of(tokens).names).to_pylist())
+    return tokens if names - FROM_COLUMNS else None
+
+
+class OperationTokens:
+    """The tokens in the maps of a block's operations; raises EncodeError for what cannot be one."""
+
+    def __init__(self, block: ChangeBlock, order: ByteOrder) -> None:
+        self.table, self.big = block.table.name, order is ByteOrder.BIG
+        self.entries = entries = _Entries.of(block.tokens)
+        names = entries.names.dictionary_encode()
+        codes = np.array([_code(name) for name in names.dictionary.to_pylist()], np.int64)
+        self.codes = codes[names.indices.to_numpy()] if len(entries.names) else codes
+        self.names = TextBytes.of(entries.names)
+        values = _payloads(block, self.codes, entries)
+        self.infos = np.zeros(len(values), np.uint8)
+        empty_tags = (self.codes == ORATAG) & (pc.binary_length(values).to_numpy() == 0)
+        self.infos[empty_tags] = EMPTY_TAG_INFO
+        self.values = TextBytes.of(values)
+
+    def measure(self, rows: Longs, ggs_sizes: Longs, user_sizes: Longs) -> None:
+        """Add the bytes of the GGS tokens and of the user tokens of each row."""
+        bad = add_entry_sizes(
+            rows,
+            self.entries.starts,
+            self.codes,
+            self.names.offsets,
+            self.names.data,
+            self.values.offsets,
+            self.values.data,
+            ggs_sizes,
+            user_sizes,
+        )
+        if bad >= 0:
+            self._refuse(int(rows[bad]))
+
+    def write_ggs(self, body: Octets, places: Longs, rows: Longs) -> None:
+        """Write the GGS tokens of each row; each place becomes their end."""
+        write_entries(
+            body,
+            places,
+            rows,
+            self.entries.starts,
+            self.codes,
+            self.infos,
+            self.values.offsets,
+            self.values.data,
+            self.big,
+        )
+
+    def write_user(self, body: Octets, places: Longs, rows: Longs) -> None:
+        """Write the user tokens of each row; each place becomes their end."""
+        write_user_entries(
+            body,
+            places,
+            rows,
+            self.entries.starts,
+            self.codes,
+            self.names.offsets,
+            self.names.data,
+            self.values.offsets,
+            self.values.data,
+        )
+
+    def _refuse(self, row: int) -> None:
+        """Raise EncodeError about the user tokens of a row."""
+        starts, names, values = self.entries
+        entries = range(int(starts[row]), int(starts[row + 1]))
+        chosen = [entry for entry in entries if self.codes[entry] == USER_TOKEN]
+        try:
+            user_token_bytes([(names[entry].as_py(), values[entry].as_py()) for entry in chosen])
+        except EncodeError as error:
+            raise error.located(table=self.table) from None
+
+
+def _code(name: str) -> int:
+    """Return the id of a GGS token's name, or what else the name is."""
+    if name in CODES:
+        return CODES[name]
+    unnamed = UNNAMED.fullmatch(name)
+    if unnamed is None:
+        return USER_TOKEN
+    code = int(unnamed[1], 16)
+    known = next((row.name for row in GGS_TOKEN_ROWS if row.code == code), None)
+    if known is not None:
+        raise EncodeError(f"the token {name} is {known}", where=Where(field=name))
+    return code
+
+
+def _payloads(block: ChangeBlock, codes: Longs, entries: _Entries) -> pa.Array:
+    """Return the bytes of each entry's value as its token has them."""
+    places, parts = [], []
+    for code in sorted(np.unique(codes).tolist(), key=lambda code: code < 0):
+        at = np.flatnonzero(codes == code)
+        index = pa.array(at)
+        chosen = entries.names.take(index), entries.values.take(index)
+        places.append(at)
+        parts.append(_payloads_of(block, code, *chosen))
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return pa.array([], pa.binary())
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
+
+
+def _payloads_of(block: ChangeBlock, code: int, names: pa.Array, values: pa.Array) -> pa.Array:
+    if code == CARRIED_TOKEN:
+        return _text(values.fill_null(""))
+    if values.null_count:
+        name = names.filter(values.is_null())[0].as_py()
+        raise EncodeError("a token has no value", where=Where(table=block.table.name, field=name))
+    try:
+        payloads = _PAYLOADS.get(code, from_hex)(values)
+    except (DecodeError, EncodeError) as error:
+        where = Where(table=block.table.name, field=token_name(code), raw=error.where.raw)
+        raise EncodeError(error.problem, where=where) from None
+    check_size(block, pc.binary_length(payloads).to_numpy())
+    return payloads
+
+
+def _text(values: pa.Array) -> pa.Array:
+    return values.view(pa.binary())
+
+
+def _rowid(values: pa.Array) -> pa.Array:
+    raw = values.view(pa.binary())
+    good = pc.equal(pc.binary_length(raw), ROWID_CHARACTERS)
+    if not pc.all(good).as_py():
+        bad = raw.filter(pc.invert(good))[0].as_py()
+        problem = f"a ROWID has {ROWID_CHARACTERS} characters, not {len(bad)}"
+        raise EncodeError(problem, where=Where(raw=bad))
+    return pc.binary_join_element_wise(
+        raw, pa.scalar(ROWID_TAIL, pa.binary()), pa.scalar(b"", pa.binary())
+    )
+
+
+# How values become payloads; those of other ids are hexadecimal digits.
+_PAYLOADS: Final[Mapping[int, Callable[[pa.Array], pa.Array]]] = MappingProxyType(
+    {ORAROWID: _rowid, ORATAG: from_hex, DDL: _text, USER_TOKEN: _text}
+)
+
+
+def check_size(block: ChangeBlock, sizes: Longs) -> None:
+    """Raise EncodeError where tokens are longer than a length can say."""
+    if len(sizes) and sizes.max() > MAX_LENGTH:
+        problem = f"{sizes.max()} bytes of tokens do not fit in a record"
+        raise EncodeError(problem, where=Where(table=block.table.name))
