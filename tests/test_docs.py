@@ -199,10 +199,10 @@ def test_examples_use_only_public_names(path: Path) -> None:
     assert set(on_spark) <= set(trailgate.spark.__all__)
 
 
-def test_the_rooms_are_drawn_as_the_contracts_have_them() -> None:
+def test_the_packages_are_drawn_as_the_contracts_have_them() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layers = contracts["contracts"][0]["layers"]
-    page = (ROOT / "CONTRIBUTING.md").read_text().split("## The rooms")[1].split("\n## ")[0]
+    page = (ROOT / "CONTRIBUTING.md").read_text().split("## The packages")[1].split("\n## ")[0]
     drawn = re.findall(r"^    (\w+(?: \| \w+)?) ", page, re.MULTILINE)
 
     assert drawn == [layer for layer in layers if layer != "__main__"]

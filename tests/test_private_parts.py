@@ -169,14 +169,14 @@ def test_no_other_private_attribute_is_used() -> None:
 
 
 def test_all_names_of_these_modules_that_are_used_are_named() -> None:
-    """Of modules that are imported whole: ``ir`` where kernels' indexes are compiled, and the functions of Proton C."""
-    indexing = ast.parse((ROOT / "src/trailgate/columnar/kernels/compiler/indexing.py").read_text())
+    """Of modules that are imported whole: ``numba_ir`` where kernels' indexes are compiled, and the functions of Proton C."""
+    indexing = ast.parse((ROOT / "src/trailgate/columnar/kernels/compiler.py").read_text())
     of_ir = {
         node.attr
         for node in ast.walk(indexing)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
-        and node.value.id == "ir"
+        and node.value.id == "numba_ir"
     }
     amqp = (ROOT / "src" / "trailgate" / "brokers" / "amqp").glob("*.py")
     of_proton = {

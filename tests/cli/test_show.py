@@ -367,7 +367,7 @@ def test_a_reader_that_leaves_early_hears_no_complaint(prefix: str) -> None:
 
 def test_importing_loads_no_optional_package() -> None:
     code = (
-        "import sys, trailgate, trailgate.storage.reading.trail.trails, trailgate.cli.main\n"
+        "import sys, trailgate, trailgate.storage.reading.trails, trailgate.cli.main\n"
         "print([name for name in ('pyspark', 'typer', 'rich', 'lxml') if name in sys.modules])"
     )
     done = subprocess.run(

@@ -201,7 +201,7 @@ def test_a_negative_index_does_not_count_from_the_end() -> None:
     """Indexes are not tested for their sign: with bounds checked, a negative one is beyond the end."""
     program = (
         "import numpy\n"
-        "from trailgate.columnar.kernels.compiler.indexing import KernelCompiler, numba\n"
+        "from trailgate.columnar.kernels.compiler import KernelCompiler, numba\n"
         "last = numba.njit(lambda data, at: data[at], pipeline_class=KernelCompiler)\n"
         "print(last(numpy.array([7, 8]), 1), last((7, 8), 0))\n"
         "last(numpy.array([7, 8]), -1)\n"
