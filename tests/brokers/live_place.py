@@ -72,11 +72,12 @@ class LivePlace:
     def run(
         self, *arguments: str, seconds: float = PATIENCE, code: int = 0
     ) -> list[dict[str, Any]]:
-        """Run the command line until it ends with an exit code; return its reports."""
+        """Run the command line until it ends with an exit code; return its reports, without the total."""
         process = self.start("--json", *arguments)
         output = process.communicate(timeout=seconds)[0]
         assert process.returncode == code, self.log.read_text()[-3000:]
-        return [json.loads(line) for line in output.splitlines()]
+        reports = [json.loads(line) for line in output.splitlines()]
+        return [report for report in reports if "total" not in report]
 
     def run_until(self, operations: int, *arguments: str) -> None:
         """Run the command line until its trail has so many operations: a broker may give what it had given to a consumer that is gone later."""

@@ -103,10 +103,13 @@ def test_without_a_terminal_there_is_a_line_a_batch(tmp_path: Path, more: dict[s
 def test_as_json_there_is_an_object_a_batch_and_a_report(tmp_path: Path) -> None:
     output, notes = piped(tmp_path, "json", "reports")
     objects = [json.loads(line) for line in output.splitlines()]
+    *objects, last = objects
     batches = [one for one in objects if "jms_report" not in one]
     reports = [one["jms_report"] for one in objects if "jms_report" in one]
 
     assert sum(one["messages"] for one in batches) == MESSAGES
+    assert last["total"]["messages"] == MESSAGES
+    assert last["total"]["quarantined"] == 1
     assert [one["messages"] for one in reports] == [16, 16]
     assert reports[1]["total"]["messages"] == 32
     assert notes.count("JMS report: 16 messages") == 2
@@ -116,4 +119,4 @@ def test_as_json_there_is_no_view_on_a_terminal_either(tmp_path: Path) -> None:
     text = on_terminal(tmp_path, 80, "json")
 
     assert "\x1b" not in text
-    assert sum(line.startswith("{") for line in text.splitlines()) == MESSAGES // 4
+    assert sum(line.startswith("{") for line in text.splitlines()) == MESSAGES // 4 + 1

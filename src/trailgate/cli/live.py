@@ -198,7 +198,9 @@ def print_live(live: LiveCapture, output: LiveOutput) -> Statistics:
             watch.batch(report)
         watch.tick()
     total = watch.statistics
-    if not output.as_json:
+    if output.as_json:
+        print(json.dumps({"total": total.sums()}), flush=True)
+    else:
         bad = f", {total.quarantined:,} quarantined" if total.quarantined else ""
         print(f"{total.messages:,} messages, {total.operations:,} operations{bad}", flush=True)
     unfinished = live.unfinished

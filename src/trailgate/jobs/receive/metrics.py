@@ -71,6 +71,10 @@ class Statistics:
             self, **sums, counts=counts, last=report, received=now, batches=self.batches + 1
         )
 
+    def sums(self) -> dict[str, int]:
+        """Return the numbers of messages, operations and so on, by name."""
+        return {name: getattr(self, name) for name in SUMMED}
+
     @property
     def mostly_bad(self) -> bool:
         """Return whether more messages were quarantined than captured."""
@@ -348,8 +352,8 @@ class Report:
         return {
             "seconds": round(self.seconds, 3),
             "messages_per_second": round(self.rate, 1),
-            **{name: getattr(self.interval, name) for name in SUMMED},
-            "total": {name: getattr(self.total, name) for name in SUMMED},
+            **self.interval.sums(),
+            "total": self.total.sums(),
             "lag_messages": None if last is None else last.lag_messages,
             "lag_seconds": None if last is None else last.lag_seconds,
         }
