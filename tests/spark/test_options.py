@@ -75,10 +75,10 @@ def test_every_option_of_a_format_is_in_the_table_of_its_page(
 
 def test_a_worker_that_writes_trails_loads_nothing_of_messages_and_copybooks() -> None:
     code = (
-        "import sys, trailgate.spark.trail.sink; "
-        "rooms = ('messages', 'cobol', 'jobs'); "
+        "import sys, trailgate.spark.trail_sink; "
+        "packages = ('messages', 'formats', 'capture', 'cobol', 'jobs'); "
         "print([name for name in sys.modules if name.startswith('trailgate.')"
-        " and name.split('.')[1] in rooms])"
+        " and name.split('.')[1] in packages])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
