@@ -44,7 +44,7 @@ from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.record_kinds import KindsDecoder, RecordKinds, layout_named
 from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import code_page
 from trailgate.errors import (
     EncodeError,
     OptionError,

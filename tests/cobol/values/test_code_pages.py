@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 
 from laws import examples
 from oracles import cobol_naive as naive
-from trailgate.columnar.code_pages.pages import (
+from trailgate.columnar.code_pages import (
     DOUBLE_BYTES,
+    PAGES,
     DoubleBytePage,
     MixedPage,
     SingleBytePage,
+    code_page,
     decode_column,
+    double_byte_page,
     double_codes,
 )
-from trailgate.columnar.code_pages.registry import PAGES, code_page, double_byte_page
 from trailgate.errors import EncodeError, OptionError
 
 ASKED = (

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from publication_texts import TEXTS, capture_of, parse_all, record, rows_of
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import code_page
 from trailgate.errors import EncodeError, OptionError
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.model.tables import Column, Definitions, Table

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from trail.batches import operations_of
 from trail.building import INSERT, LARGE, cell, piece, record, text
-from trailgate.columnar.code_pages.pages import SingleBytePage
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import SingleBytePage, code_page
 from trailgate.errors import DecodeError, EncodeError, OptionError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.reading.reader import ReaderState, decode

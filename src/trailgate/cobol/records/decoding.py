@@ -40,8 +40,7 @@ from trailgate.cobol.records.fields import (
 from trailgate.cobol.values.codec import Decoder, Explain, Integers, Reason, ValueOptions
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.text import shown_page
-from trailgate.columnar.code_pages.pages import without
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import code_page, without
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 

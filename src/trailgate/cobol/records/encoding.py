@@ -22,7 +22,7 @@ from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.cobol.records.kernels import DESCRIPTOR
 from trailgate.cobol.values.codecs import encoder
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import code_page
 from trailgate.errors import DecodeError, EncodeError, OptionError, Where, did_you_mean
 
 

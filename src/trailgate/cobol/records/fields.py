@@ -26,7 +26,7 @@ from trailgate.cobol.copybook.items import (
     distinct_names,
 )
 from trailgate.cobol.values.codec import Explain, Reason
-from trailgate.columnar.code_pages.pages import CodePage, page_text
+from trailgate.columnar.code_pages import CodePage, page_text
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets, windows
 from trailgate.errors import DecodeError, Where

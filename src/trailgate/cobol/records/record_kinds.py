@@ -22,8 +22,7 @@ from trailgate.cobol.records.decoding import (
     names_of_columns,
 )
 from trailgate.cobol.records.fields import ERROR, RecordBytes
-from trailgate.columnar.code_pages.pages import page_text
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import code_page, page_text
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean
 

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Mask, Octets
 from trailgate.cobol.copybook.layouts import Dialect, Field, Signs
-from trailgate.columnar.code_pages.pages import CodePage
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import CodePage, code_page
 from trailgate.errors import EncodeError, Where
 
 

@@ -27,8 +27,14 @@ from trailgate.cobol.values.codec import (
     no_nulls,
     page_of,
 )
-from trailgate.columnar.code_pages.pages import NATIONAL, NATIONAL_LITTLE, CodePage, Utf8Page
-from trailgate.columnar.code_pages.registry import code_page, double_byte_page
+from trailgate.columnar.code_pages import (
+    NATIONAL,
+    NATIONAL_LITTLE,
+    CodePage,
+    Utf8Page,
+    code_page,
+    double_byte_page,
+)
 from trailgate.columnar.gather import fixed_rows
 from trailgate.columnar.rows import byte_view, strings_of
 from trailgate.errors import OptionError

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from trailgate.cobol.copybook.items import FlatColumn, flat_columns
 from trailgate.cobol.copybook.layouts import Dialect, Field, Layout, Usage
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import code_page
 from trailgate.definitions.defgen import complete, layout_fault
 from trailgate.definitions.gendef import column_of
 from trailgate.errors import DefinitionError, Where, did_you_mean

@@ -19,7 +19,7 @@ from trailgate.cobol.copybook.layouts import (
 )
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.values.codec import Blank, RawForm, ValueOptions
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import code_page
 from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.formats.fixed_width.layouts import (

@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.code_pages.pages import page_text
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import code_page, page_text
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.fixed_width.layouts import RecordLayout, Slot
 from trailgate.formats.fixed_width.options import FixedWidthOptions

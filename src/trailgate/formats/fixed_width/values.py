@@ -23,7 +23,7 @@ from trailgate.cobol.records.framing import FrameKind, Framing, StretchFrames, f
 from trailgate.cobol.values.codec import Blank, Decoded, Explain, ValueOptions
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.text import shown_page
-from trailgate.columnar.code_pages.pages import CodePage, strings
+from trailgate.columnar.code_pages import CodePage, strings
 from trailgate.columnar.numbers import format_integers
 from trailgate.columnar.rows import failing_row, octets, row_error, rows_at
 from trailgate.columnar.temporal import DateFormat, compile_format

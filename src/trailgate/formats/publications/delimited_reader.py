@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.code_pages.pages import CodePage, SingleBytePage, decode_column
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import CodePage, SingleBytePage, code_page, decode_column
 from trailgate.columnar.delimited import Fields
 from trailgate.columnar.rows import octets, paired, row_error, text_view
 from trailgate.errors import DecodeError, TrailgateError, Where

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import code_page
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import strings_of, text_view
 from trailgate.columnar.templates import MeasuredRows, Piece, measure

@@ -18,8 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from trailgate.columnar.code_pages.pages import CodePage, SingleBytePage
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import CodePage, SingleBytePage, code_page
 from trailgate.columnar.rows import octets
 from trailgate.columnar.temporal import DB2_FORMAT
 from trailgate.errors import EncodeError, OptionError

@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.code_pages.pages import CodePage
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import CodePage, code_page
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where, did_you_mean
 from trailgate.formats.publications.kinds import without_headers

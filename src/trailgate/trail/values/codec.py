@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.code_pages.pages import decode_column, without
-from trailgate.columnar.code_pages.registry import code_page
+from trailgate.columnar.code_pages import code_page, decode_column, without
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, EncodeError, OptionError, Where
 from trailgate.model.tables import Column

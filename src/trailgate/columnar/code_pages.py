@@ -1,25 +1,23 @@
-"""Code pages decode to a string column and the rows whose bytes are not characters.
+"""Code pages by name: those of Python, and those of the mainframe that Python lacks.
 
-Pages of one byte a character: the whole column in one translation.
+``code_page`` returns a page of one of five kinds. A page of one byte a character decodes a whole column in one translation. Pages
+of two bytes a character are alone, or between shift-out and shift-in among single bytes. Pages of Python's own codecs
+that are not one byte a character (Shift-JIS, ...) decode value by value, UTF-8 in bulk. National text is UTF-16 in either
+byte order. Every page decodes to a string column and the rows whose bytes are not characters, which are null there.
 
-Pages of two bytes a character, alone or between shift-out and shift-in among single bytes.
-
-Pages of Python's own codecs that are not one byte a character: UTF-8, Shift-JIS, ...
-
-National text: UTF-16 in either byte order.
-
-Text of varying length in a code page: a column of bytes to a column of text.
+The tables that Python lacks are data in ``reference/code_pages``, written by ``tools/code_pages.py``.
 """
 
 from __future__ import annotations
 
-import base64
 import codecs
+import json
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
+from importlib import resources
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
@@ -31,7 +29,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import fixed_rows
 from trailgate.columnar.rows import byte_view, strings_of
-from trailgate.errors import EncodeError, Where
+from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
 
 class Text(NamedTuple):
@@ -195,7 +193,6 @@ class SingleBytePage:
 
 Codes = npt.NDArray[np.uint16]
 SHIFT_OUT, SHIFT_IN = 0x0E, 0x0F
-_TABLES: Final = "trailgate.columnar.code_pages.tables.double_"
 # Which table a page's double bytes have, and what differs from it.
 DOUBLE_BYTES: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = MappingProxyType(
     {
@@ -210,13 +207,19 @@ DOUBLE_BYTES: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = MappingProxyT
 )
 
 
+def _table(name: str) -> bytes:
+    """Return a table that ``tools/code_pages.py`` has written."""
+    return resources.files("trailgate").joinpath("reference/code_pages", name).read_bytes()
+
+
+SINGLE_BYTE: Final[Mapping[str, str]] = MappingProxyType(json.loads(_table("single_byte.json")))
+
+
 @cache  # a fact table, read once it is wanted
 def double_codes(page: str) -> Codes:
     """Return the code of the character of each pair of bytes; 0 is none."""
     table, changes = DOUBLE_BYTES[page]
-    halves = np.frombuffer(
-        zlib.decompress(base64.b85decode(import_module(_TABLES + table).PACKED)), np.uint8
-    )
+    halves = np.frombuffer(zlib.decompress(_table(f"double_{table}.bin")), np.uint8)
     steps = halves[:65536].astype(np.uint16) | halves[65536:].astype(np.uint16) << 8
     codes = np.cumsum(steps, dtype=np.uint16)
     for pair, character in changes.items():
@@ -464,3 +467,76 @@ def _each(page: CodePage, values: pa.BinaryArray) -> Text:
     decoded = pa.array(texts, pa.string()).take(found.indices)
     bad = decoded.is_null().to_numpy(zero_copy_only=False) if decoded.null_count else None
     return Text(decoded, bad)
+
+
+# Those of Python's EBCDIC codecs that agree with IBM's tables. Its cp273 has an overline where IBM has a
+# macron, and its cp875 takes bytes without a character for the control character SUB.
+OF_PYTHON: Final = ("37", "424", "500", "1026", "1140")
+PAGES: Final = tuple(sorted({*OF_PYTHON, *SINGLE_BYTE, *DOUBLE_BYTES}, key=int))
+# cp037, IBM-037, ibm01140, x-IBM930, EBCDIC-CP-37, CCSID 500, and bare numbers.
+_NUMBERED: Final = re.compile(r"^(?:x-?)?(?:ebcdic|ccsid|ibm|cp)*0*(\d+)$")
+
+
+@cache
+def code_page(name: str) -> CodePage:
+    """Return the code page of a name; raises OptionError that names near ones."""
+    number = _NUMBERED.match(re.sub(r"[\s_-]+", "", name.lower()))
+    if number and number[1] in PAGES:
+        return _mainframe(number[1])
+    return _of_python(f"cp{number[1]}" if number else name, name)
+
+
+def double_byte_page(page: CodePage) -> DoubleBytePage:
+    """Return the double bytes of a page, for DBCS fields; raises OptionError if it has none."""
+    if isinstance(page, MixedPage):
+        return page.double
+    if isinstance(page, DoubleBytePage):
+        return page
+    known = ", ".join(sorted(DOUBLE_BYTES, key=int))
+    raise OptionError(f"the code page {page.name} has no double bytes", hint=f"{known} have")
+
+
+def _mainframe(number: str) -> CodePage:
+    if number in OF_PYTHON:
+        codec = f"cp{number.zfill(3)}"
+        return SingleBytePage(codec, _characters(codec) or "")
+    if number not in DOUBLE_BYTES:
+        return SingleBytePage(f"cp{number}", SINGLE_BYTE[number])
+    if number not in SINGLE_BYTE:
+        return DoubleBytePage(number)
+    single = SingleBytePage(f"cp{number}", SINGLE_BYTE[number])
+    return MixedPage(f"cp{number}", single, DoubleBytePage(number))
+
+
+def _of_python(codec: str, asked: str) -> CodePage:
+    try:
+        known = codecs.lookup(codec).name
+        " 0".encode(known)
+    except (LookupError, UnicodeError, ValueError):
+        raise _unknown(asked) from None
+    if known in ("utf-8", "utf-8-sig"):
+        return Utf8Page()
+    characters = _characters(known)
+    return CodecPage(known) if characters is None else SingleBytePage(known, characters)
+
+
+def _characters(codec: str) -> str | None:
+    """Return the 256 characters of a codec; None where it is not one byte a character."""
+    found = []
+    for byte in range(256):
+        try:
+            text = bytes([byte]).decode(codec)
+        except UnicodeDecodeError as error:
+            if re.search("incomplete|truncated|unexpected end|multibyte", error.reason):
+                return None
+            text = NONE
+        if len(text) != 1:
+            return None
+        found.append(text)
+    return "".join(found) if "0" in found else None
+
+
+def _unknown(name: str) -> OptionError:
+    names = [*(f"cp{page.zfill(3)}" for page in PAGES), "ascii", "latin-1", "utf-8", "cp1252"]
+    hint = did_you_mean(name, names, cutoff=0.5) or f"There are {', '.join(names)}, ..."
+    return OptionError(f"no code page {name!r}", hint=hint)
