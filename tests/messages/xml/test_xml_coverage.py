@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from trailgate.jobs.capture.loading import messages_from
 from xml_files import xml_capture
 
@@ -97,6 +99,23 @@ def test_an_image_that_messages_do_not_have_is_not_named() -> None:
 
     assert said_of_images(f"<o t='I' usr='x'>{key}</o>") == set()
     assert said_of_images(f"<o t='U' usr='x'>{key}<c n='C2'><before/></c></o>") == set()
+
+
+@pytest.mark.parametrize("scanned", [False, True], ids=["tree", "scanner"])
+@pytest.mark.parametrize("path", ["./after/text()", "../c/after/text()", "./after/@v"])
+def test_a_path_that_finds_several_values_is_named(path: str, *, scanned: bool) -> None:
+    rules = IMAGES.replace("./after/text()", path).replace("op.txowner=@usr\n", "")
+    rules = rules.replace("col.before.value=./before/text()\n", "")
+    capture = xml_capture(rules)
+    once = "<o t='I'><c n='C1'><after v='1'>1</after></c></o>"
+    twice = once.replace("</c>", "<after v='2'>2</after></c>")
+    many = [once] * (4000 if scanned else 1)
+
+    assert not set(capture.said(capture.parse(messages_from(many)).notes))
+    notes = capture.said(capture.parse(messages_from([*many, twice])).notes)
+    assert set(notes) == {
+        f"col.after.value found several values at once, of which the first counts: {path}"
+    }
 
 
 def test_a_rule_whose_paths_find_nothing_is_named() -> None:

@@ -16,12 +16,13 @@ from laws import examples
 from trailgate.errors import DecodeError, OptionError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
 from trailgate.formats.xml.documents import Limits, parse_document
-from trailgate.formats.xml.findings import Findings, Found
+from trailgate.formats.xml.findings import AGAIN, Findings, Found
 from trailgate.formats.xml.options import XmlOptions, xml_options
 from trailgate.formats.xml.reader import XmlFormat
 from trailgate.formats.xml.scanner import Scanned, Scanner
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
+from trailgate.messages.records import BadMessagesError
 
 NAMES = st.sampled_from(["a", "b", "c", "op"])
 TEXTS = st.sampled_from(
@@ -145,10 +146,13 @@ def around(found: Findings, record: int) -> Iterator[Any]:
 
 
 def values(found: Findings, records: Found, at: int) -> object:
-    row, known = records.rows[at].tolist(), {}
+    row = records.rows[at].tolist()
+    known: dict[str, object] = {AGAIN: -1}
     for name, field in records.fields.items():
         start, length = row[field : field + 2]
-        if length >= 0:
+        if name == AGAIN:
+            known[name] = length
+        elif length >= 0:
             known[name] = bytes(found.text[start : start + length]).decode()
     return row[0], known
 
@@ -305,10 +309,21 @@ def test_many_names_and_records_find_room() -> None:
     assert len(found.findings.message) == 5000
 
 
-def test_a_message_with_too_many_names_is_left() -> None:
-    names = "".join(f"<n{number}/>" for number in range(20_000))
+def test_a_message_with_too_many_names_is_an_error_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = "".join(f"<n{number}/>" for number in range(100_000))
+    bodies = [f"<r>{names}</r>".encode(), b"<r><op/></r>"]
+    assert not check(options(RULES), bodies).crowded
 
-    assert check(options(RULES), [f"<r>{names}</r>".encode(), b"<r><op/></r>"]).refused == [0]
+    monkeypatch.setattr("trailgate.formats.xml.findings.MOST_GROWN", 1 << 16)
+    found = scanned(options(RULES), batch_of(bodies))
+    assert (found.refused, found.crowded, found.findings.message.tolist()) == ([], [0], [1])
+    reader = XmlFormat(options(RULES)).reader
+    with pytest.raises(BadMessagesError) as raised:
+        reader.findings(batch_of(bodies))
+    assert list(raised.value.errors) == [0]
+    assert "different names" in str(raised.value.errors[0])
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Offsets
+from trailgate.formats.xml.findings import AGAIN, PATHS
 from trailgate.formats.xml.kernels.names import (
     ACTION,
     ANCHORS,
@@ -23,12 +24,14 @@ from trailgate.formats.xml.kernels.names import (
     COLUMNS,
     DOCUMENT,
     FIELD,
+    FIRST,
     HEADS,
     KIND,
     OPERATIONS,
     OUTER,
     PHASES,
     PREDICATE,
+    SECOND,
     What,
 )
 from trailgate.formats.xml.rules import ANY, Part, Path, Predicate, Rule, RuleType, Step
@@ -59,13 +62,17 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """A value that is found from an element around the rule's: in the slot ``theirs`` of the anchor that ``pointer`` of a record names."""
+    """A value that is found from an element around the rule's: in the slot ``theirs`` of the anchor that ``pointer`` of a record names.
+
+    ``again`` is where the anchor notes further values of a path, -1 where nobody asks.
+    """
 
     kind: int
     rule: int
     name: str
     pointer: int
     theirs: int
+    again: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,35 +210,46 @@ class _Actions:
     def _value(self, rule: Rule, placed: _Placed, name: str, path: Path) -> None:
         """Add what finds a value: for the rule's own records, or for the anchor that a path begins at."""
         self._check(path.steps)
-        over, pattern = placed.pattern, placed.pattern
+        over = pattern = placed.pattern
         for kind in placed.instances:
             self._slot(kind, name)
-        if path.absolute:
-            over = ()
-        elif path.up > len(pattern):
+        if path.up > len(pattern):
             return  # above the document there is nothing
-        elif path.up:
-            over = pattern[: len(pattern) - path.up]
-            if any(step.anywhere for step in pattern[len(over) :]):
+        if path.absolute or path.up:
+            over = () if path.absolute else pattern[: len(pattern) - path.up]
+            if not path.absolute and any(step.anywhere for step in pattern[len(over) :]):
                 raise NotForScannerError(".. above //")
-        level = self._level(over, path.steps)
-        if not (path.absolute or path.up):
-            for kind, instance in placed.instances.items():
-                self._found(
-                    over + path.steps, path, (instance, level, self._slot(kind, name), kind)
-                )
+            self._value_around(rule, placed, name, path, over)
             return
+        level = self._level(over, path.steps)
+        for kind, instance in placed.instances.items():
+            place = (instance, level, self._slot(kind, name), kind, *self._again(kind, name))
+            self._found(over + path.steps, path, place)
+
+    def _value_around(
+        self, rule: Rule, placed: _Placed, name: str, path: Path, over: Pattern
+    ) -> None:
+        """Add what finds a value from the element of the pattern ``over``, which is around the rule's."""
+        level = self._level(over, path.steps)
         anchor = self._anchor(over)
-        slot = self._slot(ANCHORS, (rule.number, name))
-        self._found(over + path.steps, path, (anchor, level, slot, ANCHORS))
+        slot, again = self._slot(ANCHORS, (rule.number, name)), (-1, 0)
+        if name in PATHS:
+            again = (self._slot(ANCHORS, (rule.number, name, AGAIN)), 1)
+            for kind in placed.instances:
+                self._slot(kind, AGAIN)
+        self._found(over + path.steps, path, (anchor, level, slot, ANCHORS, *again))
         for kind, instance in placed.instances.items():
             mine = {a.name for a in self.anchored if (a.rule, a.kind) == (rule.number, kind)}
             pointer = len(mine)
             self.pointers[kind] = max(self.pointers[kind], pointer + 1)
-            self.anchored.append(Anchored(kind, rule.number, name, pointer, slot))
+            self.anchored.append(Anchored(kind, rule.number, name, pointer, slot, again[0]))
             up = DOCUMENT if path.absolute else path.up
             row = (What.POINT, instance, 0, pointer, kind, anchor, up)
-            self._act(pattern, Phase.START, row)
+            self._act(placed.pattern, Phase.START, row)
+
+    def _again(self, kind: int, name: str) -> tuple[int, int]:
+        """Return the slot of further values and the bit of a property's path there."""
+        return (self._slot(kind, AGAIN), 1 << PATHS.index(name)) if name in PATHS else (-1, 0)
 
     def _anchor(self, pattern: Pattern) -> int:
         if pattern not in self.anchors:
@@ -239,8 +257,8 @@ class _Actions:
             self._act(pattern, Phase.OPEN, (What.RECORD, anchor, 0, -1, ANCHORS, -1))
         return self.anchors[pattern]
 
-    def _found(self, pattern: Pattern, path: Path, place: tuple[int, int, int, int]) -> None:
-        """Add the action that stores what a path's accessor gives; ``place`` is instance, level, slot and kind."""
+    def _found(self, pattern: Pattern, path: Path, place: tuple[int, ...]) -> None:
+        """Add the action that stores what a path's accessor gives; ``place`` is the rest of its row, from the instance on."""
         part = None if path.accessor is None else path.accessor.part
         if part is Part.ATTRIBUTE:
             assert path.accessor is not None
@@ -253,7 +271,7 @@ class _Actions:
                 raise NotForScannerError("text below //")
             self._act(pattern, Phase.END, (_ENDING[part], *place))
         else:
-            self._act(pattern, Phase.START, (_STARTING[part], *place))
+            self._act(pattern, Phase.START, (_STARTING[part], *place[:KIND]))
 
     def field(self, kind: int, slot: int) -> int:
         """Return the field of a record that a slot begins at."""
@@ -267,6 +285,8 @@ class _Actions:
                 return row
             if what == What.POINT:
                 return *row[:FIELD], HEADS[kind] + slot, *row[FIELD + 1 :]
+        if phase in {Phase.ATTRIBUTE, Phase.END} and row[SECOND]:
+            row = *row[:FIRST], self.field(kind, row[FIRST]), row[SECOND]
         return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
 
     def attribute(self, name: str) -> int:
@@ -345,6 +365,7 @@ class _Tables:
                     each,
                     pointer=HEADS[each.kind] + each.pointer,
                     theirs=own.field(ANCHORS, each.theirs),
+                    again=-1 if each.again < 0 else own.field(ANCHORS, each.again),
                 )
                 for each in own.anchored
             ),

@@ -16,7 +16,7 @@ import numpy as np
 from trailgate.arrays import Mask
 from trailgate.errors import nearest
 from trailgate.formats.xml.documents import Document, Element, names_in, parse_document
-from trailgate.formats.xml.findings import Findings
+from trailgate.formats.xml.findings import AGAIN, PATHS, Findings, Found
 from trailgate.formats.xml.kernels.cells import note_rules
 from trailgate.formats.xml.kernels.names import ABSENT_CELL
 from trailgate.formats.xml.matching import Match, Matcher, RuleMatcher
@@ -27,9 +27,8 @@ from trailgate.messages.properties import ValueSource
 from trailgate.messages.property_rows import SourceKind
 
 MOST_NAMES: Final = 1000  # that a batch passes on
-_MATCHED, _NAME, _EMPTY, _FOUND = "matched ", "name ", "empty", "found "
-_OWN: Final = (_MATCHED, _NAME, _EMPTY, _FOUND)
-_VALUES: Final = ("value", "before.value", "after.value", "txowner", "txname")
+_MATCHED, _NAME, _EMPTY, _FOUND, _AGAIN = "matched ", "name ", "empty", "found ", "again "
+_OWN: Final = (_MATCHED, _NAME, _EMPTY, _FOUND, _AGAIN)
 
 
 class Coverage:
@@ -40,7 +39,7 @@ class Coverage:
         self.every = [f"{_MATCHED}{rule.name}" for top in rules for rule in top.all()]
         self.names = [rule.name for top in rules for rule in top.all()]
         self.paths = {
-            rule.name: tuple(name for name in _VALUES if isinstance(rule.values.get(name), Path))
+            rule.name: tuple(name for name in PATHS if isinstance(rule.values.get(name), Path))
             for top in rules
             for rule in top.all()
         }
@@ -67,15 +66,25 @@ class Coverage:
         return frozenset(self.every[number] for number in np.flatnonzero(seen).tolist())
 
     def _found(self, findings: Findings) -> frozenset[str]:
-        """Return the notes of the paths that find a value, or an element without content."""
+        """Return the notes of the paths that find a value, or an element without content, and of those that find several."""
         notes = set()
         for found in (findings.outer, findings.operations, findings.columns):
-            for name in found.fields.keys() & set(_VALUES):
+            for name in found.fields.keys() & set(PATHS):
                 lengths = found.records[found.fields[name] + 1 :: found.width]
                 rules = np.bincount(found.records[:: found.width][lengths != ABSENT_CELL])
                 own = {self.names[number] for number in np.flatnonzero(rules).tolist()}
                 notes |= {f"{_FOUND}{rule} {name}" for rule in own if name in self.paths[rule]}
+            notes.update(self._further(found))
         return frozenset(notes)
+
+    def _further(self, found: Found) -> Iterator[str]:
+        """Yield the notes of the paths that find several values for one record."""
+        if AGAIN not in found.fields:
+            return
+        bits = found.records[found.fields[AGAIN] + 1 :: found.width]
+        for bit, name in enumerate(PATHS):
+            rules = np.bincount(found.records[:: found.width][bits & (1 << bit) == 0])
+            yield from (f"{_AGAIN}{self.names[rule]} {name}" for rule in np.flatnonzero(rules))
 
     def said(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end; nothing of rules where no message could be read."""
@@ -95,9 +104,12 @@ class Coverage:
         return frozenset(said)
 
     def _without_values(self, rule: Rule, notes: frozenset[str], names: set[str]) -> Iterator[str]:
-        """Yield what is noted of paths that never find a value. One image alone may be there: then only names are noted that others are like."""
+        """Yield what is noted of paths that find several values, or never one. One image alone may be there: then only names are noted that others are like."""
         paths = self.paths[rule.name]
         missed = [name for name in paths if f"{_FOUND}{rule.name} {name}" not in notes]
+        for name in paths:
+            if f"{_AGAIN}{rule.name} {name}" in notes:
+                yield f"{rule.name}.{name} found several values at once, of which the first counts: {rule.values[name]}"
         for name in missed:
             path = rule.values[name]
             assert isinstance(path, Path)

@@ -19,7 +19,17 @@ from trailgate.columnar.gather import column, unfit
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import distinct
 from trailgate.formats.xml.kernels.cells import copy_values, measure_values, word_ids
-from trailgate.formats.xml.kernels.names import INFO, NAMES, POOL, POOLED, SEEN, SIZE, USED, XMLNS
+from trailgate.formats.xml.kernels.names import (
+    INFO,
+    NAMES,
+    POOL,
+    POOLED,
+    SEEN,
+    SIZE,
+    USED,
+    XMLNS,
+    fill_table,
+)
 from trailgate.formats.xml.kernels.names import SPARE as SPARE_NAMES
 from trailgate.formats.xml.kernels.scan import intern
 
@@ -175,6 +185,9 @@ def _one_after_the_other(first: Found, second: Found, size: int) -> Found:
 
 
 MOST: Final = 1 << 13  # words of a table
+MOST_GROWN: Final = 1 << 20  # of one that has grown, some 120 MB
+AGAIN: Final = "again"  # a field with a bit for each of ``PATHS``, cleared where its path found a further value
+PATHS: Final = ("value", "before.value", "after.value", "txowner", "txname")
 _POOLED: Final = 32  # bytes of them, each
 _LEAST: Final = 64
 
@@ -208,15 +221,33 @@ class Names(NamedTuple):
         pool[:size] = self.pool[:size]
         return Names(self.table.copy(), keys, info, pool, self.used.copy())
 
+    def grown(self) -> Names | None:
+        """Return a table of the same words with room for eight times as many, at most ``MOST_GROWN``; None for one of these."""
+        words = len(self.table) // 2
+        most = min(8 * words, MOST_GROWN)
+        if most <= words:
+            return None
+        names, size = int(self.used[NAMES]), int(self.used[POOL])
+        more = Names.empty(most)
+        more.keys[: 2 * names], more.info[: INFO * names] = (
+            self.keys[: 2 * names],
+            self.info[: INFO * names],
+        )
+        more.pool[:size], more.used[:] = self.pool[:size], self.used
+        fill_table(more.keys, more.info, names, more.table)
+        return more
+
     def add(self, word: bytes) -> int:
         """Return the number of a word, added if it is new; negative where there is no room."""
         text = np.frombuffer(word + bytes(SPARE_NAMES), np.uint8)
         return int(intern(text, 0, len(word), *self))
 
     def seen(self) -> Iterator[str]:
-        """Yield the names, without prefix, of elements and attributes that a scan has seen."""
+        """Yield the names, without prefix, of elements and attributes that a scan has seen: the first ``MOST``."""
         rows = self.info[: INFO * int(self.used[NAMES])].reshape(-1, INFO)
-        for size, start, prefix, local in rows[rows[:, SEEN] >= 0, :4].tolist():
+        for size, start, prefix, local in rows[
+            np.flatnonzero(rows[:, SEEN] >= 0)[:MOST], :4
+        ].tolist():
             own = (start, size) if prefix < 0 else (rows[local, POOLED], rows[local, SIZE])
             if prefix != XMLNS and own[0] != rows[XMLNS, POOLED]:
                 yield self.pool[own[0] : own[0] + own[1]].tobytes().decode()

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.formats.xml.documents import Attribute, Document, Element
-from trailgate.formats.xml.findings import Findings, Found
+from trailgate.formats.xml.findings import AGAIN, PATHS, Findings, Found
 from trailgate.formats.xml.kernels.names import EMPTY, SPARE
 from trailgate.formats.xml.rules import (
     ANY,
@@ -48,16 +48,15 @@ class Matcher:
             found = self._stepped(step, found)
         return found
 
-    def value(self, path: Path, here: Element, document: Document) -> str | None:
-        """Return the first value that a path leads to, or None.
+    def values(self, path: Path, here: Element, document: Document) -> Iterator[str]:
+        """Yield the values that a path leads to.
 
         A path without an accessor gives an empty text where it leads to an element.
         """
         for element in self.elements(path, here):
             value = self._accessed(path.accessor, element, document)
             if value is not None:
-                return value
-        return None
+                yield value
 
     def finds_empty(self, path: Path, here: Element) -> bool:
         """Return whether a path without a value leads to an element, which then has no content."""
@@ -136,19 +135,26 @@ Values = dict[str, str]
 class Match:
     """A rule and an element that it matched, with the values found and the matches of its subrules.
 
-    ``empty`` are the properties whose paths find elements without content.
+    ``empty`` are the properties whose paths find elements without content, ``again`` has a bit for each of ``PATHS`` that finds further
+    values.
     """
 
     rule: Rule
     element: Element
     values: Values = field(default_factory=dict)
     empty: list[str] = field(default_factory=list)
+    again: int = 0
     below: list[Match] = field(default_factory=list)
 
     @property
     def order(self) -> tuple[int, int]:
         """Return what sorts matches as their elements come in the document, then as rules are listed."""
         return self.element.start, self.rule.number
+
+
+def _is_stored_last(path: Path) -> bool:
+    """Return whether an element's value is more than that it is there, its name or its number."""
+    return path.accessor is not None and path.accessor.part not in {Part.NAME, Part.POSITION}
 
 
 class RuleMatcher:
@@ -168,9 +174,12 @@ class RuleMatcher:
             match = Match(rule, element)
             for name, path in rule.values.items():
                 if isinstance(path, Path):
-                    value = self.matcher.value(path, element, document)
+                    values = self.matcher.values(path, element, document)
+                    value = next(values, None)
                     if value is not None:
                         match.values[name] = value
+                        if name in PATHS and _is_stored_last(path) and any(True for _ in values):
+                            match.again |= 1 << PATHS.index(name)
                     elif self.matcher.finds_empty(path, element):
                         match.empty.append(name)
                 elif name.endswith("value"):
@@ -260,6 +269,8 @@ class _Records:
             text += data
         for name in match.empty:
             self.places.setdefault(name, []).append((number, 0, EMPTY))
+        if match.again:
+            self.places.setdefault(AGAIN, []).append((number, 0, ~match.again))
         return number
 
     def found(self) -> Found:

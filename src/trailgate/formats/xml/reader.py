@@ -17,7 +17,7 @@ from trailgate.errors import DecodeError, TrailgateError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
 from trailgate.formats.xml.coverage import MOST_NAMES, Coverage
 from trailgate.formats.xml.documents import DECLARED, Limits, names_in, parse_document
-from trailgate.formats.xml.findings import Findings, joined
+from trailgate.formats.xml.findings import MOST_GROWN, Findings, joined
 from trailgate.formats.xml.images import XmlImageReader
 from trailgate.formats.xml.matching import Collector, Matcher, RuleMatcher
 from trailgate.formats.xml.options import XmlOptions
@@ -57,15 +57,25 @@ class RuleReader:
         if self._scanner is None or self._read <= INTERPRETED:
             return self.general(messages, range(len(messages)))
         scanned = _scanned(self._scanner, messages, self.encoding)
-        if not scanned.refused:
+        if not scanned.refused and not scanned.crowded:
             return scanned.findings, scanned.names
-        findings, names = self.general(messages, scanned.refused)
+        findings, names = self.general(messages, scanned.refused, scanned.crowded)
         return joined(scanned.findings, findings), {*scanned.names, *names}
 
-    def general(self, messages: MessageBatch, numbers: Iterable[int]) -> tuple[Findings, set[str]]:
-        """Return what the rules find in some of the messages, by their trees, and names there; raises BadMessagesError."""
+    def general(
+        self, messages: MessageBatch, numbers: Iterable[int], crowded: Iterable[int] = ()
+    ) -> tuple[Findings, set[str]]:
+        """Return what the rules find in some of the messages, by their trees, and names there.
+
+        Raises BadMessagesError, also for those that are ``crowded`` with names.
+        """
         collector, names = Collector(), set[str]()
-        errors: dict[int, TrailgateError] = {}
+        errors: dict[int, TrailgateError] = {
+            number: DecodeError(
+                f"the message has more than {MOST_GROWN:,} different names, or very long ones"
+            )
+            for number in crowded
+        }
         whole = memoryview(messages.data)
         for number in numbers:
             body = bytes(whole[messages.starts[number] : messages.ends[number]])
@@ -97,7 +107,8 @@ def _scanned(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned
     second = scanner.scan(batch_of(messages, numbers, bodies))
     findings = joined(first.findings, second.findings.of(np.array(numbers, np.int64)))
     left = set(first.refused).difference(numbers).union(numbers[at] for at in second.refused)
-    return Scanned(findings, sorted(left), {*first.names, *second.names})
+    crowded = [*first.crowded, *(numbers[at] for at in second.crowded)]
+    return Scanned(findings, sorted(left), crowded, {*first.names, *second.names})
 
 
 def _scanner(rules: Sequence[Rule], limits: Limits) -> Scanner | None:

@@ -26,7 +26,7 @@ from trailgate.formats.xml.documents import (
     decoded,
     encoding_of,
 )
-from trailgate.formats.xml.findings import Findings, Found, Names
+from trailgate.formats.xml.findings import AGAIN, PATHS, Findings, Found, Names
 from trailgate.formats.xml.kernels.names import (
     ANCHORS,
     ATTRIBUTE,
@@ -84,10 +84,11 @@ _MOST_AT_FIRST: Final = 1 << 20  # records
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """The findings of a batch, the messages that the scanner does not take, and names in the others."""
+    """The findings of a batch, the messages that the scanner does not take, those with too many names, and names in the others."""
 
     findings: Findings
     refused: list[int]
+    crowded: list[int]
     names: Iterable[str]
 
 
@@ -180,6 +181,7 @@ class _Scan:
             self.shape[kind * SHAPE + WIDTH] = -(-width // LINE) * LINE
         self._grow([min(self.size // size + self.count + 16, _MOST_AT_FIRST) for size in _BYTES])
         self.refused: list[int] = []
+        self.crowded: list[int] = []
 
     def _text(self, data: Octets, literals: Octets) -> Octets:
         fixed = self.size + SPARE + len(literals)
@@ -212,7 +214,7 @@ class _Scan:
             self.ends = self.ends.copy()
             self.ends[bad] = self.starts[bad]
         self._run()
-        return Scanned(_Finished(self).findings(), self.refused, self.names.seen())
+        return Scanned(_Finished(self).findings(), self.refused, self.crowded, self.names.seen())
 
     def _with_forbidden(self) -> list[int]:
         """Return the messages with bytes that are not UTF-8 or that XML forbids."""
@@ -243,6 +245,13 @@ class _Scan:
                 self._make_room()
             elif code == MANY_NAMES and again != first:
                 self.names, again = self._fresh(), first
+            elif code == MANY_NAMES:  # of this message alone
+                more = names.grown()
+                if more is not None:
+                    self.names = more
+                else:
+                    self.crowded.append(first)
+                    first += 1
             elif code != UNKNOWN_DECLARATION or not self._is_known(first):
                 self.refused.append(first)
                 first += 1
@@ -304,6 +313,10 @@ class _Finished:
             which = rows[mine, each.pointer]
             for more in range(2):
                 rows[mine, own + more] = anchors[which, each.theirs + more]
+            if each.again >= 0:
+                again = self.automaton.slots[each.kind][AGAIN] + 1
+                further = mine[anchors[which, each.again + 1] != -1]
+                rows[further, again] &= ~(1 << PATHS.index(each.name))
 
     def _field(self, kind: int, field: int) -> Longs:
         found = self.kinds[kind]

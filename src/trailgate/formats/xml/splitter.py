@@ -278,6 +278,15 @@ class _Cutting:
         self.room.counters[:] = 0
 
     def _run(self, *, last: bool) -> int:
+        """Follow the text; return why that ended."""
+        while True:
+            found = self._follow(last=last)
+            more = self.names.grown() if found == MANY_NAMES else None
+            if more is None:
+                return found
+            self.names = more
+
+    def _follow(self, *, last: bool) -> int:
         automaton, room = self.automaton, self.room
         found: int = cut(
             self.text, self.size, last, *self.names, automaton.step, len(automaton.elements) + 1,

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
-from trailgate.columnar.kernels.compiled import inner
+from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import load8
 
 SPARE: Final = 64  # bytes of zeros after the messages: they are looked at in words
@@ -51,7 +51,7 @@ PLACE: Final = 0
 NUMBER: Final = 1
 
 # An action: what it does (or the number of an attribute's name), the instance and level of its record, the field of the slot or pointer,
-# the record's kind, and two more.
+# the record's kind, and two more. Of what stores a path's value these are the field of further values, and the bit there.
 ACTION: Final = 7
 PHASES: Final = 4
 INSTANCE: Final = 1
@@ -171,6 +171,24 @@ EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @inner
+def first_place(first: int, last: int, size: int, places: int) -> int:
+    """Return where in a table the search for a word begins, by its first and last eight bytes and its length."""
+    mixed = np.uint64(first) ^ (np.uint64(last) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(size)
+    return np.int64((mixed * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(40)) & (places - 1)
+
+
+@kernel(writes=("table",))
+def fill_table(keys: Words, info: Longs, names: int, table: Offsets) -> None:
+    """Write the numbers of so many words to an empty table."""
+    for number in range(names):
+        size = info[number * INFO + SIZE]
+        place = first_place(keys[2 * number], keys[2 * number + 1], size, len(table))
+        while table[place]:
+            place = (place + 1) & (len(table) - 1)
+        table[place] = number + 1
+
+
+@inner
 def find_name(
     text: Octets, at: int, size: int, table: Offsets, keys: Words, info: Longs, pool: Octets
 ) -> int:
@@ -180,8 +198,7 @@ def find_name(
         first &= EVERY >> np.uint64(64 - 8 * size)
     else:
         last = load8(text, at + size - 8)
-    mixed = first ^ (last * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(size)
-    place = np.int64((mixed * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(40)) & (len(table) - 1)
+    place = first_place(first, last, size, len(table))
     while True:
         number = np.int64(table[place]) - 1
         if number < 0:

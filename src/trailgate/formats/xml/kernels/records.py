@@ -81,8 +81,21 @@ def record_of(actions: Longs, row: int, depth: int, instances: Longs, width: int
 
 
 @inner
-def store(records: Offsets, place: int, start: int, size: int) -> None:
-    """Store the place of a value in a slot, or that it is ``EMPTY``; the first value counts."""
+def store(records: Offsets, record: int, actions: Longs, row: int, start: int, size: int) -> None:
+    """Store the place of a value in the slot of an action, or that it is ``EMPTY``.
+
+    The first value counts; that a path finds a further one clears a bit, where an action has one.
+    """
+    place = record + actions[row + FIELD]
+    if records[place + 1] < 0:
+        records[place], records[place + 1] = start, size
+    elif size >= 0 and actions[row + SECOND]:
+        records[record + actions[row + FIRST] + 1] &= ~actions[row + SECOND]
+
+
+@inner
+def store_once(records: Offsets, place: int, start: int, size: int) -> None:
+    """Store a value in a slot, unless there is one."""
     if records[place + 1] < 0:
         records[place], records[place + 1] = start, size
 
@@ -158,18 +171,18 @@ def start_element(
         what = actions[row]
         slot = record_of(actions, row, depth, instances, width) + actions[row + FIELD]
         if what == EXISTS:
-            store(records, slot, 0, 0)
+            store_once(records, slot, 0, 0)
         elif what == NAMED:
-            store(records, slot, name, name_size)
+            store_once(records, slot, name, name_size)
         elif what == LITERAL:
-            store(records, slot, literals + actions[row + FIRST], actions[row + SECOND])
+            store_once(records, slot, literals + actions[row + FIRST], actions[row + SECOND])
         elif what == POSITION:
             if side + DIGITS > len(text):
                 return FULL
             position = frames[(depth - 1) * FRAME + CHILDREN] if depth else 0
             start = side
             side = put_number(text, position, side)
-            store(records, slot, start, side - start)
+            store_once(records, slot, start, side - start)
         else:
             level = at_level(depth, actions[row + SECOND])
             anchor = (level * width + actions[row + FIRST]) * PLACED + NUMBER
@@ -205,8 +218,8 @@ def store_attributes(
                 return FULL
             end = decoded(text, start, end, OF_ATTRIBUTE, side)
             start, side = side, end
-        slot = record_of(actions, row, depth, instances, width) + actions[row + FIELD]
-        store(records, slot, start, end - start)
+        record = record_of(actions, row, depth, instances, width)
+        store(records, record, actions, row, start, end - start)
     return side
 
 
@@ -254,14 +267,14 @@ def end_element(
         if what == TEXTUAL:
             # Where there is no text, where it starts was never written.
             size = end - start if kind != NOTHING else EMPTY
-            store(records, record + actions[row + FIELD], start if size != EMPTY else 0, size)
+            store(records, record, actions, row, start if size != EMPTY else 0, size)
         elif what == EXACT:
             size = exact_end - exact if kind != NOTHING else 0
-            store(records, record + actions[row + FIELD], exact if size else 0, size)
+            store(records, record, actions, row, exact if size else 0, size)
         elif what == CONTENT:
             within = frames[frame + INNER]
             size = tag - within if tag > within else EMPTY
-            store(records, record + actions[row + FIELD], within, size)
+            store(records, record, actions, row, within, size)
         else:
             records[record + END] = place
     return side
